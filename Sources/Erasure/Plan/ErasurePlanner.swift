@@ -242,7 +242,7 @@ final class ErasurePlanner {
     let uploads = try database.prepare("SELECT position, extent FROM subject_uploads")
     var isUpload: Set<Position> = []
     while try uploads.step() {
-      guard let extent = ErasureExtent(rawValue: UInt8(uploads.integer(1))) else { continue }
+      let extent: ErasureExtent = try uploads.code(1)
       isUpload.insert(Int(uploads.integer(0)))
       plan.targets.append(.init(position: Int(uploads.integer(0)), extent: extent))
     }

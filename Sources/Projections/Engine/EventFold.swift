@@ -85,7 +85,7 @@ final class EventFold {
     uploads = try UploadTable(database, rows)
     exceptions = try ExceptionTable(database, rows, arena, isFresh: isFresh)
     saleTable = SaleTable(database, symbols, isFresh: isFresh)
-    let nextSale = isFresh ? 0 : Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
+    let nextSale = isFresh ? 0 : Int(try database.nextNumber(of: "sales"))
     sales = SaleStore(arena, source: isFresh ? nil : saleTable, nextID: nextSale)
     subscriptionTable = SubscriptionTable(database)
     subscriptions = SubscriptionStore(

@@ -20,10 +20,10 @@ struct Progress {
     let row = try database.prepare(
       "SELECT position, frontier, last_event_at_ms FROM progress WHERE id = 0")
     guard try row.step() else { return }
-    position = Int(row.integer(0))
+    position = try row.ordinal(0)
     // A frontier that does not match its size gets a root that no log has, so it will be discarded.
     frontier = Frontier(size: position, bytes: row.bytes(1)) ?? Frontier()
-    lastEventAtMs = row.optionalInteger(2)
+    lastEventAtMs = try row.optionalInstant(2)
   }
 
   /// Writes the progress, inside the transaction that writes the rows.

@@ -77,7 +77,7 @@ final class ReceiptAnswers {
         selectNewest.bind(2, text: id)
         defer { selectNewest.reset() }
         guard try selectNewest.step(),
-          try text(Symbol(selectNewest.integer(1))).elementsEqual(family.description.utf8)
+          try text(selectNewest.number(1)).elementsEqual(family.description.utf8)
         else { return nil }
         return Position(selectNewest.integer(0))
       }
@@ -113,16 +113,16 @@ final class ReceiptAnswers {
       keeper.removeAll()
     }
     guard try row.step() else { return nil }
-    let family = try text(Symbol(row.integer(1)))
+    let family = try text(row.number(1))
     let environment = row.isNull(4) ? nil : row.bytes(4)
-    let fraudReason = try row.optionalInteger(12).map { try text(Symbol($0)) }
+    let fraudReason = row.isNull(12) ? nil : try text(row.number(12))
     var resource = ReceiptResource()
     let metadata = row.isNull(10) ? nil : resource.share(row.bytes(10))
     resource.begin()
     resource.add("id", text: row.bytes(0))
     resource.add("style", word: row.integer(3) == 1 ? "transaction" : "unified")
     resource.add("app_family_id", text: family)
-    resource.add("bundle_id", text: try text(Symbol(row.integer(2))))
+    resource.add("bundle_id", text: try text(row.number(2)))
     resource.add("is_fraud", fraudReason != nil)
     resource.add("fraud_reason", text: fraudReason)
     resource.add("environment", word: environment.flatMap(ReceiptResource.environment))
@@ -179,7 +179,7 @@ final class ReceiptAnswers {
       }
     } else if !row.isNull(15) {
       let fallback = PurchaseFallback(
-        country: try row.optionalInteger(11).map { try text(Symbol($0)) },
+        country: row.isNull(11) ? nil : try text(row.number(11)),
         user: row.isNull(8) ? nil : row.bytes(8), metadata: upload.value,
         createdAtMs: row.integer(6), updatedAtMs: row.integer(7))
       var purchases = try ReceiptPurchases(
@@ -229,10 +229,10 @@ final class ReceiptAnswers {
     let first = sale.optionalInteger(9).map { Position($0) } ?? upload.position
     let fields = SaleFields(
       version: sale.integer(0), quantity: sale.integer(1),
-      product: try text(Symbol(sale.integer(2))), saleDateMs: sale.integer(3),
-      country: try sale.optionalInteger(4).map { try text(Symbol($0)) },
+      product: try text(sale.number(2)), saleDateMs: sale.integer(3),
+      country: sale.isNull(4) ? nil : try text(sale.number(4)),
       user: sale.isNull(5) ? nil : sale.bytes(5),
-      currency: try sale.optionalInteger(6).map { try text(Symbol($0)) },
+      currency: sale.isNull(6) ? nil : try text(sale.number(6)),
       createdAtMs: sale.integer(7), updatedAtMs: sale.integer(8),
       metadata: try self.metadata(of: first, &metadata, &resource))
     try body(fields, &resource)

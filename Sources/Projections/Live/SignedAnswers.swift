@@ -26,8 +26,8 @@ extension ReceiptAnswers {
       keeper.removeAll()
     }
     guard try row.step() else { return nil }
-    let family = try text(Symbol(row.integer(1)))
-    let fraudReason = try row.optionalInteger(7).map { try text(Symbol($0)) }
+    let family = try text(row.number(1))
+    let fraudReason = row.isNull(7) ? nil : try text(row.number(7))
     var resource = ReceiptResource()
     let metadata = row.isNull(5) ? nil : resource.share(row.bytes(5))
     let user = row.isNull(3) ? nil : row.bytes(3)
@@ -42,7 +42,7 @@ extension ReceiptAnswers {
     resource.beginArray("in_app_purchases")
     let occurredAtMs = row.integer(2)
     let fallback = PurchaseFallback(
-      country: try row.optionalInteger(6).map { try text(Symbol($0)) }, user: user,
+      country: row.isNull(6) ? nil : try text(row.number(6)), user: user,
       metadata: metadata, createdAtMs: occurredAtMs, updatedAtMs: occurredAtMs)
     if let familyID = UUID16(String(decoding: family, as: UTF8.self)) {
       let line = try readEvent(position)

@@ -103,7 +103,7 @@ struct WaitingQueries {
     defer { row.reset() }
     guard try row.step(), times.contains(row.integer(5)) else { return nil }
     let outcome: Outcome =
-      OutcomeCode(rawValue: Int8(row.integer(0))) == .valid ? .valid : .invalid
+      try row.code(0, as: OutcomeCode.self) == .valid ? .valid : .invalid
     let isImported = row.integer(7) == Int64(ReplyTrust.imported.rawValue)
     return RecentReply(
       position: position, outcome: outcome, status: row.optionalInteger(1),

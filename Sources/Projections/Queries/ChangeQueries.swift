@@ -82,7 +82,7 @@ extension LedgerQueries {
     let row = try database.prepare(
       "SELECT id, first_position FROM sales WHERE id >= ? ORDER BY id LIMIT 1")
     var low = 0
-    var high = Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
+    var high = Int(try database.nextNumber(of: "sales"))
     while low < high {
       let middle = (low + high) / 2
       row.reset()
@@ -150,7 +150,7 @@ extension LedgerQueries {
     row.bind(3, mark.number)
     guard try row.step() else { return nil }
     let detail = SubscriptionTurnDetail(
-      kind: kind, expiresAtMs: row.optionalInteger(0), expirationIntent: text(row, symbolAt: 1),
+      kind: kind, expiresAtMs: row.optionalInteger(0), expirationIntent: try text(row, symbolAt: 1),
       gracePeriodExpiresAtMs: row.optionalInteger(2))
     return LedgerChange(
       point: point, appFamilyID: try family(of: subscription.bundleID, &families),
@@ -199,10 +199,10 @@ extension LedgerQueries {
     guard try row.step() else { return nil }
     return (
       FraudDetail(
-        upload: position, reason: text(row, symbolAt: 0) ?? "", receiptID: row.optionalText(1),
-        uploadID: row.optionalText(2), bundleID: text(row, symbolAt: 3),
-        countryCode: text(row, symbolAt: 4), userIdentifier: row.optionalText(5),
-        occurredAtMs: row.integer(6)), text(row, symbolAt: 7)
+        upload: position, reason: try text(row, symbolAt: 0) ?? "", receiptID: row.optionalText(1),
+        uploadID: row.optionalText(2), bundleID: try text(row, symbolAt: 3),
+        countryCode: try text(row, symbolAt: 4), userIdentifier: row.optionalText(5),
+        occurredAtMs: row.integer(6)), try text(row, symbolAt: 7)
     )
   }
 }

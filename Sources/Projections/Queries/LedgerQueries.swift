@@ -48,8 +48,8 @@ package final class LedgerQueries {
     statement.bind(2, text: id)
   }
 
-  func text(_ row: Statement, symbolAt index: Int32) -> String? {
-    row.optionalInteger(index).map { symbols.string(Symbol($0)) }
+  func text(_ row: Statement, symbolAt index: Int32) throws(DatabaseError) -> String? {
+    row.isNull(index) ? nil : symbols.string(try row.symbol(index))
   }
 
   // MARK: Receipts
@@ -67,14 +67,14 @@ package final class LedgerQueries {
     Self.bind(receipt: id, to: row)
     guard try row.step() else { return nil }
     return ReceiptDetail(
-      receiptID: row.text(0), appFamilyID: text(row, symbolAt: 1) ?? "",
-      bundleID: text(row, symbolAt: 2) ?? "",
+      receiptID: row.text(0), appFamilyID: try text(row, symbolAt: 1) ?? "",
+      bundleID: try text(row, symbolAt: 2) ?? "",
       style: row.integer(3) == 1 ? "transaction" : "unified", environment: row.optionalText(4),
-      state: "\((ReceiptState(rawValue: Int8(row.integer(5))) ?? .pending).word)",
-      fraudReason: text(row, symbolAt: 6), countryCode: text(row, symbolAt: 7),
-      userIdentifier: row.optionalText(8), firstPosition: Int(row.integer(9)),
-      lastPosition: Int(row.integer(10)), replyPosition: row.optionalInteger(11).map { Int($0) },
-      createdAtMs: row.integer(12), updatedAtMs: row.integer(13))
+      state: "\(try row.code(5, as: ReceiptState.self).word)",
+      fraudReason: try text(row, symbolAt: 6), countryCode: try text(row, symbolAt: 7),
+      userIdentifier: row.optionalText(8), firstPosition: try row.ordinal(9),
+      lastPosition: try row.ordinal(10), replyPosition: row.optionalInteger(11).map { Int($0) },
+      createdAtMs: try row.instant(12), updatedAtMs: try row.instant(13))
   }
 
   /// The id of the receipt that an upload contains; nil if there is no such upload of a receipt.
@@ -117,10 +117,10 @@ package final class LedgerQueries {
     while try rows.step() {
       result.append(
         UploadDetail(
-          position: Int(rows.integer(0)), receiptID: rows.optionalText(1),
+          position: try rows.ordinal(0), receiptID: rows.optionalText(1),
           uploadID: rows.optionalText(6), transactionCount: rows.optionalInteger(7).map { Int($0) },
-          fraudReason: text(rows, symbolAt: 8), occurredAtMs: rows.integer(2),
-          countryCode: text(rows, symbolAt: 3), userIdentifier: rows.optionalText(4),
+          fraudReason: try text(rows, symbolAt: 8), occurredAtMs: try rows.instant(2),
+          countryCode: try text(rows, symbolAt: 3), userIdentifier: rows.optionalText(4),
           line: rows.optionalInteger(5)))
     }
     return result
@@ -164,17 +164,17 @@ package final class LedgerQueries {
     while try rows.step() {
       let authority: Authority = rows.integer(3) == 1 ? .appStore : .local
       let outcome: Outcome =
-        switch OutcomeCode(rawValue: Int8(rows.integer(4))) {
+        switch try rows.code(4, as: OutcomeCode.self) {
         case .valid: .valid
         case .invalid: .invalid
-        case .unreachable, nil: .unreachable
+        case .unreachable: .unreachable
         }
       result.append(
         VerificationDetail(
-          position: Int(rows.integer(0)), upload: Int(rows.integer(1)), receiptID: rows.text(2),
+          position: try rows.ordinal(0), upload: try rows.ordinal(1), receiptID: rows.text(2),
           authority: authority.rawValue, outcome: outcome.rawValue,
-          environment: text(rows, symbolAt: 5) ?? "", status: rows.optionalInteger(6),
-          reason: rows.optionalText(7), occurredAtMs: rows.integer(8),
+          environment: try text(rows, symbolAt: 5) ?? "", status: rows.optionalInteger(6),
+          reason: rows.optionalText(7), occurredAtMs: try rows.instant(8),
           replyPosition: rows.optionalInteger(9).map { Int($0) }))
     }
     return result
@@ -194,8 +194,8 @@ package final class LedgerQueries {
     // A token user who has lost each sale to a user that an upload names.
     if row.isNull(1), sales.isEmpty { return nil }
     return UserDetail(
-      userIdentifier: identifier, firstSeenAtMs: row.optionalInteger(1),
-      lastSeenAtMs: row.optionalInteger(2),
+      userIdentifier: identifier, firstSeenAtMs: try row.optionalInstant(1),
+      lastSeenAtMs: try row.optionalInstant(2),
       uploads: try uploads("p.user = ?") { $0.bind(1, number) },
       verifications: try verifications(
         """
@@ -224,16 +224,16 @@ package final class LedgerQueries {
     bind(rows)
     var result: [ExceptionDetail] = []
     while try rows.step() {
-      guard let type = ExceptionType(rawValue: Int8(rows.integer(0))) else { continue }
+      let type: ExceptionType = try rows.code(0)
       let isOfSale = !rows.isNull(7)
-      let product = isOfSale ? text(rows, symbolAt: 2) : rows.optionalText(4)
+      let product = isOfSale ? try text(rows, symbolAt: 2) : rows.optionalText(4)
       let transaction = rows.optionalText(isOfSale ? 3 : 5)
       result.append(
         ExceptionDetail(
           exception: type.word, saleKey: rows.optionalText(1),
           productID: product == "" ? nil : product,
           transactionID: transaction == "" ? nil : transaction, detail: rows.text(6),
-          position: Int(rows.integer(8))))
+          position: try rows.ordinal(8)))
     }
     return result
   }
@@ -243,7 +243,7 @@ package final class LedgerQueries {
     func count(_ sql: String) throws -> Int {
       let row = try database.prepare(sql)
       row.bind(1, position)
-      return try row.step() ? Int(row.integer(0)) : 0
+      return try row.step() ? try row.ordinal(0) : 0
     }
     switch type {
     case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
@@ -269,11 +269,11 @@ package final class LedgerQueries {
         "SELECT count(*), count(DISTINCT day), min(day), max(day) FROM rates WHERE position = ?")
       row.bind(1, position)
       guard try row.step() else { return nil }
-      func day(_ index: Int32) -> String? {
-        row.optionalInteger(index).map { String(Timestamp.text(ms: $0 * 86_400_000).prefix(10)) }
+      func day(_ index: Int32) throws(DatabaseError) -> String? {
+        row.isNull(index) ? nil : "\(CivilDate(dayNumber: try row.day(index)))"
       }
       return .rates(
-        rates: Int(row.integer(0)), days: Int(row.integer(1)), firstDay: day(2), lastDay: day(3))
+        rates: try row.ordinal(0), days: try row.ordinal(1), firstDay: try day(2), lastDay: try day(3))
     }
   }
 }

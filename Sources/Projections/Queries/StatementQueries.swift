@@ -41,11 +41,12 @@ extension LedgerQueries {
     while try rows.step() {
       result.append(
         NotificationDetail(
-          position: Int(rows.integer(0)), notificationUUID: rows.text(1),
-          type: text(rows, symbolAt: 2) ?? "", subtype: text(rows, symbolAt: 3),
-          environment: text(rows, symbolAt: 4) ?? "", bundleID: text(rows, symbolAt: 5) ?? "",
+          position: try rows.ordinal(0), notificationUUID: rows.text(1),
+          type: try text(rows, symbolAt: 2) ?? "", subtype: try text(rows, symbolAt: 3),
+          environment: try text(rows, symbolAt: 4) ?? "",
+          bundleID: try text(rows, symbolAt: 5) ?? "",
           originalTransactionID: rows.optionalText(6), transactionID: rows.optionalText(7),
-          signedAtMs: rows.optionalInteger(8), occurredAtMs: rows.integer(9)))
+          signedAtMs: try rows.optionalInstant(8), occurredAtMs: try rows.instant(9)))
     }
     return result
   }
@@ -61,14 +62,14 @@ extension LedgerQueries {
       """)
     rows.bind(1, position)
     guard try rows.step() else { return nil }
-    let call = FetchCallCode(rawValue: Int8(truncatingIfNeeded: rows.integer(0)))
+    let call: FetchCallCode = try rows.code(0)
     return FetchDetail(
-      position: position, call: call?.call.rawValue ?? "",
-      environment: text(rows, symbolAt: 1) ?? "",
-      bundleID: text(rows, symbolAt: 2) ?? "", transactionID: rows.optionalText(3),
-      fromMs: rows.optionalInteger(4), toMs: rows.optionalInteger(5),
+      position: position, call: call.call.rawValue,
+      environment: try text(rows, symbolAt: 1) ?? "",
+      bundleID: try text(rows, symbolAt: 2) ?? "", transactionID: rows.optionalText(3),
+      fromMs: try rows.optionalInstant(4), toMs: try rows.optionalInstant(5),
       revision: rows.optionalText(6), errorCode: rows.optionalInteger(7),
-      hasMore: rows.integer(8) == 1, occurredAtMs: rows.integer(9))
+      hasMore: rows.integer(8) == 1, occurredAtMs: try rows.instant(9))
   }
 
   // MARK: Signed transactions
@@ -105,7 +106,7 @@ extension LedgerQueries {
     for id in Set(sale.transactionIDs + [sale.transactionID]) {
       rows.reset()
       rows.bind(1, withText(id) { $0.indexHash })
-      while try rows.step() { positions.insert(Int(rows.integer(0))) }
+      while try rows.step() { positions.insert(try rows.ordinal(0)) }
     }
     return positions
   }
@@ -170,7 +171,7 @@ extension LedgerQueries {
     for number in numbers {
       replies.reset()
       replies.bind(1, number)
-      while try replies.step() { positions.insert(Int(replies.integer(0))) }
+      while try replies.step() { positions.insert(try replies.ordinal(0)) }
     }
     return positions
   }

@@ -116,28 +116,29 @@ package final class SubscriptionQueries {
   private func details(_ rows: Statement) throws(DatabaseError) -> [SubscriptionDetail] {
     defer { rows.reset() }
     var result: [SubscriptionDetail] = []
-    while try rows.step() { result.append(Self.detail(rows)) }
+    while try rows.step() { result.append(try Self.detail(rows)) }
     return result
   }
 
-  private static func detail(_ row: Statement) -> SubscriptionDetail {
+  private static func detail(_ row: Statement) throws(DatabaseError) -> SubscriptionDetail {
     func flag(_ index: Int32) -> Bool? { row.optionalInteger(index).map { $0 != 0 } }
-    var terms = SubscriptionTerms(periodStartMs: row.integer(7), expiresAtMs: row.integer(8))
-    terms.revokedAtMs = row.optionalInteger(9)
+    var terms = SubscriptionTerms(
+      periodStartMs: try row.instant(7), expiresAtMs: try row.instant(8))
+    terms.revokedAtMs = try row.optionalInstant(9)
     terms.isUpgraded = row.integer(10) != 0
-    terms.gracePeriodExpiresAtMs = row.optionalInteger(11)
+    terms.gracePeriodExpiresAtMs = try row.optionalInstant(11)
     terms.isInBillingRetry = flag(12)
-    terms.renewalMs = row.optionalInteger(13)
+    terms.renewalMs = try row.optionalInstant(13)
     return SubscriptionDetail(
       environment: row.text(0), bundleID: row.text(1), originalTransactionID: row.text(2),
       productID: row.text(3), userIdentifier: row.optionalText(4), countryCode: row.text(5),
-      startedAtMs: row.integer(6), terms: terms, statementMs: row.optionalInteger(14),
-      statementPosition: Int(row.integer(15)),
+      startedAtMs: try row.instant(6), terms: terms, statementMs: try row.optionalInstant(14),
+      statementPosition: try row.ordinal(15),
       renewalPosition: row.optionalInteger(16).map { Int($0) }, isAutoRenewing: flag(17),
       autoRenewProductID: row.optionalText(18), expirationIntent: row.optionalText(19),
-      unitPriceMicros: row.optionalInteger(20), currency: Currency.parse(row.bytes(21)),
-      offer: Subscription.Offer(rawValue: Int8(row.integer(22))) ?? .other,
-      sale: Int(row.integer(23)))
+      unitPriceMicros: try row.optionalUnsigned(20), currency: Currency.parse(row.bytes(21)),
+      offer: try row.code(22),
+      sale: try row.ordinal(23))
   }
 }
 

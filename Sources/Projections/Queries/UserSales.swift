@@ -161,7 +161,7 @@ struct UserSales {
     row.bind(3, place.number)
     defer { row.reset() }
     while try row.step() {
-      guard try body(Self.sale(row)) else { return }
+      guard try body(try Self.sale(row)) else { return }
     }
   }
 
@@ -200,29 +200,30 @@ struct UserSales {
       row.bind(4, Int(bundle))
       row.bind(5, limit)
       defer { row.reset() }
-      while try row.step() { try body(Self.sale(row)) }
+      while try row.step() { try body(try Self.sale(row)) }
     }
   }
 
-  private static func sale(_ row: Statement) -> UserSale {
+  private static func sale(_ row: Statement) throws(DatabaseError) -> UserSale {
     UserSale(
-      number: row.integer(0), environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
+      number: row.integer(0), environment: try row.number(1), bundle: try row.number(2),
       keyKind: row.integer(3) == 0 ? .lineItem : .transaction, key: Array(row.bytes(4)),
-      product: Symbol(row.integer(5)), quantity: row.integer(6), saleDateMs: row.integer(7),
-      kind: SaleKind(rawValue: Int8(row.integer(8))) ?? .regular,
+      product: try row.number(5), quantity: try row.number(6, in: 1...Sale.quantityMax),
+      saleDateMs: try row.instant(7),
+      kind: try row.code(8),
       transactionID: Array(row.bytes(9)), originalTransactionID: Array(row.bytes(10)),
-      firstPosition: Position(row.integer(11)),
-      country: row.optionalInteger(12).map(Symbol.init) ?? .none,
+      firstPosition: try row.ordinal(11),
+      country: try row.symbol(12),
       countryPosition: row.optionalInteger(13).map { Position($0) },
       userPosition: row.optionalInteger(14).map { Position($0) },
-      unitPriceMicros: row.optionalInteger(15),
-      currency: row.optionalInteger(16).map(Symbol.init) ?? .none,
-      priceBasis: PriceBasis(rawValue: Int8(row.integer(17))) ?? .none,
+      unitPriceMicros: try row.optionalUnsigned(15),
+      currency: try row.symbol(16),
+      priceBasis: try row.code(17),
       pricePosition: row.optionalInteger(18).map { Position($0) },
       isUpgraded: row.integer(19) != 0,
-      cancellation: CancellationState(rawValue: Int8(row.integer(20))) ?? .none,
-      isTransactionAlias: row.integer(21) != 0, amountMicros: row.optionalInteger(22),
-      periodEndMs: row.optionalInteger(23))
+      cancellation: try row.code(20),
+      isTransactionAlias: row.integer(21) != 0, amountMicros: try row.optionalUnsigned(22),
+      periodEndMs: try row.optionalInstant(23))
   }
 
   /// The Returns and Reversals of a sale, summed up.
@@ -235,8 +236,8 @@ struct UserSales {
       returns.quantity -= row.integer(3)
       returns.amountMicros -= row.optionalInteger(4) ?? 0
       if row.integer(0) == LineType.return.rawValue { returns.returnedAtMs = row.integer(1) }
-      returns.share = RefundShare.Kind(rawValue: Int8(truncatingIfNeeded: row.integer(5))) ?? .all
-      returns.positions.append(Position(row.integer(2)))
+      returns.share = try row.code(5)
+      returns.positions.append(try row.ordinal(2))
     }
     if sale.cancellation != .returned { returns.returnedAtMs = nil }
     return returns

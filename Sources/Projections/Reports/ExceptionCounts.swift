@@ -31,11 +31,13 @@ extension ReportSource {
     """
 
   /// The upload in three columns of a row: its position, country and user. Nil if there is none.
-  static func upload(_ row: Statement, at column: Int32) -> (country: Symbol, user: Int32)? {
+  static func upload(
+    _ row: Statement, at column: Int32
+  ) throws(DatabaseError) -> (country: Symbol, user: Int32)? {
     if row.isNull(column) { return nil }
     return (
-      row.optionalInteger(column + 1).map { Symbol(truncatingIfNeeded: $0) } ?? .none,
-      row.optionalInteger(column + 2).map { Int32(truncatingIfNeeded: $0) } ?? -1
+      try row.symbol(column + 1),
+      try row.optionalNumber(column + 2) ?? -1
     )
   }
 
@@ -65,16 +67,16 @@ extension ReportSource {
     let recorded = try database.prepare(
       "SELECT type, environment, sale, \(occurredAt)\(more) FROM exceptions e \(join)")
     while try recorded.step() {
-      guard let type = ExceptionType(rawValue: Int8(recorded.integer(0))),
-        shows(type, environment: Symbol(recorded.integer(1)))
+      let type: ExceptionType = try recorded.code(0)
+      guard shows(type, environment: try recorded.number(1))
       else { continue }
       if let sale = recorded.optionalInteger(2) {
         guard shownSales.holds(Int(sale)) else { continue }
       } else {
         guard days.hold(occurredAtMs: recorded.optionalInteger(3)),
           filter?.shows(
-            bundle: Symbol(recorded.integer(4)), product: recorded.bytes(5),
-            upload: Self.upload(recorded, at: 6)) ?? true
+            bundle: try recorded.number(4), product: recorded.bytes(5),
+            upload: try Self.upload(recorded, at: 6)) ?? true
         else { continue }
       }
       counts[type, default: 0] += 1

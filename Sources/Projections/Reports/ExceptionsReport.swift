@@ -117,8 +117,8 @@ struct ExceptionsReport {
       LEFT JOIN fetched_pages f ON f.position = e.position \(ReportSource.uploadJoin)
       """)
     while try rows.step() {
-      guard let type = ExceptionType(rawValue: Int8(rows.integer(0))),
-        source.shows(type, environment: Symbol(rows.integer(1)))
+      let type: ExceptionType = try rows.code(0)
+      guard source.shows(type, environment: try rows.number(1))
       else { continue }
       let row = rows.isNull(10) ? try withoutSale(rows, type) : try ofSale(rows, type)
       if let row { result.append(row) }
@@ -129,33 +129,33 @@ struct ExceptionsReport {
   /// The exception of a sale in a row of the query; nil if the report does not show it.
   private func ofSale(_ row: Statement, _ type: ExceptionType) throws -> Row? {
     let (symbols, arena) = (source.symbols, source.arena)
-    let (number, product) = (Int(row.integer(10)), Symbol(row.integer(4)))
-    let country = row.optionalInteger(14).map { Symbol(truncatingIfNeeded: $0) } ?? .none
+    let (number, product) = (try row.ordinal(10), try row.symbol(4))
+    let country = try row.symbol(14)
     let isShown = source.filter?.shows(
-      Symbol(row.integer(2)), product, country,
-      SaleKind(rawValue: Int8(truncatingIfNeeded: row.integer(16))) ?? .regular, number)
-    guard isShown ?? true, try days.hold(sale: number, saleDateMs: row.integer(11))
+      try row.symbol(2), product, country, try row.code(16), number)
+    guard isShown ?? true, try days.hold(sale: number, saleDateMs: try row.instant(11))
     else { return nil }
     return Row(
-      position: Int(row.integer(9)), type: type,
-      environment: symbols.text(Symbol(row.integer(1))),
-      bundle: symbols.text(Symbol(row.integer(2))), saleKey: arena.keep(row.bytes(3)),
+      position: try row.ordinal(9), type: type,
+      environment: symbols.text(try row.number(1)),
+      bundle: symbols.text(try row.number(2)), saleKey: arena.keep(row.bytes(3)),
       product: symbols.text(product), transaction: arena.keep(row.bytes(5)),
-      detail: arena.keep(row.bytes(8)), dateMs: row.integer(11), country: symbols.country(country),
-      user: row.optionalInteger(15).flatMap { users[Int32(truncatingIfNeeded: $0)] } ?? nothing)
+      detail: arena.keep(row.bytes(8)), dateMs: try row.instant(11),
+      country: symbols.country(country),
+      user: try row.optionalNumber(15).flatMap { users[$0] } ?? nothing)
   }
 
   /// The same of one without a sale.
   private func withoutSale(_ row: Statement, _ type: ExceptionType) throws -> Row? {
     let (symbols, arena) = (source.symbols, source.arena)
-    let upload = ReportSource.upload(row, at: 17)
+    let upload = try ReportSource.upload(row, at: 17)
     let isShown = source.filter?.shows(
-      bundle: Symbol(row.integer(2)), product: row.bytes(6), upload: upload)
+      bundle: try row.number(2), product: row.bytes(6), upload: upload)
     guard isShown ?? true, days.hold(occurredAtMs: row.optionalInteger(12)) else { return nil }
     return Row(
-      position: Int(row.integer(9)), type: type,
-      environment: symbols.text(Symbol(row.integer(1))),
-      bundle: symbols.text(Symbol(row.integer(2))), saleKey: nothing,
+      position: try row.ordinal(9), type: type,
+      environment: symbols.text(try row.number(1)),
+      bundle: symbols.text(try row.number(2)), saleKey: nothing,
       product: arena.keep(row.bytes(6)), transaction: arena.keep(row.bytes(7)),
       detail: arena.keep(row.bytes(8)),
       dateMs: row.optionalInteger(12) ?? row.optionalInteger(13),
@@ -175,15 +175,15 @@ struct ExceptionsReport {
     let excesses = try source.database.prepare(
       "SELECT sale, position, date_ms FROM later_lines WHERE is_first_excess = 1")
     while try excesses.step() {
-      let number = Int(excesses.integer(0))
+      let number = try excesses.ordinal(0)
       guard list.sales.indices.contains(number) else { continue }
       let sale = list.sale(number)
       guard source.shows(sale), try days.hold(sale: number, saleDateMs: sale.saleDateMs)
       else { continue }
       rows.append(
         row(
-          .refundExceedsAmount, sale, Int(excesses.integer(1)), nothing,
-          dateMs: excesses.integer(2)))
+          .refundExceedsAmount, sale, try excesses.ordinal(1), nothing,
+          dateMs: try excesses.instant(2)))
     }
     for sale in days.pendingSales() where source.shows(sale) {
       rows.append(row(.pendingSale, sale, sale.firstPosition, nothing))

@@ -35,9 +35,12 @@ struct JournalOrder {
   }
 
   private mutating func collect() throws {
+    // Rows are counted, not taken from a number in one of them. What is reserved but never used takes no memory.
     let lineCount = try source.database.integer(
-      "SELECT (SELECT count(*) FROM later_lines) + ifnull((SELECT max(id) + 1 FROM sales), 0)")
-    // What is reserved but never used takes no memory.
+      """
+      SELECT (SELECT count(*) FROM later_lines)
+      + (SELECT count(*) FROM \(SaleFigures.table)) * \(SaleFigures.rowCapacity)
+      """)
     places.reserveCapacity(Int(lineCount ?? 0) + (source.pending?.lines.count ?? 0))
     var apps = AppRanks()
     try source.forEachLine { line throws(ProjectionError) in

@@ -50,8 +50,7 @@ final class JournalReader {
   init(_ source: ReportSource) throws(DatabaseError) {
     self.source = source
     let database = source.database
-    pendingStart = Int32(
-      clamping: try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
+    pendingStart = try database.nextNumber(of: "sales")
     selectSales = try database.prepare(
       """
       SELECT s.id, s.environment, s.bundle, s.key_kind, s.sale_key, s.product, s.quantity,
@@ -110,25 +109,24 @@ final class JournalReader {
   }
 
   /// The sale in the row of `selectSales`.
-  private func sale(_ arena: TextArena) throws(ProjectionError) -> LineSale {
+  private func sale(_ arena: TextArena) throws -> LineSale {
     let row = selectSales
-    let kind = SaleKind(rawValue: Int8(truncatingIfNeeded: row.integer(8)))
     let quantity = row.integer(6)
     // Other programs may write to the file.
-    guard let kind, 1...Sale.quantityMax ~= quantity
-    else { throw .inconsistent("the sales do not match their journal") }
+    guard 1...Sale.quantityMax ~= quantity
+    else { throw ProjectionError.inconsistent("the sales do not match their journal") }
     let currency =
       row.isNull(12) || row.isNull(16)
-      ? nil : row.optionalInteger(13).flatMap(source.currency)
+      ? nil : try source.currency(try row.symbol(13))
     let figures = SaleFigures(
-      saleDateMs: row.integer(7), amountMicros: currency == nil ? 0 : row.integer(16),
-      firstPosition: row.integer(10), environment: Symbol(truncatingIfNeeded: row.integer(1)),
-      bundle: Symbol(truncatingIfNeeded: row.integer(2)),
-      product: Symbol(truncatingIfNeeded: row.integer(5)),
-      country: row.optionalInteger(11).map { Symbol(truncatingIfNeeded: $0) } ?? .none,
-      currency: .none, quantity: Int32(quantity), kind: kind,
-      priceBasis: PriceBasis(rawValue: Int8(truncatingIfNeeded: row.integer(14))) ?? .none,
-      trust: ReplyTrust(rawValue: Int8(truncatingIfNeeded: row.integer(15))) ?? .notRecorded)
+      saleDateMs: try row.instant(7), amountMicros: currency == nil ? 0 : try row.unsigned(16),
+      firstPosition: try row.unsigned(10), environment: try row.number(1),
+      bundle: try row.number(2),
+      product: try row.number(5),
+      country: try row.symbol(11),
+      currency: .none, quantity: Int32(quantity), kind: try row.code(8),
+      priceBasis: try row.code(14),
+      trust: try row.code(15))
     return LineSale(
       figures: figures, currency: currency, keyKind: row.integer(3) == 0 ? .lineItem : .transaction,
       key: arena.keep(row.bytes(4)), transactionID: arena.keep(row.bytes(9)),
@@ -171,12 +169,12 @@ final class JournalReader {
     selectLine.bind(2, Int(place.ordinal))
     defer { selectLine.reset() }
     // The same transaction has shown the line before.
-    guard try selectLine.step(),
-      let type = LineType(rawValue: Int8(truncatingIfNeeded: selectLine.integer(0)))
+    guard try selectLine.step()
     else { throw ProjectionError.inconsistent("the sales do not match their journal") }
     return ReportLine(
-      type, of: sale.figures, Int(place.sale), sale.currency, dateMs: selectLine.integer(1),
+      try selectLine.code(0), of: sale.figures, Int(place.sale), sale.currency,
+      dateMs: try selectLine.instant(1),
       quantity: selectLine.integer(4), amountMicros: selectLine.optionalInteger(5),
-      position: Int(selectLine.integer(2)), reason: arena.keep(selectLine.bytes(3)))
+      position: try selectLine.ordinal(2), reason: arena.keep(selectLine.bytes(3)))
   }
 }

@@ -15,7 +15,7 @@ final class PendingSales {
   ) throws(ProjectionError) {
     do throws(DatabaseError) {
       let table = SaleTable(database, symbols, isFresh: false)
-      let nextSale = Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
+      let nextSale = Int(try database.nextNumber(of: "sales"))
       store = SaleStore(arena, source: table, nextID: nextSale)
       let revenue = RevenueFold(
         store: store, subscriptions: nil, symbols: symbols, exceptions: NoExceptions(),
@@ -64,14 +64,14 @@ final class PendingSales {
       // This program wrote the file's contents here, so they parse.
       guard let reply = try? Reply(rows.bytes(3), keeper) else { continue }
       let verification = Verification(
-        position: Int(rows.integer(0)), occurredAtMs: rows.integer(1),
-        recordedAtMs: rows.integer(9), requestDateMs: nil,
+        position: try rows.ordinal(0), occurredAtMs: try rows.instant(1),
+        recordedAtMs: try rows.instant(9), requestDateMs: nil,
         environment: symbols.symbol(rows.bytes(2)),
         bundle: symbols.symbol(reply.bundleID ?? Text(start: nil, count: 0)),
         upload: UploadEvidence(
-          position: Int(rows.integer(4)), occurredAtMs: rows.integer(5),
-          country: rows.optionalInteger(6).map(Symbol.init) ?? .none,
-          user: rows.optionalInteger(7).map(Int32.init) ?? -1, metadata: rows.bytes(8)),
+          position: try rows.ordinal(4), occurredAtMs: try rows.instant(5),
+          country: try rows.symbol(6),
+          user: try rows.optionalNumber(7) ?? -1, metadata: rows.bytes(8)),
         trust: .unconfirmed, isPending: true)
       try byRules { try revenue.fold(verification, rows: reply.rows) }
     }

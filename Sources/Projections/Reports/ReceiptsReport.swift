@@ -43,21 +43,21 @@ struct ReceiptsReport {
   }
 
   private func write(_ row: Statement, _ writer: any ReportWriter) throws {
-    func symbol(_ index: Int32) -> ReportCell {
-      row.optionalInteger(index).map { .text(source.symbols.text(Symbol($0))) } ?? .empty
+    func symbol(_ index: Int32) throws(DatabaseError) -> ReportCell {
+      row.isNull(index) ? .empty : .text(source.symbols.text(try row.symbol(index)))
     }
     try writer.write(.text(row.bytes(0)))
-    try writer.write(symbol(1))
-    try writer.write(symbol(2))
+    try writer.write(try symbol(1))
+    try writer.write(try symbol(2))
     try writer.write(.word(row.integer(3) == 1 ? "transaction" : "unified"))
     try writer.write(row.isNull(4) ? .empty : .text(row.bytes(4)))
-    try writer.write(.word((ReceiptState(rawValue: Int8(row.integer(5))) ?? .pending).word))
+    try writer.write(.word(try row.code(5, as: ReceiptState.self).word))
     try writer.write(.flag(!row.isNull(6)))
-    try writer.write(symbol(6))
-    try writer.write(symbol(7))
+    try writer.write(try symbol(6))
+    try writer.write(try symbol(7))
     try writer.write(row.isNull(8) ? .empty : .text(row.bytes(8)))
     for index: Int32 in 9...12 { try writer.write(.integer(row.integer(index))) }
-    for index: Int32 in 13...14 { try writer.write(.time(row.integer(index))) }
+    for index: Int32 in 13...14 { try writer.write(.time(try row.instant(index))) }
     try writer.endRow()
   }
 }

@@ -149,14 +149,17 @@ final class ReportSource {
   /// R9: the period that contains a date.
   func period(_ epochMs: Int64) -> Period { calendar.period(atMs: epochMs) }
 
-  /// The currency that a symbol stands for.
+  /// The currency that a symbol stands for; nil for `none`. A symbol that stands for no currency is damage.
   @inline(__always)
-  func currency(_ symbol: Int64) -> Currency? {
+  func currency(_ symbol: Symbol) throws(ProjectionError) -> Currency? {
+    if symbol == .none { return nil }
     let index = Int(symbol)
-    while currencies.count <= index {
+    while currencies.count <= index, currencies.count < symbols.count {
       currencies.append(Currency.parse(symbols.text(Symbol(currencies.count))))
     }
-    return currencies[index]
+    guard currencies.indices.contains(index), let currency = currencies[index]
+    else { throw .inconsistent("an amount has no currency") }
+    return currency
   }
 
   // MARK: Rows
@@ -175,7 +178,7 @@ final class ReportSource {
       let isWhole = try PackedSaleTable<SaleFigures>.forEach(in: database) { sale, figures in
         let isShown =
           shows(environment: figures.environment) && (filter?.shows(figures, sale) ?? true)
-        let currency = figures.currency == .none ? nil : currency(Int64(figures.currency))
+        let currency = try currency(figures.currency)
         if isShown { try body(ReportLine(figures, sale, currency)) }
         while nextLater == sale {
           if isShown { try body(Self.line(later, of: figures, sale, currency)) }
@@ -198,12 +201,19 @@ final class ReportSource {
   ) throws(ProjectionError) -> ReportLine {
     let quantity = row.integer(5)
     // Other programs may write to the file.
-    guard let type = LineType(rawValue: Int8(truncatingIfNeeded: row.integer(1))),
-      quantity.magnitude <= UInt64(Sale.quantityMax), let ordinal = Int32(exactly: row.integer(7))
+    guard quantity.magnitude <= UInt64(Sale.quantityMax)
     else { throw .inconsistent("the sales do not match their journal") }
+    let type: LineType
+    let ordinal: Int32
+    let dateMs: Int64
+    let position: Int
+    do throws(DatabaseError) {
+      (type, ordinal) = (try row.code(1), try row.number(7))
+      (dateMs, position) = (try row.instant(2), try row.ordinal(3))
+    } catch { throw .database(error) }
     var line = ReportLine(
-      type, of: figures, sale, currency, dateMs: row.integer(2), quantity: quantity,
-      amountMicros: row.optionalInteger(6), position: Int(row.integer(3)), reason: row.bytes(4))
+      type, of: figures, sale, currency, dateMs: dateMs, quantity: quantity,
+      amountMicros: row.optionalInteger(6), position: position, reason: row.bytes(4))
     line.ordinal = ordinal
     return line
   }
@@ -232,7 +242,7 @@ final class ReportSource {
     var result: [Int32: Text] = [:]
     do throws(DatabaseError) {
       let rows = try database.prepare("SELECT id, user_identifier FROM users")
-      while try rows.step() { result[Int32(rows.integer(0))] = arena.keep(rows.bytes(1)) }
+      while try rows.step() { result[try rows.number(0)] = arena.keep(rows.bytes(1)) }
     } catch { throw .database(error) }
     return result
   }

@@ -22,11 +22,11 @@ struct ReportingCurrency {
       while try rows.step() {
         guard let base = Currency.parse(rows.bytes(2)), let quote = Currency.parse(rows.bytes(3)),
           let rate = try? Decimal18(parsing: rows.bytes(4))
-        else { continue }
+        else { throw DatabaseError(inconsistency: "an exchange rate cannot be read") }
         rates.append(
           DeclaredRate(
-            source: rows.text(0), dateDay: Int(rows.integer(1)), base: base, quote: quote,
-            rate: rate, position: rows.integer(5), orderInFile: Int(rows.integer(6))))
+            source: rows.text(0), dateDay: try rows.day(1), base: base, quote: quote,
+            rate: rate, position: try rows.unsigned(5), orderInFile: try rows.ordinal(6)))
       }
     } catch { throw .database(error) }
     converter = RateConverter(RateTable(rates), to: target, ageMaxDays: ageMaxDays)

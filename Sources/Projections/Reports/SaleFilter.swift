@@ -134,7 +134,7 @@ extension ReportSource {
     do throws(DatabaseError) {
       let row = try database.prepare("SELECT id FROM users WHERE user_identifier = ?")
       row.bind(1, text: identifier)
-      return try row.step() ? Int32(truncatingIfNeeded: row.integer(0)) : nil
+      return try row.step() ? try row.number(0) : nil
     } catch { throw .database(error) }
   }
 }

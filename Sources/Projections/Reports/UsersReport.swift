@@ -53,10 +53,10 @@ struct UsersReport {
       "SELECT id, user_identifier, uploads, first_seen_at_ms, last_seen_at_ms FROM users")
     while try rows.step() {
       var user = User(
-        identifier: source.arena.keep(rows.bytes(1)), firstSeenAtMs: rows.optionalInteger(3),
-        lastSeenAtMs: rows.optionalInteger(4))
-      user.uploads = Int(rows.integer(2))
-      result[Int(rows.integer(0))] = user
+        identifier: source.arena.keep(rows.bytes(1)), firstSeenAtMs: try rows.optionalInstant(3),
+        lastSeenAtMs: try rows.optionalInstant(4))
+      user.uploads = try rows.ordinal(2)
+      result[try rows.ordinal(0)] = user
     }
     return result
   }
@@ -67,7 +67,7 @@ struct UsersReport {
       SELECT user, count(DISTINCT receipt) FROM uploads WHERE user IS NOT NULL GROUP BY user
       """)
     while try receipts.step() {
-      users[Int(receipts.integer(0))]?.receipts = Int(receipts.integer(1))
+      users[try receipts.ordinal(0)]?.receipts = try receipts.ordinal(1)
     }
     let countries = try source.database.prepare(
       """
@@ -75,7 +75,7 @@ struct UsersReport {
       WHERE u.user IS NOT NULL ORDER BY 1, 2
       """)
     while try countries.step() {
-      users[Int(countries.integer(0))]?.countries.append(source.arena.keep(countries.bytes(1)))
+      users[try countries.ordinal(0)]?.countries.append(source.arena.keep(countries.bytes(1)))
     }
   }
 

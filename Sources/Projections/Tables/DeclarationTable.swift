@@ -101,14 +101,15 @@ final class DeclarationTable {
       FROM price_list ORDER BY position, ordinal
       """)
     while try rows.step() {
-      guard let currency = Currency.parse(symbols.text(Symbol(rows.integer(4)))) else { continue }
+      guard let currency = Currency.parse(symbols.text(try rows.number(4)))
+      else { throw DatabaseError(inconsistency: "a price of a list has no currency") }
       priceList.add(
-        Symbol(rows.integer(2)),
+        try rows.number(2),
         PriceList.Entry(
-          country: rows.optionalInteger(3).map(Symbol.init) ?? .none,
-          effectiveFromMs: rows.integer(6), position: Int(rows.integer(0)),
-          ordinal: Int(rows.integer(1)),
-          price: UnitPrice(micros: rows.integer(5), currency: currency)))
+          country: try rows.symbol(3),
+          effectiveFromMs: try rows.instant(6), position: try rows.ordinal(0),
+          ordinal: try rows.ordinal(1),
+          price: UnitPrice(micros: try rows.unsigned(5), currency: currency)))
     }
   }
 

@@ -106,13 +106,13 @@ struct PackedSaleTable<Record: SaleRecord> {
   static func forEach(
     in database: Database, _ body: (_ sale: Int, Record) throws -> Void
   ) throws -> Bool {
-    let saleCount = Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
+    let saleCount = Int(try database.nextNumber(of: "sales"))
     let rows = try database.prepare("SELECT id, records FROM \(Record.table) ORDER BY id")
     var count = 0
     while try rows.step() {
       let bytes = rows.bytes(1)
       let rowCount = bytes.count / Record.byteCount
-      guard Int(rows.integer(0)) * Record.rowCapacity == count,
+      guard count % Record.rowCapacity == 0, Int(rows.integer(0)) == count / Record.rowCapacity,
         rowCount * Record.byteCount == bytes.count,
         rowCount <= Record.rowCapacity, count + rowCount <= saleCount,
         let start = bytes.baseAddress

@@ -111,7 +111,7 @@ final class ReceiptTable {
     self.database = database
     self.arena = arena
     self.isFresh = isFresh
-    nextNumber = isFresh ? 0 : Int32(try database.integer("SELECT max(id) + 1 FROM receipts") ?? 0)
+    nextNumber = isFresh ? 0 : try database.nextNumber(of: "receipts")
   }
 
   /// The number of the receipt with this id; nil if it is new.
@@ -201,30 +201,30 @@ final class ReceiptTable {
     guard try statement.step() else {
       throw DatabaseError(inconsistency: "an upload refers to a missing receipt")
     }
-    return takeIn(statement)
+    return try takeIn(statement)
   }
 
-  private func takeIn(_ row: Statement) -> Int {
-    func symbol(_ index: Int32) -> Symbol { row.optionalInteger(index).map(Symbol.init) ?? .none }
+  private func takeIn(_ row: Statement) throws(DatabaseError) -> Int {
     var receipt = ReceiptRecord(
       receiptID: arena.keep(row.bytes(1)),
-      appFamily: symbol(2), bundle: symbol(3), isTransactionStyle: row.integer(4) == 1,
-      firstPosition: Int(row.integer(12)), lastPosition: Int(row.integer(13)),
-      createdAtMs: row.integer(17), updatedAtMs: row.integer(18))
-    receipt.environment = symbol(5)
-    receipt.number = Int32(row.integer(0))
-    receipt.state = ReceiptState(rawValue: Int8(row.integer(6))) ?? .pending
-    receipt.country = symbol(8)
-    receipt.user = symbol(9)
-    receipt.uploads = Int(row.integer(10))
-    receipt.purchases = Int(row.integer(11))
-    receipt.replyPosition = Int(row.optionalInteger(14) ?? -1)
+      appFamily: try row.symbol(2), bundle: try row.symbol(3),
+      isTransactionStyle: row.integer(4) == 1,
+      firstPosition: try row.ordinal(12), lastPosition: try row.ordinal(13),
+      createdAtMs: try row.instant(17), updatedAtMs: try row.instant(18))
+    receipt.environment = try row.symbol(5)
+    receipt.number = try row.number(0)
+    receipt.state = try row.code(6)
+    receipt.country = try row.symbol(8)
+    receipt.user = try row.symbol(9)
+    receipt.uploads = try row.ordinal(10)
+    receipt.purchases = try row.ordinal(11)
+    receipt.replyPosition = try row.optionalOrdinal(14)
     receipt.isLocallyValid = row.integer(15) != 0
     receipt.isFinal = row.integer(16) != 0
-    receipt.lastUpload = Int(row.integer(20))
-    receipt.answerPosition = Int(row.optionalInteger(21) ?? -1)
-    receipt.ownFraud = Fraud(reason: symbol(22), position: Int(row.integer(23)))
-    receipt.uploadFraud = Fraud(reason: symbol(24), position: Int(row.integer(25)))
+    receipt.lastUpload = try row.ordinal(20)
+    receipt.answerPosition = try row.optionalOrdinal(21)
+    receipt.ownFraud = Fraud(reason: try row.symbol(22), position: try row.ordinal(23))
+    receipt.uploadFraud = Fraud(reason: try row.symbol(24), position: try row.ordinal(25))
     receipt.isStoredAsPending = receipt.isPending
     receipt.storedIsFinal = receipt.isFinal
     receipt.isChanged = false

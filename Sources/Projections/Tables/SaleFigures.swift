@@ -92,7 +92,8 @@ struct SaleFigures: Equatable, SaleRecord {
     guard let kind = SaleKind(rawValue: bytes.load(fromByteOffset: 48, as: Int8.self)),
       let priceBasis = PriceBasis(rawValue: bytes.load(fromByteOffset: 49, as: Int8.self)),
       let trust = ReplyTrust(rawValue: bytes.load(fromByteOffset: 50, as: Int8.self)),
-      1...Int32(Sale.quantityMax) ~= quantity
+      1...Int32(Sale.quantityMax) ~= quantity, storedInstantsMs.contains(saleDateMs),
+      amountMicros >= 0, firstPosition >= 0
     else { return nil }
     self.kind = kind
     self.priceBasis = priceBasis

@@ -112,17 +112,17 @@ final class SaleTable: SaleSource {
   func all(_ arena: TextArena) throws(DatabaseError) -> [Sale] {
     let rows = try database.prepare("SELECT \(Self.columns) FROM sales ORDER BY id")
     var result: [Sale] = []
-    while try rows.step() { result.append(read(rows, arena)) }
+    while try rows.step() { result.append(try read(rows, arena)) }
     return result
   }
 
   /// Adds a row's sale to the store and returns its place there.
   private func takeIn(_ row: Statement, _ store: SaleStore) throws(DatabaseError) -> Int? {
     let key = SaleKey(
-      environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
+      environment: try row.number(1), bundle: try row.number(2),
       kind: row.integer(3) == 0 ? .lineItem : .transaction, text: row.bytes(4))
     if let place = store.known(key) { return place }
-    var sale = read(row, store.arena)
+    var sale = try read(row, store.arena)
     let time = row.bytes(Int32(Self.columnCount))
     if time.count == StatementTime.byteCount, let start = time.baseAddress {
       sale.newestStatementMs = StatementTime(start)?.newestMs ?? .min
@@ -136,41 +136,43 @@ final class SaleTable: SaleSource {
     return place
   }
 
-  private func read(_ row: Statement, _ arena: TextArena) -> Sale {
+  private func read(_ row: Statement, _ arena: TextArena) throws(DatabaseError) -> Sale {
     var sale = Sale(
-      id: Int(row.integer(0)), environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
+      id: try row.ordinal(0), environment: try row.number(1), bundle: try row.number(2),
       keyKind: row.integer(3) == 0 ? .lineItem : .transaction, key: arena.keep(row.bytes(4)))
-    sale.product = Symbol(row.integer(5))
+    sale.product = try row.number(5)
     sale.quantity = min(max(row.integer(6), 1), Sale.quantityMax)
-    sale.saleDateMs = row.integer(7)
-    sale.kind = SaleKind(rawValue: Int8(row.integer(8))) ?? .regular
+    sale.saleDateMs = try row.instant(7)
+    sale.kind = try row.code(8)
     sale.transactionID = arena.keep(row.bytes(9))
     sale.originalTransactionID = arena.keep(row.bytes(10))
-    sale.firstPosition = Int(row.integer(11))
-    sale.country = row.optionalInteger(12).map(Symbol.init) ?? .none
-    sale.countryPosition = Int(row.optionalInteger(13) ?? -1)
-    sale.user = row.optionalInteger(14).map(Int32.init) ?? -1
-    sale.userPosition = Int(row.optionalInteger(15) ?? -1)
-    sale.priceBasis = PriceBasis(rawValue: Int8(row.integer(18))) ?? .none
-    if let micros = row.optionalInteger(16), let amount = row.optionalInteger(33),
-      let currency = Currency.parse(symbols.text(Symbol(row.integer(17))))
+    sale.firstPosition = try row.ordinal(11)
+    sale.country = try row.symbol(12)
+    sale.countryPosition = try row.optionalOrdinal(13)
+    sale.user = try row.optionalNumber(14) ?? -1
+    sale.userPosition = try row.optionalOrdinal(15)
+    sale.priceBasis = try row.code(18)
+    if let micros = try row.optionalUnsigned(16), let amount = try row.optionalUnsigned(33),
+      let currency = Currency.parse(symbols.text(try row.number(17)))
     {
+      guard !micros.multipliedReportingOverflow(by: sale.quantity).overflow
+      else { throw DatabaseError(inconsistency: "the amount of a sale exceeds 64 bits") }
       sale.price = UnitPrice(micros: micros, currency: currency)
       if sale.priceBasis == .signedTransaction { sale.signedAmountMicros = amount }
     }
-    sale.pricePosition = Int(row.optionalInteger(19) ?? -1)
-    sale.priceProblem = PriceProblem(rawValue: Int8(row.integer(20))) ?? .noPrice
+    sale.pricePosition = try row.optionalOrdinal(19)
+    sale.priceProblem = try row.code(20)
     sale.isUpgraded = row.integer(21) != 0
-    sale.cancellationState = CancellationState(rawValue: Int8(row.integer(22))) ?? .none
+    sale.cancellationState = try row.code(22)
     sale.newestCancellationRequestMs = row.optionalInteger(23) ?? .min
     sale.reversalRequestMs = row.optionalInteger(24) ?? .min
-    sale.version = Int(row.integer(25))
-    sale.createdAtMs = row.integer(26)
-    sale.updatedAtMs = row.integer(27)
-    sale.trust = ReplyTrust(rawValue: Int8(row.integer(30))) ?? .notRecorded
-    sale.flags = SaleFlags(rawValue: UInt16(truncatingIfNeeded: row.integer(31)))
-    sale.clientCountry = row.optionalInteger(32).map(Symbol.init) ?? .none
-    sale.periodEndMs = row.optionalInteger(34)
+    sale.version = try row.ordinal(25)
+    sale.createdAtMs = try row.instant(26)
+    sale.updatedAtMs = try row.instant(27)
+    sale.trust = try row.code(30)
+    sale.flags = SaleFlags(rawValue: try row.number(31))
+    sale.clientCountry = try row.symbol(32)
+    sale.periodEndMs = try row.optionalInstant(34)
     sale.isChanged = false
     sale.isTimeChanged = false
     sale.isFirstObservation = false
@@ -192,9 +194,9 @@ final class SaleTable: SaleSource {
       store.addLine(
         place,
         SaleLine(
-          type: LineType(rawValue: Int8(lines.integer(0))) ?? .return, dateMs: lines.integer(1),
-          position: Int(lines.integer(2)), reason: store.arena.keep(lines.bytes(3)),
-          share: share(lines, 4), advancedMicros: lines.integer(6),
+          type: try lines.code(0), dateMs: try lines.instant(1),
+          position: try lines.ordinal(2), reason: store.arena.keep(lines.bytes(3)),
+          share: try share(lines, 4), advancedMicros: try lines.unsigned(6),
           isAssumed: lines.integer(7) != 0))
     }
     if store.sales[place].flags.contains(.hasSignedStatement) {
@@ -212,15 +214,16 @@ final class SaleTable: SaleSource {
       store.addSignedRefund(
         place,
         SignedRefund(
-          dateMs: refunds.integer(0), share: share(refunds, 1),
-          advancedMicros: refunds.integer(3)))
+          dateMs: try refunds.instant(0), share: try share(refunds, 1),
+          advancedMicros: try refunds.unsigned(3)))
     }
   }
 
   /// The share in two columns.
-  private func share(_ row: Statement, _ index: Int32) -> RefundShare {
-    RefundShare.Kind(rawValue: Int8(truncatingIfNeeded: row.integer(index)))
-      .flatMap { RefundShare(kind: $0, storedValue: row.integer(index + 1)) } ?? .all
+  private func share(_ row: Statement, _ index: Int32) throws(DatabaseError) -> RefundShare {
+    guard let share = RefundShare(kind: try row.code(index), storedValue: row.integer(index + 1))
+    else { throw DatabaseError(inconsistency: "a sale has a share that does not exist") }
+    return share
   }
 
   // MARK: Writing
@@ -242,7 +245,7 @@ final class SaleTable: SaleSource {
 
   /// Queues the times of new sales, and those that changed.
   private func queueTimes(_ sales: SaleStore) throws(DatabaseError) {
-    let storedCount = Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
+    let storedCount = Int(try database.nextNumber(of: "sales"))
     for place in sales.sales.indices {
       let sale = sales.sales[place]
       guard sale.isTimeChanged || sale.id >= storedCount else { continue }

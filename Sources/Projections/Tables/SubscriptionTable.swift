@@ -21,7 +21,7 @@ final class SubscriptionTable: SubscriptionSource {
 
   /// The number of the next subscription.
   static func nextID(_ database: Database) throws(DatabaseError) -> Int {
-    Int(try database.integer("SELECT max(id) + 1 FROM subscriptions") ?? 0)
+    Int(try database.nextNumber(of: "subscriptions"))
   }
 
   // MARK: Fetching
@@ -35,42 +35,44 @@ final class SubscriptionTable: SubscriptionSource {
     statement.bind(2, text: key.original)
     statement.bind(3, Int(key.environment))
     statement.bind(4, Int(key.bundle))
-    if try statement.step() { _ = store.takeIn(Self.subscription(statement, store.arena)) }
+    if try statement.step() { _ = store.takeIn(try Self.subscription(statement, store.arena)) }
   }
 
   /// All subscriptions in numerical order, with texts in `arena`.
   func all(_ arena: TextArena) throws(DatabaseError) -> [Subscription] {
     let rows = try database.prepare("SELECT * FROM subscriptions ORDER BY id")
     var result: [Subscription] = []
-    while try rows.step() { result.append(Self.subscription(rows, arena)) }
+    while try rows.step() { result.append(try Self.subscription(rows, arena)) }
     return result
   }
 
-  private static func subscription(_ row: Statement, _ arena: TextArena) -> Subscription {
-    func symbol(_ index: Int32) -> Symbol { row.optionalInteger(index).map(Symbol.init) ?? .none }
+  private static func subscription(
+    _ row: Statement, _ arena: TextArena
+  ) throws(DatabaseError) -> Subscription {
     var subscription = Subscription(
-      id: Int(row.integer(0)), environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
+      id: try row.ordinal(0), environment: try row.number(1), bundle: try row.number(2),
       original: arena.keep(row.bytes(4)), firstPosition: -1)
-    subscription.country = symbol(5)
-    subscription.user = row.optionalInteger(6).map(Int32.init) ?? -1
+    subscription.country = try row.symbol(5)
+    subscription.user = try row.optionalNumber(6) ?? -1
     subscription.isCountrySigned = row.integer(7) != 0
     subscription.isUserToken = row.integer(8) != 0
     if let position = row.optionalInteger(18) {
       subscription.period = Subscription.Period(
-        sale: Int(row.integer(9)), product: Symbol(row.integer(10)),
-        startedAtMs: row.integer(11), startMs: row.integer(12), expiresAtMs: row.integer(13),
-        offer: Subscription.Offer(rawValue: Int8(row.integer(14))) ?? .other,
-        revokedAtMs: row.optionalInteger(15), isUpgraded: row.integer(16) != 0,
-        statementMs: row.optionalInteger(17) ?? .min, position: Int(position))
+        sale: try row.ordinal(9), product: try row.number(10),
+        startedAtMs: try row.instant(11), startMs: try row.instant(12),
+        expiresAtMs: try row.instant(13),
+        offer: try row.code(14),
+        revokedAtMs: try row.optionalInstant(15), isUpgraded: row.integer(16) != 0,
+        statementMs: try row.optionalInstant(17) ?? .min, position: Int(position))
     }
     if let position = row.optionalInteger(20) {
       var renewal = Subscription.Renewal(
-        statementMs: row.optionalInteger(19) ?? .min, position: Int(position))
+        statementMs: try row.optionalInstant(19) ?? .min, position: Int(position))
       renewal.isAutoRenewing = row.optionalInteger(21).map { $0 != 0 }
-      renewal.product = symbol(22)
-      renewal.expirationIntent = symbol(23)
+      renewal.product = try row.symbol(22)
+      renewal.expirationIntent = try row.symbol(23)
       renewal.isInBillingRetry = row.optionalInteger(24).map { $0 != 0 }
-      renewal.gracePeriodExpiresAtMs = row.optionalInteger(25)
+      renewal.gracePeriodExpiresAtMs = try row.optionalInstant(25)
       subscription.renewal = renewal
     }
     subscription.isChanged = false

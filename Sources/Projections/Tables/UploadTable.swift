@@ -132,9 +132,9 @@ final class UploadTable {
     statement.bind(1, position)
     guard try statement.step() else { return nil }
     return Recent(
-      receipt: Int32(statement.integer(0)), occurredAtMs: statement.integer(1),
-      country: statement.optionalInteger(2).map(Symbol.init) ?? .none,
-      user: statement.optionalInteger(3).map(Int32.init) ?? -1,
+      receipt: try statement.number(0), occurredAtMs: try statement.instant(1),
+      country: try statement.symbol(2),
+      user: try statement.optionalNumber(3) ?? -1,
       metadata: Array(statement.bytes(4)))
   }
 

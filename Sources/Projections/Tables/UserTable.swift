@@ -32,7 +32,7 @@ final class UserTable {
     self.database = database
     self.arena = arena
     self.isFresh = isFresh
-    nextNumber = isFresh ? 0 : Int32(try database.integer("SELECT max(id) + 1 FROM users") ?? 0)
+    nextNumber = isFresh ? 0 : try database.nextNumber(of: "users")
   }
 
   /// The number of a user. A new user gets the next number.
@@ -64,10 +64,10 @@ final class UserTable {
     statement.bind(1, text: user.identifier)
     defer { statement.reset() }
     guard try statement.step() else { return false }
-    user.number = Int32(statement.integer(0))
-    user.uploads = Int(statement.integer(1))
-    user.firstSeenAtMs = statement.optionalInteger(2) ?? .max
-    user.lastSeenAtMs = statement.optionalInteger(3) ?? .min
+    user.number = try statement.number(0)
+    user.uploads = try statement.ordinal(1)
+    user.firstSeenAtMs = try statement.optionalInstant(2) ?? .max
+    user.lastSeenAtMs = try statement.optionalInstant(3) ?? .min
     return true
   }
 
