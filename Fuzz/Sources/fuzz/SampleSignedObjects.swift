@@ -20,7 +20,9 @@ enum SampleSignedObjects {
   static let testingVerifier = SignedObjectVerifier(
     localTestingSigners: [authority.leaf.fingerprint])
 
-  static let payloads: [[UInt8]] = [
+  static let payloads = texts + texts.flatMap { BoundaryNumbers.variants(of: $0) }
+
+  private static let texts: [[UInt8]] = [
     """
     {"transactionId":"70","originalTransactionId":"60","webOrderLineItemId":"80",\
     "bundleId":"com.example.game","productId":"monthly","purchaseDate":1700000000000,\
@@ -42,5 +44,7 @@ enum SampleSignedObjects {
     #"{"signedDate":1,"externalPurchaseToken":{"externalPurchaseId":"SANDBOX_1","bundleId":"b"}}"#,
     #"{"receiptType":"Sandbox","bundleId":"b","appAppleId":7,"receiptCreationDate":5}"#,
     #"{"environment":"Xcode","signedDate":1697679936056.485}"#, "{}",
+    #"{"notificationType":"TEST","signedDate":1,"data":{"bundleId":"b","environment":"Xcode"}}"#,
+    #"{"autoRenewStatus":1,"expirationIntent":1,"gracePeriodExpiresDate":1700000000000,"signedDate":1}"#,
   ].map { Array($0.utf8) }
 }

@@ -53,7 +53,7 @@ final class KnownSigner: @unchecked Sendable {
   /// Nil if every certificate of a chain was valid at this time.
   func timeFault(atMs milliseconds: Int64) -> SignatureFault? {
     // Round down: a certificate's last second lasts until the next one begins.
-    let seconds = milliseconds >= 0 ? milliseconds / 1_000 : (milliseconds - 999) / 1_000
+    let seconds = floorDivide(milliseconds, 1_000)
     if commonValidities.contains(where: { $0.contains(seconds) }) { return nil }
     guard let first = commonValidities.map(\.lowerBound).min() else { return .expired }
     return seconds < first ? .notYetValid : .expired

@@ -104,7 +104,8 @@ extension LenientValue {
     }
     let decimals = token[(point + 1)...]
     guard decimals.allSatisfy({ (0x30...0x39).contains($0) }),
-      let whole = JSONNumber.integer(JSONBytes(rebasing: token[..<point]))
+      let whole = JSONNumber.integer(JSONBytes(rebasing: token[..<point])),
+      Timestamp.rangeMs.contains(whole)
     else { return nil }
     let isBelow = token.first == UInt8(ascii: "-") && decimals.contains { $0 != 0x30 }
     let floor = isBelow ? whole - 1 : whole

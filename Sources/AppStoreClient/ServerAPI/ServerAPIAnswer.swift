@@ -122,7 +122,7 @@ package enum ServerAPIAnswer: Sendable, Equatable {
     guard let number = retryAfter.flatMap({ Int64($0) }), number >= 0 else {
       return standardPauseMs
     }
-    let pauseMs = number > 1_000_000_000 ? number - nowMs : number * 1000
+    let pauseMs = number > 1_000_000_000 ? number - max(nowMs, 0) : number * 1000
     return min(max(pauseMs, 1000), longestPauseMs)
   }
 

@@ -40,7 +40,7 @@ package final class ErasureWorker: Sendable {
   /// After a failure it tries again, and says so, no sooner.
   private static let failurePauseMs: Int64 = 60_000
   /// A file system's clock is coarse: a folder that changed so lately may change again and show it not.
-  private static let freshNs: Int64 = 2_000_000_000
+  private static let freshMs: Int64 = 2_000
 
   private let parts: Parts
   private let stopFlag: StopFlag
@@ -137,8 +137,8 @@ package final class ErasureWorker: Sendable {
     } catch { throw .ledger(error) }
     if stamp == memory.stamp { return }
     memory.open = try ErasureQueue(parts.directory).open()
-    let ageNs = Timestamp.now() * 1_000_000 - (stamp.status?.modifiedAtNs ?? 0)
-    memory.stamp = ageNs < Self.freshNs ? nil : stamp
+    let ageMs = Timestamp.now() - (stamp.status?.modifiedAtMs ?? 0)
+    memory.stamp = ageMs < Self.freshMs ? nil : stamp
     parts.metrics.set(.erasuresWaiting, Double(memory.open.count))
   }
 

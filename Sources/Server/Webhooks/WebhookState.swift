@@ -89,7 +89,8 @@ package struct WebhookState: Equatable, Sendable {
     for element in elements {
       guard let at = element["at"]?.stringValue, let point = ChangePoint(at), point < next,
         waiting.last.map({ $0.point < point }) ?? true,
-        let attempts = element["attempts"]?.integerValue, attempts >= 0,
+        let attempts = element["attempts"]?.integerValue,
+        (0...Int64(Int32.max)).contains(attempts),
         let dueMs = Self.time(element["due_at"])
       else { return nil }
       waiting.append(Waiting(point: point, attempts: Int(attempts), dueMs: dueMs))

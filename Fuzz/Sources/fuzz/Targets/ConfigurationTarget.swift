@@ -28,7 +28,8 @@ extension FuzzTarget {
           + "\"tokens\":[{\"id\":\"t1\",\"app_family_id\":\"\(family)\","
           + "\"created_at\":\"2026-01-02T03:04:05.678Z\",\"sha256\":\"\(digest)\"}]}",
       ]
-      return texts.map { Array($0.utf8) }
+      let seeds = texts.map { Array($0.utf8) }
+      return seeds + seeds.flatMap { BoundaryNumbers.variants(of: $0) }
     },
     check: { input in
       guard let root = try? JSONValue(input) else { return }

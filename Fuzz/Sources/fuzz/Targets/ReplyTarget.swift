@@ -30,7 +30,8 @@ extension FuzzTarget {
         "{\"status\":21003}", "{\"status\":\"21199\",\"is-retryable\":\"true\"}", "[]", "\"\"",
         "{\"receipt\":{\"in_app\":null,\"in_app_ownership_type\":\"FAMILY_SHARED\"}}",
       ]
-      return texts.map { Array($0.utf8) }
+      let seeds = texts.map { Array($0.utf8) }
+      return seeds + seeds.flatMap { BoundaryNumbers.variants(of: $0) }
     },
     check: { input in
       var compact: [UInt8] = []

@@ -24,6 +24,8 @@ extension FuzzTarget {
           + "\"identifier_for_vendor\":\"vendor\",\"ip_address\":\"203.0.113.7\","
           + "\"metadata\":{\"a\":[1,{\"b\":null}]}}",
         "{\"receipt\":\"QUJD\",\"ip_address\":null,\"metadata\":null,\"country_code\":null}",
+        "{\"receipt\":\"QUJD\",\"metadata\":{\"prices\":[{\"product_id\":\"coins\",\"price\":\"9.99\","
+          + "\"price_micros\":9990000,\"price_milliunits\":9990,\"currency\":\"EUR\"}]}}",
         "{\"receipt\":17,\"country_code\":\"ZZ\",\"ip_address\":\"nowhere\",\"metadata\":[]}",
         "{\"receipt\":\"QUJD\",\"occurred_at\":\"2026-01-02T03:04:05Z\",\"marketplace\":\"itunes\","
           + "\"user_identifer\":\"old\",\"verification\":{\"endpoint\":\"production\","
@@ -33,7 +35,8 @@ extension FuzzTarget {
         "{\"receipt\":\"QUJD\",\"metadata\":{\"deep\":"
           + String(repeating: "[", count: 40) + String(repeating: "]", count: 40) + "}}",
       ]
-      return texts.map { Array($0.utf8) }
+      let seeds = texts.map { Array($0.utf8) }
+      return seeds + seeds.flatMap { BoundaryNumbers.variants(of: $0) }
     },
     check: { input in
       UploadCheck.request(Array(input))
