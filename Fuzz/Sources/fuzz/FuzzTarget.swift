@@ -44,6 +44,8 @@ enum BoundaryNumbers {
     String(repeating: "9", count: 60),
   ]
 
+  private static let numberBytes = Array("0123456789+-.eE".utf8)
+
   /// A text once for each of them, in place of every number that follows a colon, in quotes or without.
   static func variants(of text: [UInt8]) -> [[UInt8]] {
     all.map { number in
@@ -56,7 +58,7 @@ enum BoundaryNumbers {
         let isQuoted = place < text.count && text[place] == UInt8(ascii: "\"")
         var end = place + (isQuoted ? 1 : 0)
         let first = end
-        while end < text.count, 0x30...0x39 ~= text[end] || 0x2B...0x2E ~= text[end] { end += 1 }
+        while end < text.count, numberBytes.contains(text[end]) { end += 1 }
         guard end > first, !isQuoted || end < text.count && text[end] == UInt8(ascii: "\"") else {
           continue
         }
