@@ -105,6 +105,18 @@ import Testing
         "user_identifier is longer than 255 characters"
       ),
       (
+        Sample.line(#""user_identifier":"(redacted 7)""#),
+        "user_identifier has the form of the name that an erasure gives"
+      ),
+      (
+        Sample.line(#""user_identifier":"\u0074oken:7e3fb20b-4cdb-47cc-936d-99d65f608138""#),
+        #"user_identifier begins with "token:", which names users by an appAccountToken"#
+      ),
+      (
+        Sample.line(#""user_identifer":"token:""#),
+        #"user_identifer begins with "token:", which names users by an appAccountToken"#
+      ),
+      (
         Sample.line(#""ip_address":"1.2.3""#),
         "ip_address is neither an IPv4 nor an IPv6 address"
       ),

@@ -54,11 +54,12 @@ extension WorkflowFixture {
   /// A workflow that trusts the test chain; the App Store must not be asked.
   static func signed(
     products: [AppRegistered.Product] = [], appAppleID: Int64? = nil,
+    clock: WorkflowClock = WorkflowClock(),
     set: (inout Configuration) -> Void = { _ in }
   ) throws -> WorkflowFixture {
     let root = try SignedUpload.authority.get().root.fingerprint
     return try WorkflowFixture(
-      .saying(.reply(row("1"))), products: products, appAppleID: appAppleID
+      .saying(.reply(row("1"))), products: products, appAppleID: appAppleID, clock: clock
     ) {
       $0.trust.additionalRoots = [root]
       set(&$0)

@@ -22,6 +22,13 @@ import Testing
     answer.body?["in_app_purchases"]?.arrayValue ?? []
   }
 
+  /// The objects at fault that a fraud's answer names, each with its code.
+  private func refusals(_ answer: ClientAnswer) -> [[String]] {
+    (answer.body?["errors"]?.arrayValue ?? []).map {
+      [$0["field"]?.stringValue ?? "", $0["code"]?.stringValue ?? ""]
+    }
+  }
+
   // MARK: Good lists
 
   @Test("a good list is one event, and the answer shows its sale without a word of the App Store")
@@ -161,19 +168,25 @@ import Testing
     let otherApp = try sign.sign(
       #"{"receiptType":"Production","bundleId":"other","receiptCreationDate":1779000000000}"#)
     let good = try sign.transaction()
-    let cases: [([String], String, String)] = [
-      ([good, forged], "", "signature_invalid"), ([good, other], "", "bundle_id_mismatch"),
-      ([other, forged], "", "signature_invalid"),
-      ([good], #""app_transaction":"\#(otherApp)""#, "bundle_id_mismatch"),
-      ([good], #""app_transaction":"\#(forged)""#, "signature_invalid"),
+    let (altered, foreign) = ("signature_invalid", "bundle_id_mismatch")
+    let cases: [([String], String, String, [(String, String)])] = [
+      ([good, forged], "", altered, [("signed_transactions[1]", altered)]),
+      ([good, other], "", foreign, [("signed_transactions[1]", foreign)]),
+      (
+        [other, forged], "", altered,
+        [("signed_transactions[0]", foreign), ("signed_transactions[1]", altered)]
+      ),
+      ([good], #""app_transaction":"\#(otherApp)""#, foreign, [("app_transaction", foreign)]),
+      ([good], #""app_transaction":"\#(forged)""#, altered, [("app_transaction", altered)]),
     ]
-    for (list, members, reason) in cases {
+    for (list, members, reason, places) in cases {
       let fixture = try WorkflowFixture.signed()
       let answer = try fixture.sendTransactions(list, members)
       #expect(answer.status == 402)
       #expect(answer.body?["is_fraud"] == .boolean(true))
       #expect(answer.body?["fraud_reason"] == .string(reason))
       #expect(purchases(answer).isEmpty)
+      #expect(refusals(answer) == places.map { [$0, $1] })
       let event = try #require(try fixture.events().last)
       #expect(event.type == "transactions.received")
       #expect(event.data["outcome"] == .string("invalid"))
@@ -216,6 +229,8 @@ import Testing
     #expect(answer.status == status)
     #expect(
       answer.body?["fraud_reason"] == (status == 402 ? .string("bundle_id_mismatch") : .null))
+    #expect(
+      refusals(answer) == (status == 402 ? [["app_transaction", "wrong_app_apple_id"]] : []))
   }
 
   // MARK: Refused lists
@@ -260,6 +275,33 @@ import Testing
       #expect(problems[0].message.hasSuffix("(\(fault.rawValue))"))
     }
     #expect(try fixture.events().count == 1)
+  }
+
+  @Test(
+    "what was signed up to five minutes ahead of this clock is asked for again, and anything later refused",
+    arguments: [(60_000, nil), (60_001, 1), (90_000, 30), (300_000, 240), (300_001, 0)]
+      as [(Int64, Int?)])
+  func ahead(_ leadMs: Int64, _ seconds: Int?) throws {
+    let fixture = try WorkflowFixture.signed(
+      clock: WorkflowClock(nowMs: { ms("2026-01-05") }, monotonicMs: { 0 }))
+    let text = try sign.transaction("1", ["signedDate": "\(ms("2026-01-05") + leadMs)"])
+    let good = try sign.transaction("2", ["signedDate": "\(ms("2026-01-05"))"])
+    switch try fixture.sendTransactions([good, text]) {
+    case .receipt(let status, _): #expect(status == 200 && seconds == nil)
+    case .later(let problems, let afterSeconds):
+      #expect(afterSeconds == seconds)
+      #expect(problems.map(\.field) == ["signed_transactions[1]"])
+      #expect(problems.map(\.code) == [.signatureOutOfTime])
+    case .refused(let problems):
+      #expect(seconds == 0 && problems.map(\.code) == [.signatureOutOfTime])
+    case let answer: Issue.record("\(answer)")
+    }
+    #expect(try fixture.events().count == (seconds == nil ? 2 : 1))
+    // A fault that stays outweighs one that passes.
+    guard seconds ?? 0 > 0 else { return }
+    let malformed = try sign.transaction(
+      "3", ["bundleId": nil, "signedDate": "\(ms("2026-01-05"))"])
+    #expect(try fixture.sendTransactions([text, malformed]).status == 422)
   }
 
   // MARK: Environments

@@ -162,7 +162,7 @@ extension ClientAnswer {
     case .notification(.retry): 503
     case .refused: 422
     case .notFound: 404
-    case .unavailable: 503
+    case .unavailable, .later: 503
     }
   }
 

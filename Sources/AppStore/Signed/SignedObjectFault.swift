@@ -68,6 +68,9 @@ package enum SignedObjectFault: String, Error, Equatable, Sendable, CaseIterable
     }
   }
 
+  /// A clause that continues a place's name, with the fault's sentence and its word.
+  package var refusal: String { "is refused: \(self) (\(rawValue))" }
+
   package var description: String {
     switch self {
     case .tooLarge: "larger than \(SignedObject.maximumSizeBytes) bytes"

@@ -43,6 +43,16 @@ package struct CheckedSignedObject: Sendable {
     if case .invalid(let fault) = verdict { fault } else { nil }
   }
 
+  /// In how many seconds it will be good, if it was signed little ahead of this clock and nothing else is wrong with it.
+  /// - Parameter nowMs: the time of the check, in epoch milliseconds.
+  package func secondsUntilGood(nowMs: Int64) -> Int? {
+    guard fault == .signedInFuture, let signedDateMs = object.signedDateMs,
+      case let (leadMs, overflow) = signedDateMs.subtractingReportingOverflow(nowMs), !overflow,
+      leadMs <= SignedObjectVerifier.clockDriftMs
+    else { return nil }
+    return Int((leadMs - SignedObjectVerifier.clockToleranceMs + 999) / 1000)
+  }
+
   /// Whether it is of Xcode or a local test, signed by a named certificate: such a one counts nowhere.
   package var isLocal: Bool {
     if case .locallyValid = verdict { true } else { false }

@@ -131,7 +131,8 @@ struct ClientFieldReader {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// An identifier that is not the name of an erased user: claims against such names count otherwise (rule R6).
+  /// An identifier that is neither the name of an erased user nor of one whom only an app account token names: claims
+  /// against such names count otherwise (rules R6 and R12).
   private mutating func userIdentifier(
     _ field: String, _ cursor: inout JSONCursor
   ) throws(JSONError) -> String? {
@@ -139,6 +140,12 @@ struct ClientFieldReader {
     if user.withUTF8({ ErasedUser.isName(JSONBytes($0)) }) {
       note(
         FieldProblem(field, .invalidValue, "has the form of the name that an erasure gives"))
+      return nil
+    }
+    if user.utf8.starts(with: "token:".utf8) {
+      note(
+        FieldProblem(
+          field, .invalidValue, "begins with \"token:\", which names users by an appAccountToken"))
       return nil
     }
     return user

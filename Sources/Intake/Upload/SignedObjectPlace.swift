@@ -43,6 +43,6 @@ extension FieldProblem {
       case .time: .signatureOutOfTime
       case .environment: .environmentNotAccepted
       }
-    self.init(place.description, code, "is refused: \(fault) (\(fault.rawValue))")
+    self.init(place.description, code, fault.refusal)
   }
 }

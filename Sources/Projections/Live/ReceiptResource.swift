@@ -175,6 +175,20 @@ struct ReceiptResource {
     writer.endArray()
   }
 
+  /// Adds what is wrong with an upload's objects, in the form in which requests are refused; nothing if nothing is.
+  mutating func add(_ refusals: [ObjectRefusal]) {
+    if refusals.isEmpty { return }
+    beginArray("errors")
+    for refusal in refusals {
+      begin()
+      add("field", refusal.field)
+      add("code", refusal.code)
+      add("message", refusal.message)
+      end()
+    }
+    endArray()
+  }
+
   /// Adds one JSON value unchanged.
   mutating func add(_ key: StaticString, json: Text?) {
     writer.key(key)

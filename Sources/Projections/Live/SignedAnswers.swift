@@ -44,17 +44,24 @@ extension ReceiptAnswers {
     let fallback = PurchaseFallback(
       country: row.isNull(6) ? nil : try text(row.number(6)), user: user,
       metadata: metadata, createdAtMs: occurredAtMs, updatedAtMs: occurredAtMs)
+    var refusals: [ObjectRefusal] = []
     if let familyID = UUID16(String(decoding: family, as: UTF8.self)) {
       let line = try readEvent(position)
-      try withTransactions(of: line, at: position) { transactions in
+      try withUpload(of: line, at: position) { upload in
+        guard upload.isValid else {
+          refusals = self.refusals(in: upload, familyID, apps)
+          return
+        }
         let purchases = SignedPurchases(
-          transactions, products: apps.families[familyID]?.products ?? [:], keeper)
+          upload.transactions.filter(\.isValid),
+          products: apps.families[familyID]?.products ?? [:], keeper)
         try add(
           purchases, familyID, UploadMetadata(position: position, value: metadata), fallback,
           to: &resource)
       }
     }
     resource.endArray()
+    resource.add(refusals)
     resource.add("created_at", instantMs: row.optionalInteger(8) ?? occurredAtMs)
     resource.add("updated_at", instantMs: occurredAtMs)
     resource.end()
@@ -111,9 +118,8 @@ extension ReceiptAnswers {
       originalTransactionID: string(id))
   }
 
-  /// Hands out the signed objects of an upload that is valid; none of one that is not.
-  private func withTransactions(
-    of line: [UInt8], at position: Position, _ body: ([SignedObjectView]) throws -> Void
+  private func withUpload(
+    of line: [UInt8], at position: Position, _ body: (TransactionsReceivedView) throws -> Void
   ) throws {
     try line.withUnsafeBytes { bytes in
       guard let event = EventLine(bytes), EventType(event.type) == .transactionsReceived else {
@@ -125,7 +131,57 @@ extension ReceiptAnswers {
       } catch {
         throw ProjectionError.event(position: position, error)
       }
-      try body(view.isValid ? view.transactions.filter(\.isValid) : [])
+      try body(view)
     }
   }
+
+  // MARK: Fraud
+
+  /// Which objects make an upload a fraud: those that the App Store did not sign, and those of another app.
+  private func refusals(
+    in upload: TransactionsReceivedView, _ family: UUID16, _ apps: AppDirectory
+  ) -> [ObjectRefusal] {
+    var refusals: [ObjectRefusal] = []
+    func look(at object: SignedObjectView, _ field: String, names bundleID: Text?) {
+      if !object.isValid {
+        let reason = object.reason?.string ?? ""
+        refusals.append(
+          ObjectRefusal(
+            field: field, code: TransactionsReceived.FraudReason.signatureInvalid.rawValue,
+            message: SignedObjectFault(rawValue: reason)?.refusal ?? "is refused: \(reason)"))
+      } else if let bundleID,
+        apps.familiesByBundle[String(decoding: bundleID, as: UTF8.self)] != family
+      {
+        refusals.append(
+          ObjectRefusal(
+            field: field, code: TransactionsReceived.FraudReason.bundleIDMismatch.rawValue,
+            message: "belongs to another app than the token"))
+      }
+    }
+    for (index, object) in upload.transactions.enumerated() {
+      let content = try? SignedTransaction(payload: object.payload, keeper)
+      look(at: object, "signed_transactions[\(index)]", names: content?.bundleID)
+    }
+    guard let object = upload.appTransaction else { return refusals }
+    let content = try? SignedAppTransaction(payload: object.payload, keeper)
+    look(at: object, "app_transaction", names: content?.bundleID)
+    if object.isValid, refusals.isEmpty, let content,
+      let declared = apps.families[family]?.appAppleID,
+      content.environment?.elementsEqual(EnvironmentName.production.text) ?? false,
+      content.appAppleID != declared
+    {
+      refusals.append(
+        ObjectRefusal(
+          field: "app_transaction", code: "wrong_app_apple_id",
+          message: "names another app than the one declared"))
+    }
+    return refusals
+  }
+}
+
+/// A signed object that makes an upload a fraud, as the problem of a refused request would name it.
+struct ObjectRefusal {
+  let field: String
+  let code: String
+  let message: String
 }

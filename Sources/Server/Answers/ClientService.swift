@@ -19,6 +19,8 @@ package enum ClientAnswer: Sendable {
   case notification(NotificationAnswer)
   /// 422: every problem that was found.
   case refused([FieldProblem])
+  /// 503: the problems of an upload that will be good once this clock is where the App Store's was.
+  case later([FieldProblem], afterSeconds: Int)
   /// 404: there is no such receipt of this app family.
   case notFound
   /// 503: too much is under way, or the log cannot be appended to.

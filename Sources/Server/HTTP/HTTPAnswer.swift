@@ -60,6 +60,7 @@ struct HTTPAnswer: Error, Sendable {
     case .ownership(let body): self.init(status: 200, body: body)
     case .notification(let answer): self.init(answer)
     case .refused(let problems): self.init(problems)
+    case .later(let problems, let seconds): self = .later(problems, afterSeconds: seconds)
     case .notFound: self = .receiptNotFound
     case .erasureAccepted(let id, let body):
       self = HTTPAnswer(status: 202, body: body).with("Location", "\(Route.erasuresPath)/\(id)")
@@ -130,6 +131,11 @@ extension HTTPAnswer {
   ) -> HTTPAnswer {
     HTTPAnswer(503, .unavailable, message).with(
       "Retry-After", String(max(1, retryAfterSeconds)))
+  }
+
+  /// 503 for problems that will pass.
+  static func later(_ problems: [FieldProblem], afterSeconds seconds: Int) -> HTTPAnswer {
+    HTTPAnswer(problems, status: 503).with("Retry-After", String(max(1, seconds)))
   }
 
   /// - Parameter error: the error code of RFC 6750; nil where no token was sent.

@@ -59,8 +59,7 @@ extension HTTPAnswer {
     case .refused(let problems): self.init(problems)
     case .forged(let problems): self.init(problems, status: 403)
     case .retry(nil, let seconds): self = .unavailable(retryAfterSeconds: seconds)
-    case .retry(let problem?, let seconds):
-      self = HTTPAnswer([problem], status: 503).with("Retry-After", String(max(1, seconds)))
+    case .retry(let problem?, let seconds): self = .later([problem], afterSeconds: seconds)
     }
   }
 }

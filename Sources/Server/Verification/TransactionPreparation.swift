@@ -12,6 +12,8 @@ struct TransactionPreparation {
     /// - Parameter id: the upload's.
     case prepared(EventDraft, id: UUID16)
     case refused([FieldProblem])
+    /// Nothing is wrong but that some were signed ahead of this clock.
+    case later([FieldProblem], afterSeconds: Int)
   }
 
   private let settings: WorkflowSettings
@@ -29,11 +31,17 @@ struct TransactionPreparation {
   /// Checks every signature. What is not of the App Store's form, or of another time or environment, is refused; what is
   /// forged, or another app's, is kept as evidence of a fraud.
   func prepare(_ upload: ClientTransactions) -> Outcome {
-    let checked = CheckedSignedUpload(
-      upload.fields, settings.signedObjects, nowMs: clock.nowMs())
+    let nowMs = clock.nowMs()
+    let checked = CheckedSignedUpload(upload.fields, settings.signedObjects, nowMs: nowMs)
     let acceptsSandbox = settings.acceptsSandbox(appFamily: upload.appFamily.description)
     let problems = checked.objects.compactMap { problem($0, acceptsSandbox: acceptsSandbox) }
-    if !problems.isEmpty { return .refused(problems) }
+    if !problems.isEmpty {
+      let waits = checked.objects.compactMap { $0.secondsUntilGood(nowMs: nowMs) }
+      guard waits.count == problems.count, let seconds = waits.max() else {
+        return .refused(problems)
+      }
+      return .later(problems, afterSeconds: seconds)
+    }
     let id = checked.id(in: upload.appFamily)
     let context = UploadDrafts.SignedContext(
       appFamily: upload.appFamily, uploadID: id, occurredAtMs: upload.receivedAtMs, origin: .http,

@@ -252,6 +252,8 @@ package final class UploadWorkflow: ClientService {
       case .transactions(let upload, let response):
         switch transactions.prepare(upload) {
         case .refused(let problems): response.answer(.refused(problems))
+        case .later(let problems, let seconds):
+          response.answer(.later(problems, afterSeconds: seconds))
         case .prepared(let draft, let id):
           lifecycle.begin(draft, id: id, of: upload.appFamily, response)
         }

@@ -327,6 +327,10 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     (.receipt(status: 402, body: .init(ScriptedService.receiptBody)), 402),
     (.refused([FieldProblem("receipt", .receiptMalformed, "is no receipt")]), 422),
     (.notFound, 404), (.unavailable(retryAfterSeconds: 7), 503),
+    (
+      .later([FieldProblem("app_transaction", .signatureOutOfTime, "is early")], afterSeconds: 7),
+      503
+    ),
   ]
 
   @Test("what the service says is what the client gets", arguments: serviceAnswers)
