@@ -29,7 +29,7 @@ export interface Entitlement {
 export interface Webhook {
   type: string;
   timestamp: string;
-  data: Record<string, string | number | null>;
+  data: Record<string, string | number | boolean | null>;
 }
 
 /** What a user has in Production, by the entitlement's name; what is not in it, the user does not have. */

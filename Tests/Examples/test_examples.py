@@ -203,7 +203,7 @@ class WebhookTests(EachLanguage):
     REFUND = json.dumps({
         "type": "refund", "timestamp": "2026-11-23T08:00:00.000Z",
         "data": {"product_id": "plus.monthly", "amount": "-7.99", "currency": "USD",
-                 "user_identifier": None, "position": 12},
+                 "user_identifier": None, "position": 12, "backfill": False},
     }).encode()
 
     def each_receiver(self, check):

@@ -224,4 +224,121 @@ import Testing
     #expect(sale.userIdentifier == "anna" && sale.countryCode == "DE")
     #expect(sale.lines.first?.amountMicros == 1_990_000 && line.amountMicros == -1_990_000)
   }
+
+  // MARK: Renewals, ids and backfills
+
+  /// Periods of one subscription: what each says, and what is told of it.
+  private static let periods: [(name: String, periods: [(String, Members)], told: [String])] = [
+    ("the first purchase was never seen", [("2", ["transactionReason": "RENEWAL"])], ["renewal 2"]),
+    (
+      "the App Store signed a purchase: a start, an upgrade, a return after a pause",
+      [("1", ["transactionReason": "PURCHASE"]), ("2", ["transactionReason": "PURCHASE"])],
+      ["sale 1", "sale 2"]
+    ),
+    (
+      "the App Store signed no reason that is known",
+      [("1", [:]), ("2", ["transactionReason": "?"]), ("3", ["transactionReason": 7])],
+      ["sale 1", "renewal 2", "renewal 3"]
+    ),
+    (
+      "the period before was upgraded, and a renewal follows",
+      [("1", ["isUpgraded": true]), ("2", [:]), ("3", [:])], ["sale 1", "sale 2", "renewal 3"]
+    ),
+  ]
+
+  @Test(arguments: periods.indices)
+  func whatTheAppStoreSignedAsARenewalIsOneAndAnUpgradeIsNot(_ place: Int) throws {
+    let fixture = try LedgerFixture()
+    let story = Self.periods[place]
+    try fixture.append(
+      [Self.app]
+        + story.periods.map { id, members in
+          .signedUpload(
+            Self.sold(
+              id, of: "1", line: id, on: "2026-01-0\(id)", signed: "2026-01-0\(id)", members))
+        })
+    let live = try LiveProjections(fixture.directory)
+    let told = text(try live.changes(from: ChangePoint(0), limit: 10).changes)
+    #expect(told.map { String($0.drop { $0 != " " }.dropFirst()) } == story.told, "\(story.name)")
+  }
+
+  private static func identities(_ events: [TestEvent]) throws -> [[String]] {
+    let fixture = try LedgerFixture()
+    try fixture.append(events)
+    let live = try LiveProjections(fixture.directory)
+    return try live.changes(from: ChangePoint(0), limit: 100).changes.map(\.identity)
+  }
+
+  @Test("each change has an identity of its own, which neither its position nor its user changes")
+  func identities() throws {
+    for story in [Self.story, Self.lapses] {
+      var known = try Self.identities(story)
+      #expect(Set(known).count == known.count && !known.contains([]))
+      // When an upload was recorded is part of its fraud, and follows from the position in this test.
+      known.removeAll { $0.first == "fraud" }
+      let padding = TestEvent.signedUpload(
+        Self.sold("900", on: "2026-01-01", signed: "2026-01-01"), user: "zoe",
+        at: "2026-01-09")
+      #expect(Set(try Self.identities([Self.app, padding] + story)).isSuperset(of: known))
+    }
+    func sale(of user: String?) throws -> [[String]] {
+      try Self.identities([
+        Self.app,
+        .signedUpload(Self.sold("1", on: "2026-01-01", signed: "2026-01-01"), user: user),
+      ])
+    }
+    #expect(try sale(of: "anna") == sale(of: nil))
+    // A second Return of the same date is another one.
+    func refunded(_ percentage: JSONText, signed: String, uuid: String) -> TestEvent {
+      .notification(
+        "REFUND", uuid: uuid,
+        Self.sold(
+          "1", on: "2026-01-01", signed: signed,
+          ["revocationDate": instant("2026-01-09"), "revocationPercentage": percentage]))
+    }
+    let refunds = try Self.identities([
+      Self.app, .signedUpload(Self.sold("1", on: "2026-01-01", signed: "2026-01-01")),
+      refunded(25_000, signed: "2026-01-09", uuid: "a"),
+      refunded(50_000, signed: "2026-01-10", uuid: "b"),
+    ])
+    #expect(refunds.count == 3 && Set(refunds).count == 3)
+    // Uploads that came at one instant are several frauds.
+    let frauds = try Self.identities([
+      Self.app, Self.story[5], .prices(["coins - EUR 1.99 2026-01-01"]), Self.story[5],
+    ])
+    #expect(frauds.count == 2 && Set(frauds).count == 2)
+  }
+
+  @Test("a notification that the log holds twice is told under one identity")
+  func storedTwice() throws {
+    func ended(_ isFetched: Bool) -> TestEvent {
+      .notification(
+        "EXPIRED", subtype: "VOLUNTARY", uuid: "a", Self.period("1", "01", "08"),
+        renewal: Self.renewal("08", ["expirationIntent": 1]), isFetched: isFetched)
+    }
+    let identities = try Self.identities([
+      Self.app, .signedUpload(Self.period("1", "01", "08")), ended(false), ended(true),
+    ])
+    #expect(identities.count == 3)
+    #expect(identities[1] == identities[2])
+  }
+
+  @Test("what a synchronization or an import brought in is a backfill, and nothing else is")
+  func backfill() throws {
+    func told(_ event: TestEvent) throws -> [Bool] {
+      let fixture = try LedgerFixture()
+      try fixture.append([Self.app, event])
+      let live = try LiveProjections(fixture.directory)
+      return try live.changes(from: ChangePoint(0), limit: 10).changes.map(\.isBackfill)
+    }
+    let period = Self.period("1", "01", "08")
+    for (event, isBackfill) in [
+      (TestEvent.signedUpload(period), false), (.signedUpload(period, line: "x"), true),
+      (.notification("SUBSCRIBED", uuid: "a", period), false),
+      (.notification("SUBSCRIBED", uuid: "a", period, line: "x"), true),
+      (.notification("SUBSCRIBED", uuid: "a", period, isFetched: true), true),
+      // The fixture's receipts come by import.
+      (.fetched(period), true), (.upload(reply(row("1"), requested: "2026-01-06")), true),
+    ] { #expect(try told(event) == [isBackfill], "\(event)") }
+  }
 }

@@ -33,7 +33,8 @@ import Testing
         INSERT INTO uploads(position, receipt, occurred_at_ms, recorded_at_ms, country, user,
           metadata, line) VALUES(1, 0, 0, 1, 4, 0, '{}', 9);
         INSERT INTO notifications(position, uuid_hash, occurred_at_ms, recorded_at_ms, type, environment,
-          bundle, app_family, notification_uuid) VALUES(8, 1, 0, 1, 3, 1, 2, 7, 'uuid-1');
+          bundle, app_family, notification_uuid, is_fetched)
+          VALUES(8, 1, 0, 1, 3, 1, 2, 7, 'uuid-1', 0);
         INSERT INTO fetched_pages VALUES(9, 7, 2, 1, 0, 1, 't', NULL, NULL, 'r', NULL, 0, 0);
         INSERT INTO declarations VALUES(5, 0, 'prices.csv', 'cd'), (6, 1, 'rates.csv', 'ef');
         INSERT INTO price_list VALUES(5, 0, 3, NULL, 5, 9990000, 86400000);
@@ -204,7 +205,7 @@ import Testing
         try fixture.database.execute(
           """
           INSERT INTO later_lines VALUES(0, \(type.rawValue), \(type.rawValue), 0, 2, '', -1, -1,
-            3, 0, 0, 0, 0)
+            3, 0, 0, 0, 0, NULL)
           """)
       }
       #expect(
@@ -220,7 +221,8 @@ import Testing
         """
         UPDATE sales SET quantity = 3, amount_micros = 10000000, unit_price_micros = 3333333;
         INSERT INTO later_lines VALUES(0, 1, \(LineType.return.rawValue), 5, 2, 'r', 0, NULL, 2,
-          500, 0, 0, 0), (0, 2, \(LineType.reversal.rawValue), 6, 3, '', -2, 4000000, 1, 2, 0, 0, 0);
+          500, 0, 0, 0, NULL),
+          (0, 2, \(LineType.reversal.rawValue), 6, 3, '', -2, 4000000, 1, 2, 0, 0, 0, NULL);
         """)
       #expect(
         try fixture.texts("SELECT amount_micros FROM journal_view ORDER BY ordinal")
@@ -236,8 +238,9 @@ import Testing
       try fixture.addSale(0)
       try fixture.database.execute(
         """
-        INSERT INTO later_lines VALUES(0, 1, 1, 5, 2, '', 0, -1, 0, 0, 1, 0, 0),
-          (0, 2, 1, 6, 3, '', 0, -1, 0, 0, 9, 0, 1), (0, 3, 1, 7, 4, '', 0, 0, 0, 0, 9, 0, 0);
+        INSERT INTO later_lines VALUES(0, 1, 1, 5, 2, '', 0, -1, 0, 0, 1, 0, 0, NULL),
+          (0, 2, 1, 6, 3, '', 0, -1, 0, 0, 9, 0, 1, NULL),
+          (0, 3, 1, 7, 4, '', 0, 0, 0, 0, 9, 0, 0, NULL);
         """)
       #expect(try fixture.texts("SELECT position FROM exception_view") == ["3"])
       #expect(

@@ -65,6 +65,7 @@ enum ConfigurationSample {
 
   static func token(_ members: String) -> String { #"{"tokens":[{\#(members)}]}"# }
   static let webhookSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
+  static let otherWebhookSecret = "whsec_FxYVFBMSERAPDg0MCwoJCAcGBQQDAgEA"
   /// A configuration of one key.
   static func serverAPI(_ members: String) -> String {
     #"{"apps":{"\#(family)":{"server_api":\#(members)}}}"#
@@ -115,7 +116,9 @@ enum ConfigurationSample {
        "notifications":{"path":"/hooks/Apple-1","in_progress_max":7,"sandbox_per_second":1},
        "shared_secrets":{"\(Sample.family.uppercased())":"s3cret"},
        "apps":{"\(Sample.family.uppercased())":{"accept_sandbox":false,
-        "webhook":{"url":"https://example.com/hook","secret":"\(Sample.webhookSecret)"}}},
+        "webhook":{"url":"https://example.com/hook","secret":"\(Sample.webhookSecret)",
+         "previous_secret":"\(Sample.otherWebhookSecret)",
+         "previous_secret_until":"2026-02-02T03:04:05.678Z"}}},
        "webhooks":{"private_networks":["10.0.0.0/8"],"disable_after_days":2},
        "retention":{"ip_address":"90d","identifier_for_vendor":"2w","metadata":"7y"},
        "erasures":{"daily_at":"23:59"},
@@ -147,7 +150,10 @@ enum ConfigurationSample {
     var app = Configuration.App()
     app.acceptsSandbox = false
     app.webhook = Configuration.Webhook(
-      url: "https://example.com/hook", secret: try #require(WebhookSecret(Sample.webhookSecret)))
+      url: "https://example.com/hook", secret: try #require(WebhookSecret(Sample.webhookSecret)),
+      previous: .init(
+        secret: try #require(WebhookSecret(Sample.otherWebhookSecret)),
+        untilMs: ms("2026-02-02T03:04:05.678Z")))
     expected.webhooks.privateNetworks = ["10.0.0.0/8"]
     expected.webhooks.disableAfterDays = 2
     expected.retention.ipAddress = RetentionPeriod("90d")
@@ -223,6 +229,30 @@ enum ConfigurationSample {
     (
       ConfigurationSample.webhook(#"{"url":"https://example.com/hook","secret":"s3cret"}"#),
       "apps.\(ConfigurationSample.family).webhook.secret: must be whsec_ and the base64 of 24 to 64 bytes"
+    ),
+    (
+      ConfigurationSample.webhook(
+        #"{"url":"https://example.com/","secret":"\#(ConfigurationSample.webhookSecret)","previous_secret":"s3cret"}"#
+      ),
+      "apps.\(ConfigurationSample.family).webhook.previous_secret: must be whsec_ and the base64 of 24 to 64 bytes"
+    ),
+    (
+      ConfigurationSample.webhook(
+        #"{"url":"https://example.com/","secret":"\#(ConfigurationSample.webhookSecret)","previous_secret":"\#(ConfigurationSample.otherWebhookSecret)"}"#
+      ),
+      "apps.\(ConfigurationSample.family).webhook.previous_secret_until: is missing"
+    ),
+    (
+      ConfigurationSample.webhook(
+        #"{"url":"https://example.com/","secret":"\#(ConfigurationSample.webhookSecret)","previous_secret_until":"2026-02-02T03:04:05.678Z"}"#
+      ),
+      "apps.\(ConfigurationSample.family).webhook.previous_secret: is missing"
+    ),
+    (
+      ConfigurationSample.webhook(
+        #"{"url":"https://example.com/","secret":"\#(ConfigurationSample.webhookSecret)","previous_secret_until":"tomorrow"}"#
+      ),
+      "apps.\(ConfigurationSample.family).webhook.previous_secret_until: must be an RFC 3339 time"
     ),
     (
       ConfigurationSample.webhook(
@@ -549,10 +579,12 @@ enum ConfigurationSample {
     let webhook = try ledger.file.setWebhook(
       url: "https://example.com/hook", appFamilyID: ConfigurationSample.family)
     let secret = try #require(webhook.secret)
+    let next = try #require(
+      try ledger.file.replaceWebhookSecret(appFamilyID: ConfigurationSample.family).secret)
     let shown = String(decoding: try ledger.file.read().masked.indentedBytes, as: UTF8.self)
     #expect(shown.contains(kept.id))
     #expect(shown.contains("https://example.com/hook"))
-    for secret in ["hunter2", token, kept.sha256.hex, secret.text] {
+    for secret in ["hunter2", token, kept.sha256.hex, secret.text, next.text] {
       #expect(!shown.contains(secret))
     }
   }

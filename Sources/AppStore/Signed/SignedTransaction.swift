@@ -21,6 +21,8 @@ package struct SignedTransaction {
   package var revocationReason: JSONBytes?
   /// 100,000 is all; nil outside 0 to 100,000.
   package var revocationPercentage: Int64?
+  /// What `transactionReason` says: a renewal, or a purchase; nil for any other value.
+  package var isRenewal: Bool?
   /// Whether `type` names something other than an auto-renewable subscription.
   package var isOfOtherType = false
   package var offerType: Int64?
@@ -121,6 +123,10 @@ package struct SignedTransaction {
     case 15 where key == "appAccountToken": appAccountToken = try keeper.read(&cursor).id
     case 16 where key == "revocationReason": revocationReason = try keeper.read(&cursor).id
     case 17 where key == "offerDiscountType": try readDiscountType(&cursor, keeper)
+    case 17 where key == "transactionReason":
+      guard case .string(let text) = try keeper.read(&cursor) else { break }
+      let reason = JSONString(raw: text, hasEscapes: false)
+      isRenewal = reason == "RENEWAL" ? true : reason == "PURCHASE" ? false : nil
     case 18 where key == "webOrderLineItemId":
       row.webOrderLineItemID = try keeper.read(&cursor).lineItemID
     case 18 where key == "inAppOwnershipType":

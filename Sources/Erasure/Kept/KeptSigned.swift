@@ -76,6 +76,9 @@ struct KeptSigned {
       writer.key("isUpgraded")
       writer.boolean(true)
     }
+    if let isRenewal = transaction.isRenewal {
+      writer.member("transactionReason", isRenewal ? "RENEWAL" : "PURCHASE")
+    }
     offerAndPrice(of: transaction, to: &writer)
     writer.endObject()
     return writer.bytes

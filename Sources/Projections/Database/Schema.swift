@@ -6,9 +6,9 @@ enum Schema {
   /// The version of each projection's tables and fold. A database with other versions or other definitions is
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 2), ("receipts", 5), ("sales", 6), ("journal", 3), ("users", 2),
+    ("apps", 2), ("receipts", 5), ("sales", 7), ("journal", 4), ("users", 2),
     ("verifications", 3), ("exceptions", 5), ("declarations", 2), ("uploads", 4),
-    ("notifications", 1), ("statements", 1), ("fetches", 1), ("subscriptions", 1),
+    ("notifications", 2), ("statements", 1), ("fetches", 1), ("subscriptions", 2),
     ("redactions", 1), ("views", 10),
   ]
 
@@ -67,7 +67,8 @@ enum Schema {
       occurred_at_ms INTEGER NOT NULL, recorded_at_ms INTEGER NOT NULL, signed_at_ms INTEGER,
       type INTEGER NOT NULL, subtype INTEGER, environment INTEGER NOT NULL,
       bundle INTEGER NOT NULL, app_family INTEGER NOT NULL, line INTEGER, line_sha256 BLOB,
-      notification_uuid TEXT NOT NULL, transaction_id TEXT, original_transaction_id TEXT);
+      notification_uuid TEXT NOT NULL, transaction_id TEXT, original_transaction_id TEXT,
+      is_fetched INTEGER NOT NULL);
     CREATE TABLE signed_statements(transaction_hash INTEGER NOT NULL, position INTEGER NOT NULL);
     CREATE TABLE fetched_pages(
       position INTEGER PRIMARY KEY, app_family INTEGER NOT NULL, bundle INTEGER NOT NULL,
@@ -121,7 +122,7 @@ enum Schema {
     CREATE TABLE subscription_turns(
       position INTEGER NOT NULL, kind INTEGER NOT NULL, subscription INTEGER NOT NULL,
       expires_at_ms INTEGER, expiration_intent INTEGER, grace_period_expires_at_ms INTEGER,
-      PRIMARY KEY(position, kind, subscription)) WITHOUT ROWID;
+      statement_ms INTEGER, PRIMARY KEY(position, kind, subscription)) WITHOUT ROWID;
     CREATE TABLE sale_figures(id INTEGER PRIMARY KEY, records BLOB NOT NULL);
     CREATE TABLE statement_times(id INTEGER PRIMARY KEY, records BLOB NOT NULL);
     CREATE TABLE sale_transactions(
@@ -132,7 +133,7 @@ enum Schema {
       date_ms INTEGER NOT NULL, position INTEGER NOT NULL, reason TEXT,
       quantity INTEGER NOT NULL, amount_micros INTEGER, share INTEGER NOT NULL,
       share_value INTEGER NOT NULL, advanced_micros INTEGER NOT NULL, is_assumed INTEGER NOT NULL,
-      is_first_excess INTEGER NOT NULL, PRIMARY KEY(sale, ordinal)) WITHOUT ROWID;
+      is_first_excess INTEGER NOT NULL, statement_ms INTEGER, PRIMARY KEY(sale, ordinal)) WITHOUT ROWID;
     CREATE TABLE signed_refunds(
       sale INTEGER NOT NULL, date_ms INTEGER NOT NULL, share INTEGER NOT NULL,
       share_value INTEGER NOT NULL, advanced_micros INTEGER NOT NULL,

@@ -117,8 +117,10 @@ extension LedgerQueries {
     _ mark: ChangeMark, at point: ChangePoint, _ families: inout [String: String?]
   ) throws -> LedgerChange? {
     if mark.kind == .fraud {
-      guard let (fraud, family) = try fraud(ofUpload: mark.number) else { return nil }
-      return LedgerChange(point: point, appFamilyID: family, content: .fraud(fraud))
+      guard let (fraud, family, identity) = try fraud(ofUpload: mark.number) else { return nil }
+      return LedgerChange(
+        point: point, identity: identity, isBackfill: try isBackfill(mark.position),
+        appFamilyID: family, content: .fraud(fraud))
     }
     if mark.kind == .turn { return try turn(mark, at: point, &families) }
     guard let sale = try sales("id = ?", { $0.bind(1, mark.number) }).first else { return nil }
@@ -130,7 +132,42 @@ extension LedgerQueries {
       content = .line(sale, sale.lines[mark.line])
     }
     return LedgerChange(
-      point: point, appFamilyID: try family(of: sale.bundleID, &families), content: content)
+      point: point, identity: try identity(ofLine: mark, sale),
+      isBackfill: try isBackfill(mark.position),
+      appFamilyID: try family(of: sale.bundleID, &families), content: content)
+  }
+
+  /// What a line of the journal is: a sale has one Sale line, and Returns and Reversals by the statements that made
+  /// them.
+  private func identity(ofLine mark: ChangeMark, _ sale: SaleDetail) throws -> [String] {
+    let row = try database.prepare(
+      """
+      SELECT s.key_kind, l.statement_ms FROM sales s
+      LEFT JOIN later_lines l ON l.sale = s.id AND l.ordinal = ?2 WHERE s.id = ?1
+      """)
+    row.bind(1, mark.number)
+    row.bind(2, mark.kind == .line ? mark.line : 0)
+    guard try row.step(), let line = sale.lines.dropFirst(mark.line).first else { return [] }
+    return [
+      "line", sale.environment, sale.bundleID, "\(row.integer(0))", sale.saleKey, line.line,
+      "\(line.dateMs)", Self.text(row.optionalInteger(1)),
+    ]
+  }
+
+  private static func text(_ number: Int64?) -> String { number.map { "\($0)" } ?? "" }
+
+  /// Whether an event came by a synchronization or an import, or is about an upload that did.
+  private func isBackfill(_ position: Position) throws -> Bool {
+    let row = try database.prepare(
+      """
+      SELECT EXISTS (SELECT 1 FROM fetched_pages WHERE position = ?1)
+      OR EXISTS (SELECT 1 FROM notifications
+        WHERE position = ?1 AND (is_fetched = 1 OR line IS NOT NULL))
+      OR EXISTS (SELECT 1 FROM uploads WHERE line IS NOT NULL AND position =
+        coalesce((SELECT upload FROM verifications WHERE position = ?1), ?1))
+      """)
+    row.bind(1, position)
+    return try row.step() && row.integer(0) != 0
   }
 
   /// Nil until a statement shows the subscription: renewal information does not say what was bought.
@@ -142,8 +179,10 @@ extension LedgerQueries {
     else { return nil }
     let row = try database.prepare(
       """
-      SELECT expires_at_ms, expiration_intent, grace_period_expires_at_ms FROM subscription_turns
-      WHERE position = ? AND kind = ? AND subscription = ?
+      SELECT t.expires_at_ms, t.expiration_intent, t.grace_period_expires_at_ms, t.statement_ms,
+      n.notification_uuid FROM subscription_turns t
+      LEFT JOIN notifications n ON n.position = t.position
+      WHERE t.position = ? AND t.kind = ? AND t.subscription = ?
       """)
     row.bind(1, mark.position)
     row.bind(2, mark.line)
@@ -152,8 +191,17 @@ extension LedgerQueries {
     let detail = SubscriptionTurnDetail(
       kind: kind, expiresAtMs: row.optionalInteger(0), expirationIntent: try text(row, symbolAt: 1),
       gracePeriodExpiresAtMs: row.optionalInteger(2))
+    // A notification that was stored twice is the same one.
+    let source =
+      row.optionalText(4).map { [$0] }
+      ?? [Self.text(detail.expiresAtMs), Self.text(row.optionalInteger(3))]
+    let identity = [
+      "\(kind)", subscription.environment, subscription.bundleID,
+      subscription.originalTransactionID,
+    ]
     return LedgerChange(
-      point: point, appFamilyID: try family(of: subscription.bundleID, &families),
+      point: point, identity: identity + source, isBackfill: try isBackfill(mark.position),
+      appFamilyID: try family(of: subscription.bundleID, &families),
       content: .subscription(subscription, detail))
   }
 
@@ -168,28 +216,42 @@ extension LedgerQueries {
     return family
   }
 
-  /// Whether the log had shown, up to the event that showed a sale first, a sale of an earlier date with its original
-  /// transaction id.
+  /// Whether the App Store signed it as a renewal; where it signed neither that nor a purchase, whether the latest
+  /// sale before it with its original transaction id, of those that the log had shown up to its event, was not
+  /// upgraded.
   private func isRenewal(_ sale: SaleDetail, number: Int) throws -> Bool {
-    if sale.originalTransactionID.isEmpty { return false }
     let row = try database.prepare(
       """
-      SELECT 1 FROM sales s JOIN sales o ON o.chain_hash = s.chain_hash
-      AND o.original_transaction_id = s.original_transaction_id
-      AND o.environment = s.environment AND o.bundle = s.bundle AND o.id <> s.id
-      WHERE s.id = ? AND o.first_position <= s.first_position
-      AND (o.sale_date_ms < s.sale_date_ms
-      OR o.sale_date_ms = s.sale_date_ms AND o.sale_key < s.sale_key) LIMIT 1
+      SELECT s.flags, (SELECT o.is_upgraded FROM sales o WHERE o.chain_hash = s.chain_hash
+        AND o.original_transaction_id = s.original_transaction_id
+        AND o.environment = s.environment AND o.bundle = s.bundle AND o.id <> s.id
+        AND o.first_position <= s.first_position
+        AND (o.sale_date_ms < s.sale_date_ms
+          OR o.sale_date_ms = s.sale_date_ms AND o.sale_key < s.sale_key)
+        ORDER BY o.sale_date_ms DESC, o.sale_key DESC LIMIT 1)
+      FROM sales s WHERE s.id = ?
       """)
     row.bind(1, number)
-    return try row.step()
+    guard try row.step() else { return false }
+    let flags = SaleFlags(rawValue: UInt16(truncatingIfNeeded: row.integer(0)))
+    if flags.contains(.isSignedRenewal) { return true }
+    if flags.contains(.isSignedPurchase) || sale.originalTransactionID.isEmpty { return false }
+    return row.optionalInteger(1) == 0
   }
 
-  private func fraud(ofUpload position: Position) throws -> (FraudDetail, family: String?)? {
+  /// So many uploads before one may have come at the same instant.
+  private static var simultaneousMax: Int { 4096 }
+
+  private func fraud(
+    ofUpload position: Position
+  ) throws -> (FraudDetail, family: String?, identity: [String])? {
     let row = try database.prepare(
       """
       SELECT v.fraud_reason, r.receipt_id, g.upload_id, coalesce(r.bundle, g.bundle), p.country,
-      u.user_identifier, p.occurred_at_ms, coalesce(r.app_family, g.app_family)
+      u.user_identifier, p.occurred_at_ms, coalesce(r.app_family, g.app_family), p.recorded_at_ms,
+      (SELECT count(*) FROM uploads e WHERE e.position < p.position
+        AND e.position >= p.position - \(Self.simultaneousMax)
+        AND e.recorded_at_ms = p.recorded_at_ms AND e.occurred_at_ms = p.occurred_at_ms)
       FROM upload_verdicts v JOIN uploads p ON p.position = v.upload
       LEFT JOIN receipts r ON r.id = v.receipt
       LEFT JOIN signed_uploads g ON g.position = v.upload AND v.receipt IS NULL
@@ -197,12 +259,14 @@ extension LedgerQueries {
       """)
     row.bind(1, position)
     guard try row.step() else { return nil }
+    // An erasure changes the receipt's id, but never when an upload came.
     return (
       FraudDetail(
         upload: position, reason: try text(row, symbolAt: 0) ?? "", receiptID: row.optionalText(1),
         uploadID: row.optionalText(2), bundleID: try text(row, symbolAt: 3),
         countryCode: try text(row, symbolAt: 4), userIdentifier: row.optionalText(5),
-        occurredAtMs: row.integer(6)), try text(row, symbolAt: 7)
+        occurredAtMs: row.integer(6)), try text(row, symbolAt: 7),
+      ["fraud", "\(row.integer(6))", "\(row.integer(8))", "\(row.integer(9))"]
     )
   }
 }

@@ -32,7 +32,8 @@ package struct ChangePoint: Hashable, Comparable, Sendable, CustomStringConverti
 /// One thing that an event changed, as the projections know it now.
 package struct LedgerChange: Equatable, Sendable {
   package enum Content: Equatable, Sendable {
-    /// A sale; a renewal if the log had shown an earlier sale with its original transaction id.
+    /// A sale. A renewal is what the App Store signed as one or, where it signed neither that nor a purchase, what
+    /// follows an earlier sale with its original transaction id that was not upgraded.
     case sale(SaleDetail, isRenewal: Bool)
     /// A Return or Reversal.
     case line(SaleDetail, LineDetail)
@@ -42,12 +43,21 @@ package struct LedgerChange: Equatable, Sendable {
   }
 
   package var point: ChangePoint
+  /// What tells the change from all others of its ledger, whatever its position and its user are.
+  package var identity: [String]
+  /// Whether a synchronization or an import brought it in.
+  package var isBackfill: Bool
   /// Nil if no app family has the bundle.
   package var appFamilyID: String?
   package var content: Content
 
-  package init(point: ChangePoint, appFamilyID: String?, content: Content) {
+  package init(
+    point: ChangePoint, identity: [String], isBackfill: Bool = false, appFamilyID: String?,
+    content: Content
+  ) {
     self.point = point
+    self.identity = identity
+    self.isBackfill = isBackfill
     self.appFamilyID = appFamilyID
     self.content = content
   }

@@ -21,7 +21,7 @@ final class NotificationTable {
     self.rows = rows
     self.symbols = symbols
     self.keeper = keeper
-    target = try rows.target("INSERT INTO notifications", valueCount: 16)
+    target = try rows.target("INSERT INTO notifications", valueCount: 17)
   }
 
   /// Unescapes a text, which lives until the next event.
@@ -64,6 +64,7 @@ final class NotificationTable {
     rows.add(text: uuid)
     rows.add(text: transactionID)
     rows.add(text: originalTransactionID)
+    rows.add(view.isFetched ? 1 : 0)
     try rows.end()
   }
 }

@@ -37,7 +37,8 @@ final class SaleTable: SaleSource {
   private lazy var selectLines = Result { () throws(DatabaseError) in
     try database.prepare(
       """
-      SELECT line, date_ms, position, reason, share, share_value, advanced_micros, is_assumed
+      SELECT line, date_ms, position, reason, share, share_value, advanced_micros, is_assumed,
+      statement_ms
       FROM later_lines WHERE sale = ? ORDER BY ordinal
       """)
   }
@@ -195,7 +196,8 @@ final class SaleTable: SaleSource {
         place,
         SaleLine(
           type: try lines.code(0), dateMs: try lines.instant(1),
-          position: try lines.ordinal(2), reason: store.arena.keep(lines.bytes(3)),
+          position: try lines.ordinal(2), statementMs: try lines.optionalInstant(8) ?? .min,
+          reason: store.arena.keep(lines.bytes(3)),
           share: try share(lines, 4), advancedMicros: try lines.unsigned(6),
           isAssumed: lines.integer(7) != 0))
     }
@@ -377,7 +379,7 @@ final class SaleTable: SaleSource {
   ) throws(DatabaseError) {
     if sale.firstLine < 0 { return }
     if lineTarget == nil {
-      lineTarget = try rows.target("INSERT OR REPLACE INTO later_lines", valueCount: 13)
+      lineTarget = try rows.target("INSERT OR REPLACE INTO later_lines", valueCount: 14)
     }
     guard let lineTarget else { return }
     var ordinal = 1
@@ -399,6 +401,7 @@ final class SaleTable: SaleSource {
       rows.add(line.advancedMicros)
       rows.add(line.isAssumed ? 1 : 0)
       rows.add(walk.exceedsAmount && !hasExceeded ? 1 : 0)
+      rows.add(unlessLeast(line.statementMs))
       try rows.end()
       if walk.exceedsAmount { hasExceeded = true }
       ordinal += 1

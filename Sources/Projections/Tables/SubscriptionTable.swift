@@ -96,7 +96,7 @@ final class SubscriptionTable: SubscriptionSource {
     for turn in store.takeTurns() {
       if turnTarget == nil {
         // A notification may say the same by its type and by its renewal information.
-        turnTarget = try rows.target("INSERT OR IGNORE INTO subscription_turns", valueCount: 6)
+        turnTarget = try rows.target("INSERT OR IGNORE INTO subscription_turns", valueCount: 7)
       }
       guard let turnTarget else { return }
       rows.begin(turnTarget)
@@ -106,6 +106,7 @@ final class SubscriptionTable: SubscriptionSource {
       rows.add(turn.expiresAtMs)
       rows.add(symbol: turn.expirationIntent)
       rows.add(turn.gracePeriodExpiresAtMs)
+      rows.add(turn.statementMs)
       try rows.end()
     }
   }

@@ -48,7 +48,8 @@ extension RevenueFold {
     store.addLine(
       place,
       SaleLine(
-        type: .return, dateMs: dateMs, position: verification.position, reason: kept, share: .all,
+        type: .return, dateMs: dateMs, position: verification.position,
+        statementMs: verification.requestDateMs ?? .min, reason: kept, share: .all,
         isAssumed: true))
     store.update(place) { $0.cancellationState = .returned }
     _ = note(cancellationOf: place, verification)
@@ -80,7 +81,7 @@ extension RevenueFold {
       place,
       SaleLine(
         type: .reversal, dateMs: verification.occurredAtMs, position: verification.position,
-        reason: Text(start: nil, count: 0), share: .none))
+        statementMs: request, reason: Text(start: nil, count: 0), share: .none))
     store.update(place) {
       $0.cancellationState = .reversed
       $0.reversalRequestMs = request

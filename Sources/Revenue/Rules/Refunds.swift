@@ -54,8 +54,8 @@ extension RevenueFold {
       let dateMs = transaction.revocationDateMs
     {
       addReturn(
-        place, dateMs, transaction.revocationReason, share, advancedMicros: 0, isAssumed: false,
-        verification)
+        place, dateMs, statementMs: signedAtMs, transaction.revocationReason, share,
+        advancedMicros: 0, isAssumed: false, verification)
       noteCancellation(of: place, atMs: signedAtMs)
       return true
     }
@@ -111,8 +111,8 @@ extension RevenueFold {
       refunded = refunded.addingCapped(total.micros - before)
       let share = store.lastLine(of: store.sales[place])?.share ?? .none
       addReturn(
-        place, total.dateMs, transaction.revocationReason, share, advancedMicros: refunded,
-        isAssumed: false, verification)
+        place, total.dateMs, statementMs: signedAtMs, transaction.revocationReason, share,
+        advancedMicros: refunded, isAssumed: false, verification)
       isChanged = true
     }
     store.updateSignedRefunds(of: place) { refund in
@@ -194,15 +194,16 @@ extension RevenueFold {
         return false
       }
       addReturn(
-        place, dateMs, reason, .all, advancedMicros: advancedMicros(of: sale), isAssumed: true,
-        verification)
+        place, dateMs, statementMs: requestMs, reason, .all,
+        advancedMicros: advancedMicros(of: sale), isAssumed: true, verification)
       return true
     }
     if sale.cancellationState == .reversed, requestMs <= sale.reversalRequestMs { return false }
     let share = known ?? .all
     if share == .none { return false }
     addReturn(
-      place, dateMs, reason, share, advancedMicros: 0, isAssumed: known == nil, verification)
+      place, dateMs, statementMs: requestMs, reason, share, advancedMicros: 0,
+      isAssumed: known == nil, verification)
     noteCancellation(of: place, atMs: requestMs)
     return true
   }
@@ -306,15 +307,15 @@ extension RevenueFold {
   // MARK: Lines
 
   private func addReturn(
-    _ place: Int, _ dateMs: Int64, _ reason: Text?, _ share: RefundShare, advancedMicros: Int64,
-    isAssumed: Bool, _ verification: Verification
+    _ place: Int, _ dateMs: Int64, statementMs: Int64, _ reason: Text?, _ share: RefundShare,
+    advancedMicros: Int64, isAssumed: Bool, _ verification: Verification
   ) {
     let kept = reason.map(store.arena.keep) ?? Text(start: nil, count: 0)
     store.addLine(
       place,
       SaleLine(
-        type: .return, dateMs: dateMs, position: verification.position, reason: kept, share: share,
-        advancedMicros: advancedMicros, isAssumed: isAssumed))
+        type: .return, dateMs: dateMs, position: verification.position, statementMs: statementMs,
+        reason: kept, share: share, advancedMicros: advancedMicros, isAssumed: isAssumed))
     store.update(place) { $0.cancellationState = .returned }
   }
 
@@ -325,7 +326,7 @@ extension RevenueFold {
     store.addLine(
       place,
       SaleLine(
-        type: .reversal, dateMs: dateMs, position: verification.position,
+        type: .reversal, dateMs: dateMs, position: verification.position, statementMs: statementMs,
         reason: Text(start: nil, count: 0), share: share, advancedMicros: advancedMicros))
     let isRefunded = share != .none || advancedMicros > 0
     store.update(place) {

@@ -11,7 +11,7 @@ package final class RevenueState {
   package var priceList = PriceList()
 
   private static let magic = Array("RLRS".utf8)
-  private static let version: UInt8 = 3
+  private static let version: UInt8 = 4
   private static var headerSize: Int { magic.count + 1 }
   /// A unit price has at most 11 digits before its 6 decimals.
   private static let microsMax: Int64 = 99_999_999_999_999_999
@@ -123,6 +123,7 @@ package final class RevenueState {
       writer.write(line.type.rawValue)
       writer.write(line.dateMs)
       writer.write(line.position)
+      writer.write(line.statementMs)
       writer.write(line.reason)
       write(line.share, &writer)
       writer.write(line.advancedMicros)
@@ -229,7 +230,8 @@ package final class RevenueState {
         place,
         SaleLine(
           type: type, dateMs: try reader.instant(),
-          position: try reader.position(), reason: store.arena.keep(try reader.text()),
+          position: try reader.position(), statementMs: try reader.integer(),
+          reason: store.arena.keep(try reader.text()),
           share: try share(&reader, ofQuantity: sale.quantity),
           advancedMicros: try reader.integer(in: 0...Int64.max),
           isAssumed: try reader.integer(in: 0...1) == 1))

@@ -117,6 +117,8 @@ package struct SaleLine: BitwiseCopyable {
   package var type: LineType
   package var dateMs: Int64
   package var position: Int
+  /// The time of the statement that made the line; the minimum if it has none.
+  package var statementMs: Int64
   package var reason: Text
   /// The share of the sale that is refunded after this line (rule R12).
   package var share: RefundShare
@@ -128,12 +130,13 @@ package struct SaleLine: BitwiseCopyable {
   var next: Int32 = -1
 
   package init(
-    type: LineType, dateMs: Int64, position: Int, reason: Text, share: RefundShare,
-    advancedMicros: Int64 = 0, isAssumed: Bool = false
+    type: LineType, dateMs: Int64, position: Int, statementMs: Int64, reason: Text,
+    share: RefundShare, advancedMicros: Int64 = 0, isAssumed: Bool = false
   ) {
     self.type = type
     self.dateMs = dateMs
     self.position = position
+    self.statementMs = statementMs
     self.reason = reason
     self.share = share
     self.advancedMicros = advancedMicros
@@ -165,9 +168,12 @@ package struct SaleFlags: OptionSet, BitwiseCopyable, Sendable {
   package static let isIntroductory = SaleFlags(rawValue: 128)
   package static let isPromotional = SaleFlags(rawValue: 256)
   package static let isByOfferCode = SaleFlags(rawValue: 512)
+  /// What a signed statement gave as the transaction's reason.
+  package static let isSignedRenewal = SaleFlags(rawValue: 1024)
+  package static let isSignedPurchase = SaleFlags(rawValue: 2048)
 
   /// Every flag that this program knows.
-  static let all = SaleFlags(rawValue: 1023)
+  static let all = SaleFlags(rawValue: 4095)
 }
 
 /// A sale. Its texts belong to the store's arena.

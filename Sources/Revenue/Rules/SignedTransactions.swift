@@ -17,9 +17,13 @@ extension RevenueFold {
       }
     }
     var isChanged = isFirst
-    if !store.sales[place].flags.contains(.hasSignedStatement) {
+    var flags = SaleFlags.hasSignedStatement
+    if let isRenewal = transaction.isRenewal {
+      flags.insert(isRenewal ? .isSignedRenewal : .isSignedPurchase)
+    }
+    if !store.sales[place].flags.isSuperset(of: flags) {
       store.update(place) {
-        $0.flags.insert(.hasSignedStatement)
+        $0.flags.formUnion(flags)
         $0.isChanged = true
       }
     }

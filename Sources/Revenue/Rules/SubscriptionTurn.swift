@@ -15,6 +15,8 @@ package struct SubscriptionTurn: BitwiseCopyable, Equatable, Sendable {
   /// As the event says it.
   package var expirationIntent: Symbol
   package var gracePeriodExpiresAtMs: Int64?
+  /// The time of the renewal information that was newest then, in epoch milliseconds.
+  package var statementMs: Int64?
 }
 
 extension Subscription {
@@ -35,7 +37,8 @@ extension Subscription {
     SubscriptionTurn(
       position: position, kind: kind, subscription: id, expiresAtMs: period?.expiresAtMs,
       expirationIntent: renewal?.expirationIntent ?? .none,
-      gracePeriodExpiresAtMs: renewal?.gracePeriodExpiresAtMs)
+      gracePeriodExpiresAtMs: renewal?.gracePeriodExpiresAtMs,
+      statementMs: renewal.flatMap { $0.statementMs == .min ? nil : $0.statementMs })
   }
 }
 

@@ -151,10 +151,23 @@ package struct Configuration: Sendable, Equatable {
     /// https; http on loopback alone.
     package var url: String
     package var secret: WebhookSecret
+    /// The secret that this one replaced, and until when it signs too, in epoch milliseconds.
+    package var previous: Previous?
 
-    package init(url: String, secret: WebhookSecret) {
+    package struct Previous: Sendable, Equatable {
+      package var secret: WebhookSecret
+      package var untilMs: Int64
+
+      package init(secret: WebhookSecret, untilMs: Int64) {
+        self.secret = secret
+        self.untilMs = untilMs
+      }
+    }
+
+    package init(url: String, secret: WebhookSecret, previous: Previous? = nil) {
       self.url = url
       self.secret = secret
+      self.previous = previous
     }
 
     /// What is wrong with a URL; nil where it may be used.

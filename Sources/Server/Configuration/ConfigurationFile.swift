@@ -193,14 +193,50 @@ package struct ConfigurationFile: Sendable {
     }
   }
 
-  /// Sets where an app family's webhooks go, with a new secret that signs them, or removes that where `url` is nil.
-  /// - Returns: the new secret, nil where none was set; and whether there was a webhook before.
-  package func setWebhook(
-    url: String?, appFamilyID: String
-  ) throws -> (secret: WebhookSecret?, hadWebhook: Bool) {
+  /// What `setWebhook` did.
+  package struct WebhookChange: Equatable, Sendable {
+    /// The new secret, which is nowhere else but in the file; nil where none was made.
+    package var secret: WebhookSecret?
+    /// The webhook before; nil where there was none.
+    package var before: Configuration.Webhook?
+
+    package init(secret: WebhookSecret? = nil, before: Configuration.Webhook? = nil) {
+      (self.secret, self.before) = (secret, before)
+    }
+  }
+
+  /// How long the secret that another one replaced signs too.
+  private static let previousSecretMs: Int64 = 86_400_000
+
+  /// Sets where an app family's webhooks go, or removes that where `url` is nil. Another URL gets a new secret, the
+  /// same one keeps its own.
+  package func setWebhook(url: String?, appFamilyID: String) throws -> WebhookChange {
+    try changeWebhook(appFamilyID) { before in
+      guard let url, before?.url != url else { return url == nil ? nil : before }
+      return Configuration.Webhook(url: url, secret: .make())
+    }
+  }
+
+  /// Gives a webhook a new secret. The one that it replaces signs too for a day; nothing where there is no webhook.
+  package func replaceWebhookSecret(
+    appFamilyID: String, nowMs: Int64 = Timestamp.now()
+  ) throws -> WebhookChange {
+    try changeWebhook(appFamilyID) { before in
+      before.map {
+        let previous = Configuration.Webhook.Previous(
+          secret: $0.secret, untilMs: nowMs + Self.previousSecretMs)
+        return Configuration.Webhook(url: $0.url, secret: .make(), previous: previous)
+      }
+    }
+  }
+
+  private func changeWebhook(
+    _ appFamilyID: String, _ change: (Configuration.Webhook?) -> Configuration.Webhook?
+  ) throws -> WebhookChange {
     try update { configuration, root in
-      let hadWebhook = configuration.apps[appFamilyID]?.webhook != nil
-      if url == nil, !hadWebhook { return (nil, false) }
+      let before = configuration.apps[appFamilyID]?.webhook
+      let after = change(before)
+      if after == before { return WebhookChange(before: before) }
       var apps: [JSONValue.Member] = []
       if case .object(let existing)? = root["apps"] { apps = existing }
       let place =
@@ -209,18 +245,14 @@ package struct ConfigurationFile: Sendable {
           apps.append(.init(appFamilyID, .object([])))
           return apps.count - 1
         }()
-      guard case .object(var settings) = apps[place].value else { return (nil, hadWebhook) }
-      settings.removeAll { $0.key == "webhook" }
-      let secret = url.map { _ in WebhookSecret.make() }
-      if let url, let secret {
-        settings.append(
-          .init(
-            "webhook",
-            .object([.init("url", .string(url)), .init("secret", .string(secret.text))])))
+      guard case .object(var settings) = apps[place].value else {
+        return WebhookChange(before: before)
       }
+      settings.removeAll { $0.key == "webhook" }
+      if let after { settings.append(.init("webhook", after.json)) }
       apps[place].value = .object(settings)
       root.set("apps", .object(apps))
-      return (secret, hadWebhook)
+      return WebhookChange(secret: after?.secret, before: before)
     }
   }
 }

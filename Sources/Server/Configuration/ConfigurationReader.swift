@@ -381,21 +381,37 @@ struct ConfigurationReader {
 
   private mutating func webhook(_ value: JSONValue, _ path: String) -> Configuration.Webhook? {
     var url: String?
-    var secret: WebhookSecret?
+    var secrets: [String: WebhookSecret] = [:]
+    var untilMs: Int64?
     let problemCount = problems.count
-    forEachMember(of: value, at: path, known: ["url", "secret"]) { reader, key, value in
+    forEachMember(
+      of: value, at: path, known: ["url", "secret", "previous_secret", "previous_secret_until"]
+    ) { reader, key, value in
+      let path = "\(path).\(key)"
       switch key {
-      case "url": url = reader.url(value, "\(path).url")
+      case "url": url = reader.url(value, path)
+      case "previous_secret_until":
+        untilMs = reader.text(value, path).flatMap { text in
+          (try? Timestamp.parse(text)) ?? reader.fail(path, "must be an RFC 3339 time")
+        }
       default:
-        secret = reader.text(value, "\(path).secret").flatMap { text in
-          WebhookSecret(text) ?? reader.fail("\(path).secret", WebhookSecret.requirement)
+        secrets[key] = reader.text(value, path).flatMap { text in
+          WebhookSecret(text) ?? reader.fail(path, WebhookSecret.requirement)
         }
       }
     }
     guard problems.count == problemCount else { return nil }
     guard let url else { return fail("\(path).url", "is missing") }
-    guard let secret else { return fail("\(path).secret", "is missing") }
-    return Configuration.Webhook(url: url, secret: secret)
+    guard let secret = secrets["secret"] else { return fail("\(path).secret", "is missing") }
+    var webhook = Configuration.Webhook(url: url, secret: secret)
+    switch (secrets["previous_secret"], untilMs) {
+    case (nil, nil): break
+    case (nil, _): return fail("\(path).previous_secret", "is missing")
+    case (_, nil): return fail("\(path).previous_secret_until", "is missing")
+    case (let previous?, let untilMs?):
+      webhook.previous = .init(secret: previous, untilMs: untilMs)
+    }
+    return webhook
   }
 
   private mutating func webhooks(_ value: JSONValue, _ path: String) -> Configuration.Webhooks {

@@ -71,9 +71,24 @@ extension Configuration.Token {
 }
 
 extension Configuration.Webhook {
-  /// The webhook as config.json holds it, but for its secret.
-  var masked: JSONValue {
-    .object([.init("url", .string(url)), .init("secret", .string(Configuration.mask))])
+  /// The webhook as config.json holds it.
+  var json: JSONValue {
+    json(secret: secret.text, previousSecret: previous?.secret.text)
+  }
+
+  /// The same but for its secrets.
+  var masked: JSONValue { json(secret: Configuration.mask, previousSecret: Configuration.mask) }
+
+  private func json(secret: String, previousSecret: String?) -> JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("url", .string(url)), .init("secret", .string(secret)),
+    ]
+    if let previous, let previousSecret {
+      members.append(.init("previous_secret", .string(previousSecret)))
+      members.append(
+        .init("previous_secret_until", .string(Timestamp.text(ms: previous.untilMs))))
+    }
+    return .object(members)
   }
 }
 

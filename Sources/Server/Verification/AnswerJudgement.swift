@@ -23,6 +23,7 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
   case wrongSharedSecret = "status_21004"
   case replyMismatch = "reply_mismatch"
   case webhookDisabled = "webhook_disabled"
+  case webhookCursorMissing = "webhook_cursor_missing"
 
   /// The alarm of a status; nil for most.
   init?(status: Int64) { self.init(rawValue: "status_\(status)") }
@@ -48,6 +49,9 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
     case .webhookDisabled:
       "the webhook is disabled (webhook_disabled): 'ledgerctl webhook list' says why, 'ledgerctl app edit "
         + "--webhook' enables it"
+    case .webhookCursorMissing:
+      "nothing says what the webhook has told (webhook_cursor_missing), so it stops: 'ledgerctl webhook replay "
+        + "--from' says where it begins"
     }
   }
 }

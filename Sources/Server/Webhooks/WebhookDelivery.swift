@@ -2,13 +2,15 @@
 package import Projections
 import Base
 import JSON
-import Ledger
+package import Ledger
 import Revenue
 
 /// One delivery, ready to be signed and sent.
 package struct WebhookDelivery: Sendable, Equatable {
   /// The change that it tells of.
   package let point: ChangePoint
+  /// What tells the change from all others of its ledger.
+  private let identity: [String]
   /// Deliveries of one line are sent one after another, in the order of the log.
   package let line: String
   package let type: WebhookType
@@ -18,20 +20,21 @@ package struct WebhookDelivery: Sendable, Equatable {
   package init?(_ change: LedgerChange) {
     guard let family = change.appFamilyID else { return nil }
     point = change.point
+    identity = change.identity
     switch change.content {
     case .sale(let sale, let isRenewal):
       guard Self.isOfAppStore(sale.environment), let first = sale.lines.first else { return nil }
       line = Self.line(of: sale)
       type = isRenewal ? .renewal : .purchase
       body = Self.body(type, first.dateMs) { writer in
-        Self.write(sale, first, family, change.point, to: &writer)
+        Self.write(sale, first, family, change, to: &writer)
       }
     case .line(let sale, let journalLine):
       guard Self.isOfAppStore(sale.environment) else { return nil }
       line = Self.line(of: sale)
       type = journalLine.line == "\(LineType.return.word)" ? .refund : .reversal
       body = Self.body(type, journalLine.dateMs) { writer in
-        Self.write(sale, journalLine, family, change.point, to: &writer)
+        Self.write(sale, journalLine, family, change, to: &writer)
       }
     case .subscription(let subscription, let turn):
       guard Self.isOfAppStore(subscription.environment) else { return nil }
@@ -39,13 +42,13 @@ package struct WebhookDelivery: Sendable, Equatable {
         subscription.environment, subscription.bundleID, subscription.originalTransactionID)
       type = turn.kind == .expiry ? .expiry : .gracePeriod
       body = Self.body(type, turn.expiresAtMs ?? subscription.terms.expiresAtMs) { writer in
-        Self.write(subscription, turn, family, change.point, to: &writer)
+        Self.write(subscription, turn, family, change, to: &writer)
       }
     case .fraud(let fraud):
       line = "upload \(fraud.receiptID ?? fraud.uploadID ?? "")"
       type = .fraud
       body = Self.body(type, fraud.occurredAtMs) { writer in
-        Self.write(fraud, family, change.point, to: &writer)
+        Self.write(fraud, family, change, to: &writer)
       }
     }
   }
@@ -53,9 +56,17 @@ package struct WebhookDelivery: Sendable, Equatable {
   /// That of `webhook test`, which tells of no change.
   package init(testOf family: String, nowMs: Int64) {
     point = ChangePoint(0)
+    identity = ["test", "\(nowMs)"]
     line = ""
     type = .test
     body = Self.body(.test, nowMs) { $0.member("app_family_id", family) }
+  }
+
+  /// The header `webhook-id`: the same for the same change, also after a restart, a replay, and an erasure.
+  package func id(in ledger: LedgerIdentity) -> String {
+    let parts = JSONValue.array((["\(ledger.id)"] + identity).map { .string($0) })
+    let digest = parts.bytes.withUnsafeBytes { SHA256.hash($0) }
+    return String(digest.hex.prefix(32))
   }
 
   private static func isOfAppStore(_ environment: String) -> Bool {
@@ -92,7 +103,7 @@ package struct WebhookDelivery: Sendable, Equatable {
   }
 
   private static func write(
-    _ sale: SaleDetail, _ line: LineDetail, _ family: String, _ point: ChangePoint,
+    _ sale: SaleDetail, _ line: LineDetail, _ family: String, _ change: LedgerChange,
     to writer: inout JSONWriter
   ) {
     writer.member("app_family_id", family)
@@ -113,13 +124,12 @@ package struct WebhookDelivery: Sendable, Equatable {
     writer.member("currency", sale.currency?.description)
     writer.member("price_basis", sale.priceBasis.isEmpty ? nil : sale.priceBasis)
     writer.member("reason", line.reason)
-    writer.key("position")
-    writer.integer(point.position)
+    writePlace(of: change, to: &writer)
   }
 
   private static func write(
     _ subscription: SubscriptionDetail, _ turn: SubscriptionTurnDetail, _ family: String,
-    _ point: ChangePoint, to writer: inout JSONWriter
+    _ change: LedgerChange, to writer: inout JSONWriter
   ) {
     func time(_ ms: Int64?) -> String? { ms.map { Timestamp.text(ms: $0) } }
     writer.member("app_family_id", family)
@@ -133,12 +143,11 @@ package struct WebhookDelivery: Sendable, Equatable {
     writer.member("expires_at", time(turn.expiresAtMs))
     writer.member("grace_period_expires_at", time(turn.gracePeriodExpiresAtMs))
     writer.member("expiration_intent", turn.expirationIntent)
-    writer.key("position")
-    writer.integer(point.position)
+    writePlace(of: change, to: &writer)
   }
 
   private static func write(
-    _ fraud: FraudDetail, _ family: String, _ point: ChangePoint, to writer: inout JSONWriter
+    _ fraud: FraudDetail, _ family: String, _ change: LedgerChange, to writer: inout JSONWriter
   ) {
     writer.member("app_family_id", family)
     writer.member("bundle_id", fraud.bundleID)
@@ -149,8 +158,14 @@ package struct WebhookDelivery: Sendable, Equatable {
     writer.member("reason", fraud.reason)
     writer.key("upload_position")
     writer.integer(fraud.upload)
+    writePlace(of: change, to: &writer)
+  }
+
+  private static func writePlace(of change: LedgerChange, to writer: inout JSONWriter) {
     writer.key("position")
-    writer.integer(point.position)
+    writer.integer(change.point.position)
+    writer.key("backfill")
+    writer.boolean(change.isBackfill)
   }
 }
 

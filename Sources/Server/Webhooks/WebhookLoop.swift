@@ -49,7 +49,7 @@ final class WebhookLoop {
   private let transfers: WebhookTransfers
   private let source: any WebhookSource
   private let files: WebhookFiles
-  private let ledgerID: String
+  private let ledger: LedgerIdentity
   private let clock: WorkflowClock
   private let metrics: Metrics
   private let notes: OperatorNotes
@@ -59,6 +59,8 @@ final class WebhookLoop {
   private var targets: [String: Target] = [:]
   /// How far queues had come whose deliveries are to be read again.
   private var forgotten: [String: WebhookState] = [:]
+  /// The app families of which nothing says how far their webhooks came.
+  private var withoutCursor: Set<String> = []
   /// Monotonic clock; nil before the first look.
   private var lookedAtMs: Int64?
   private var readAgainAtMs = Int64.min
@@ -72,7 +74,7 @@ final class WebhookLoop {
     self.transfers = transfers
     self.source = source
     files = WebhookFiles(directory)
-    ledgerID = "\(directory.identity.id)"
+    ledger = directory.identity
     self.clock = clock
     self.metrics = metrics
     self.notes = notes
@@ -124,6 +126,7 @@ final class WebhookLoop {
       targets[family] = nil
     }
     forgotten = forgotten.filter { wanted[$0.key] != nil }
+    withoutCursor.formIntersection(wanted.keys)
     for (family, webhook) in wanted { adopt(webhook, family) }
     // What could not be opened is tried again with the next look.
     lookedAtMs = nil
@@ -156,21 +159,30 @@ final class WebhookLoop {
     lookedAtMs = clock.monotonicMs()
     for (family, webhook) in wanted {
       do {
-        if let position = try files.request(of: family) {
+        let request = try files.request(of: family)
+        if case .begin(let position) = request {
           try begin(family, webhook, from: position, nowMs)
         } else if targets[family] == nil {
           try open(family, webhook, nowMs)
         }
+        if request == .enable { enable(family) }
+        if request != nil { try files.removeRequest(of: family) }
       } catch { notes.fault("open the webhook of app family \(family)", error) }
     }
     setGauges()
   }
 
   private func open(_ family: String, _ webhook: Configuration.Webhook, _ nowMs: Int64) throws {
-    // A webhook that is new tells of what comes from now on.
-    let state =
-      try forgotten[family] ?? files.state(of: family)
-      ?? WebhookState(next: ChangePoint(source.position))
+    // Where to begin can't be guessed: at the head, what waited would be dropped.
+    guard
+      let state = try forgotten[family] ?? files.state(of: family)?.bounded(by: source.position)
+    else {
+      if withoutCursor.insert(family).inserted {
+        notes.alarm(.webhookCursorMissing, appFamily: family)
+      }
+      return
+    }
+    withoutCursor.remove(family)
     var deliveries: [ChangePoint: WebhookDelivery] = [:]
     for waiting in state.waiting {
       let page = try source.changes(from: waiting.point, limit: 1)
@@ -198,7 +210,12 @@ final class WebhookLoop {
     targets[family] = nil
     forgotten[family] = nil
     try open(family, webhook, nowMs)
-    try files.removeRequest(of: family)
+  }
+
+  private func enable(_ family: String) {
+    targets[family]?.queue.enable()
+    targets[family]?.isChanged = true
+    store(family)
   }
 
   // MARK: Reading and sending
@@ -238,7 +255,7 @@ final class WebhookLoop {
     else { return }
     for delivery in due {
       let request = target.webhook.request(
-        delivery, id: "\(ledgerID)-\(delivery.point.position)-\(delivery.point.ordinal)",
+        delivery, id: delivery.id(in: ledger),
         nowMs: nowMs, isForLoopback: target.isForLoopback)
       let tag = Tag(family: family, point: delivery.point)
       if !sender.start(request, tag) { end(tag, .failed("libcurl is out of memory")) }
@@ -289,7 +306,8 @@ final class WebhookLoop {
   private func setGauges() {
     let queues = targets.values.map(\.queue)
     metrics.set(.webhookWaiting, Double(queues.reduce(0) { $0 + $1.waitingCount }))
-    metrics.set(.webhooksDisabled, Double(queues.count { $0.disabled != nil }))
+    metrics.set(
+      .webhooksDisabled, Double(queues.count { $0.disabled != nil } + withoutCursor.count))
     let head = source.position
     let cursor = queues.map(\.cursor.position).min() ?? head
     metrics.set(.webhookLag, Double(max(0, head - cursor)))
@@ -314,11 +332,16 @@ extension Configuration.Webhook {
     _ delivery: WebhookDelivery, id: String, nowMs: Int64, isForLoopback: Bool
   ) -> WebhookRequest {
     let seconds = nowMs / 1000
-    let signature = secret.signature(id: id, timestampSeconds: seconds, body: delivery.body)
+    var signatures = [secret.signature(id: id, timestampSeconds: seconds, body: delivery.body)]
+    if let previous, nowMs < previous.untilMs {
+      signatures.append(
+        previous.secret.signature(id: id, timestampSeconds: seconds, body: delivery.body))
+    }
     return WebhookRequest(
       url: url, isForLoopback: isForLoopback,
       headers: [
-        "webhook-id: \(id)", "webhook-timestamp: \(seconds)", "webhook-signature: \(signature)",
+        "webhook-id: \(id)", "webhook-timestamp: \(seconds)",
+        "webhook-signature: \(signatures.joined(separator: " "))",
       ],
       body: delivery.body)
   }

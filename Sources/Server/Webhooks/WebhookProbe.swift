@@ -16,7 +16,7 @@ package enum WebhookProbe {
       transfers, AddressRules(privateNetworks: settings.privateNetworks))
     let delivery = WebhookDelivery(testOf: family, nowMs: nowMs)
     let request = webhook.request(
-      delivery, id: "\(ledger.id)-test-\(nowMs)", nowMs: nowMs,
+      delivery, id: delivery.id(in: ledger), nowMs: nowMs,
       isForLoopback: EndpointText.isForLoopback(webhook.url))
     guard sender.start(request, ()) else { return .failed("libcurl is out of memory") }
     while true {

@@ -22,6 +22,8 @@ package struct WebhookQueue: Sendable {
   /// makes all that wait due, though not too often.
   private static let outageFailures = 5
   private static let hurryPauseMs: Int64 = 300_000
+  /// A full queue learns of nothing new that could be sent, so it tries one of its own so often.
+  private static let probePauseMs: Int64 = 60_000
 
   private struct Entry: Sendable {
     let delivery: WebhookDelivery
@@ -38,6 +40,7 @@ package struct WebhookQueue: Sendable {
   private var lastSuccessMs: Int64?
   private var failuresInARow = 0
   private var hurriedAtMs = Int64.min
+  private var attemptedAtMs = Int64.min
   package private(set) var inFlightCount = 0
 
   /// - Parameters:
@@ -54,6 +57,8 @@ package struct WebhookQueue: Sendable {
       // A clock that was set back must not make a pause longer.
       let dueMs = min(waiting.dueMs, nowMs + Self.pauseMs(after: waiting.attempts))
       entries.append(Entry(delivery: delivery, attempts: waiting.attempts, dueMs: dueMs))
+      // How many of them came after the last success is not kept.
+      if failingSinceMs != nil { failuresInARow += min(waiting.attempts, Self.outageFailures) }
     }
   }
 
@@ -91,21 +96,40 @@ package struct WebhookQueue: Sendable {
     self.next = next
   }
 
-  /// Takes the deliveries to send now: the first of each line, if it is due.
+  /// Takes the deliveries to send now: the first of each line, if it is due. Of a full queue in which none is, now and
+  /// then the next one of these, to see whether the receiver is back.
   package mutating func takeDue(nowMs: Int64) -> [WebhookDelivery] {
     guard disabled == nil, inFlightCount < Self.inFlightMax else { return [] }
     var lines: Set<String> = []
     var due: [WebhookDelivery] = []
+    var next: Int?
     for place in entries.indices {
       let entry = entries[place]
       let isFirst = lines.insert(entry.delivery.line).inserted
-      guard isFirst, !entry.isInFlight, entry.dueMs <= nowMs else { continue }
-      entries[place].isInFlight = true
-      inFlightCount += 1
-      due.append(entry.delivery)
+      guard isFirst, !entry.isInFlight else { continue }
+      if entry.dueMs > nowMs {
+        if next.map({ entry.dueMs < entries[$0].dueMs }) ?? true { next = place }
+        continue
+      }
+      due.append(take(place, nowMs))
       if inFlightCount == Self.inFlightMax { break }
     }
+    if let next, room == 0, inFlightCount == 0, !wasAttempted(nowMs) {
+      due.append(take(next, nowMs))
+    }
     return due
+  }
+
+  private mutating func take(_ place: Int, _ nowMs: Int64) -> WebhookDelivery {
+    entries[place].isInFlight = true
+    inFlightCount += 1
+    attemptedAtMs = nowMs
+    return entries[place].delivery
+  }
+
+  /// Whether an attempt began within the pause between two probes. A clock may have been set back since.
+  private func wasAttempted(_ nowMs: Int64) -> Bool {
+    attemptedAtMs <= nowMs && attemptedAtMs > nowMs - Self.probePauseMs
   }
 
   /// Notes how an attempt ended. One that is not under way changes nothing.

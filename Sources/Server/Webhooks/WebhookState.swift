@@ -50,6 +50,14 @@ package struct WebhookState: Equatable, Sendable {
   /// Everything before was delivered.
   package var cursor: ChangePoint { waiting.first?.point ?? next }
 
+  /// The same for a log that has so many events: what it may have told beyond was lost with them.
+  package func bounded(by size: Position) -> WebhookState {
+    var state = self
+    state.next = min(next, ChangePoint(size))
+    state.waiting.removeAll { $0.point >= state.next }
+    return state
+  }
+
   // MARK: JSON
 
   package var bytes: [UInt8] {
@@ -135,17 +143,33 @@ package struct WebhookFiles: Sendable {
     try folder().replaceFile(family + ".json", with: state.bytes)
   }
 
-  /// Where an operator wants the deliveries to begin again; nil where nobody asked. The server that follows removes
-  /// the request.
-  package func request(of family: String) throws(LedgerError) -> Position? {
-    guard let bytes = try content(family + ".request") else { return nil }
-    let from = (try? JSONValue(bytes))?["from"]?.integerValue
-    return from.map { Position(max(0, $0)) }
+  /// What an operator wants of the server, which removes the request once it follows.
+  package enum Request: Equatable, Sendable {
+    /// The deliveries begin again.
+    case begin(from: Position)
+    /// A webhook that was disabled goes on where it stopped.
+    case enable
   }
 
-  package func putRequest(from position: Position, of family: String) throws(LedgerError) {
-    let request = JSONValue.object([.init("from", .number(String(position)))])
-    try folder().replaceFile(family + ".request", with: request.bytes)
+  /// Nil where nobody asked for anything.
+  package func request(of family: String) throws(LedgerError) -> Request? {
+    guard let bytes = try content(family + ".request"), let request = try? JSONValue(bytes) else {
+      return nil
+    }
+    if let from = request["from"]?.integerValue { return .begin(from: Position(max(0, from))) }
+    return request["enable"] == .boolean(true) ? .enable : nil
+  }
+
+  package func put(_ request: Request, of family: String) throws(LedgerError) {
+    let member: JSONValue.Member
+    switch request {
+    case .begin(let position): member = .init("from", .number(String(position)))
+    case .enable:
+      // What begins again is enabled.
+      if case .begin = try self.request(of: family) { return }
+      member = .init("enable", .boolean(true))
+    }
+    try folder().replaceFile(family + ".request", with: JSONValue.object([member]).bytes)
   }
 
   package func removeRequest(of family: String) throws(LedgerError) {

@@ -35,7 +35,7 @@ let appEditCommand = Command(
     Option(
       "remove-entitlement", value: .init("NAME"), isRepeatable: true,
       help: "an entitlement to remove"),
-    .webhook, .removeWebhook, .json,
+    .webhook, .webhookSecret, .removeWebhook, .json,
   ],
   examples: [
     Example(

@@ -44,13 +44,17 @@ private struct ListedWebhook {
   let name: String
   let webhook: Configuration.Webhook
   let state: WebhookState?
-  /// Where an operator wants it to begin again.
-  let request: Position?
+  /// What an operator wants of it.
+  let request: WebhookFiles.Request?
   let head: Position
 
   private var stateText: String {
-    if request != nil { return "begins when a server runs" }
-    guard let state else { return "not started" }
+    switch request {
+    case .begin: return "begins when a server runs"
+    case .enable where state?.disabled != nil: return "goes on when a server runs"
+    case .enable, nil: break
+    }
+    guard let state else { return "stopped: it has no cursor" }
     if let disabled = state.disabled, disabled.webhookSHA256Hex == webhook.sha256Hex {
       return "disabled: \(disabled.cause.rawValue)"
     }
@@ -58,7 +62,8 @@ private struct ListedWebhook {
   }
 
   var record: Record {
-    let cursor = request.map { ChangePoint($0) } ?? state?.cursor
+    var cursor = state?.cursor
+    if case .begin(let position) = request { cursor = ChangePoint(position) }
     return [
       "app_family_id": appFamilyID, "app": name, "url": webhook.url, "state": stateText,
       "cursor": cursor?.description, "behind": cursor.map { max(0, head - $0.position) },
@@ -131,7 +136,7 @@ let webhookReplayCommand = Command(
       operation: "webhook replay", object: "--from \(from ?? 0)",
       cause: "the log has \(counted(size, "event"))")
   }
-  try WebhookFiles(ledger.directory).putRequest(from: from, of: appFamilyID)
+  try WebhookFiles(ledger.directory).put(.begin(from: from), of: appFamilyID)
   try context.output.writeLine("The webhook will begin again at position \(from).")
   return .done
 }

@@ -1,31 +1,45 @@
 // Where an app's webhooks go, as `app edit` changes it.
 import Ledger
+import Projections
 import Server
 
 extension Option {
   static let webhook = Option(
-    "webhook", value: .init("URL"),
+    "webhook", value: .init("URL", isSecret: true),
     help:
       "tell the app's back end of purchases and refunds at URL, with a new secret that is printed once; the "
-      + "same URL again enables a webhook that was disabled")
+      + "same URL again keeps the secret and enables a webhook that was disabled")
+  static let webhookSecret = Option(
+    "webhook-secret", value: .init("new", allowed: [WebhookEdit.newSecret]),
+    help:
+      "replace the webhook's secret by a new one, which is printed once; for 24 hours both sign each delivery"
+  )
   static let removeWebhook = Option(
     "remove-webhook", help: "tell the app's back end nothing any more")
 }
 
 /// What `app edit` does about the webhook.
 enum WebhookEdit: Equatable, Sendable {
-  case none, remove
+  case none, remove, replaceSecret
   case set(url: String)
+
+  static let newSecret = "new"
 
   init(_ invocation: Invocation) throws(UsageError) {
     let url = invocation.value("webhook")
     if let url, let fault = Configuration.Webhook.fault(ofURL: url) {
       throw invocation.wrong("webhook", url, fault)
     }
-    if let url, invocation.has("remove-webhook") {
-      throw invocation.wrong("webhook", url, "conflicts with --remove-webhook")
+    let others = ["remove-webhook", "webhook-secret"].filter { invocation.has($0) }
+    if let url, let other = others.first {
+      throw invocation.wrong("webhook", url, "conflicts with --\(other)")
     }
-    self = url.map { .set(url: $0) } ?? (invocation.has("remove-webhook") ? .remove : .none)
+    if others.count > 1 {
+      throw invocation.wrong("webhook-secret", Self.newSecret, "conflicts with --\(others[0])")
+    }
+    self =
+      url.map { .set(url: $0) }
+      ?? (others.first.map { $0 == "remove-webhook" ? .remove : .replaceSecret } ?? .none)
   }
 
   /// Changes config.json; returns the new secret and a line that says what was done.
@@ -36,18 +50,29 @@ enum WebhookEdit: Equatable, Sendable {
     switch self {
     case .none: return nil
     case .remove:
-      let hadWebhook = try file.setWebhook(url: nil, appFamilyID: appFamilyID).hadWebhook
-      return (nil, hadWebhook ? "Removed the webhook." : "There was no webhook.")
-    case .set(let url):
-      let had = try file.read().apps[appFamilyID]?.webhook != nil
-      // One that is new tells of what comes from now on, also if no server runs yet; another goes on where it is.
-      if !had {
-        try ledger.reader.refresh()
-        try WebhookFiles(ledger.directory).putRequest(
-          from: ledger.reader.head.size, of: appFamilyID)
+      let before = try file.setWebhook(url: nil, appFamilyID: appFamilyID).before
+      return (nil, before == nil ? "There was no webhook." : "Removed the webhook.")
+    case .replaceSecret:
+      guard let secret = try file.replaceWebhookSecret(appFamilyID: appFamilyID).secret else {
+        throw Failure(
+          operation: "app edit", object: appFamilyID,
+          cause: "the app family has no webhook; 'ledgerctl app edit --webhook' sets one")
       }
-      let secret = try file.setWebhook(url: url, appFamilyID: appFamilyID).secret
-      return (secret, "Webhooks go to \(visible(url)).")
+      return (secret, "For 24 hours, the secret before signs too.")
+    case .set(let url):
+      // One that is new tells of what comes from now on, also if no server runs yet; another goes on where it is.
+      if try file.read().apps[appFamilyID]?.webhook == nil {
+        try ledger.reader.refresh()
+        let head = ledger.reader.head.size
+        let files = WebhookFiles(ledger.directory)
+        try files.store(WebhookState(next: ChangePoint(head)), of: appFamilyID)
+        // A running server may not have seen that an earlier one was removed.
+        try files.put(.begin(from: head), of: appFamilyID)
+      }
+      let change = try file.setWebhook(url: url, appFamilyID: appFamilyID)
+      if change.secret != nil { return (change.secret, "Webhooks go to \(visible(url)).") }
+      try WebhookFiles(ledger.directory).put(.enable, of: appFamilyID)
+      return (nil, "Webhooks go to \(visible(url)), with the secret that they have.")
     }
   }
 }

@@ -10,7 +10,7 @@ import Testing
 @Suite struct WebhookBodyTests {
   private func body(_ content: LedgerChange.Content) throws -> String {
     let change = LedgerChange(
-      point: ChangePoint(7, 2), appFamilyID: WebhookFixture.family, content: content)
+      point: ChangePoint(7, 2), identity: [], appFamilyID: WebhookFixture.family, content: content)
     return String(decoding: try #require(WebhookDelivery(change)).body, as: UTF8.self)
   }
 
@@ -29,7 +29,7 @@ import Testing
 
   @Test func aPurchaseAndARenewalTellOfTheSaleLine() throws {
     let rest =
-      #""quantity":1,"amount":"9.99","currency":"EUR","price_basis":"signed_transaction","reason":null,"position":7}}"#
+      #""quantity":1,"amount":"9.99","currency":"EUR","price_basis":"signed_transaction","reason":null,"position":7,"backfill":false}}"#
     for (isRenewal, type) in [(false, "purchase"), (true, "renewal")] {
       #expect(
         try body(.sale(try sale(), isRenewal: isRenewal))
@@ -47,7 +47,7 @@ import Testing
         try body(.line(try sale(), detail))
           == #"{"type":"\#(type)","timestamp":"2026-01-08T00:00:00.000Z","# + Self.head
           + Self.saleMembers
-          + #""quantity":\#(sign)1,"amount":"\#(sign)3.33","currency":"EUR","price_basis":"signed_transaction","reason":"1","position":7}}"#
+          + #""quantity":\#(sign)1,"amount":"\#(sign)3.33","currency":"EUR","price_basis":"signed_transaction","reason":"1","position":7,"backfill":false}}"#
       )
     }
   }
@@ -77,13 +77,14 @@ import Testing
     #expect(
       try body(.subscription(subscription, turn))
         == #"{"type":"expiry","timestamp":"2026-01-31T00:00:00.000Z","# + members
-        + #""grace_period_expires_at":null,"expiration_intent":"1","position":7}}"#)
+        + #""grace_period_expires_at":null,"expiration_intent":"1","position":7,"backfill":false}}"#
+    )
     turn.kind = .gracePeriod
     turn.gracePeriodExpiresAtMs = ms("2026-02-03")
     #expect(
       try body(.subscription(subscription, turn))
         == #"{"type":"grace_period","timestamp":"2026-01-31T00:00:00.000Z","# + members
-        + #""grace_period_expires_at":"2026-02-03T00:00:00.000Z","expiration_intent":"1","position":7}}"#
+        + #""grace_period_expires_at":"2026-02-03T00:00:00.000Z","expiration_intent":"1","position":7,"backfill":false}}"#
     )
   }
 
@@ -93,8 +94,34 @@ import Testing
       countryCode: nil, userIdentifier: "eve", occurredAtMs: ms("2026-01-10"))
     #expect(
       try body(.fraud(fraud))
-        == #"{"type":"fraud","timestamp":"2026-01-10T00:00:00.000Z","data":{"app_family_id":"\#(WebhookFixture.family)","bundle_id":"app","receipt_id":null,"upload_id":"u","user_identifier":"eve","country_code":null,"reason":"signature_invalid","upload_position":6,"position":7}}"#
+        == #"{"type":"fraud","timestamp":"2026-01-10T00:00:00.000Z","data":{"app_family_id":"\#(WebhookFixture.family)","bundle_id":"app","receipt_id":null,"upload_id":"u","user_identifier":"eve","country_code":null,"reason":"signature_invalid","upload_position":6,"position":7,"backfill":false}}"#
     )
+  }
+
+  @Test func whatASynchronizationOrAnImportBroughtInSaysSo() throws {
+    let change = LedgerChange(
+      point: ChangePoint(7), identity: [], isBackfill: true, appFamilyID: WebhookFixture.family,
+      content: .sale(try sale(), isRenewal: true))
+    let body = try #require(WebhookDelivery(change)).body
+    #expect(String(decoding: body, as: UTF8.self).hasSuffix(#""position":7,"backfill":true}}"#))
+  }
+
+  @Test func anIDFollowsFromTheLedgerAndTheChangeAndNotFromItsPosition() throws {
+    func id(_ ledger: String, _ identity: [String], at position: Position) throws -> String {
+      let change = LedgerChange(
+        point: ChangePoint(position), identity: identity, appFamilyID: WebhookFixture.family,
+        content: .sale(try sale(), isRenewal: false))
+      let identity = LedgerIdentity(
+        origin: "example.com/shop", id: try #require(LedgerID(ledger)), createdAtMs: 0)
+      return try #require(WebhookDelivery(change)).id(in: identity)
+    }
+    let ledger = "6bc34d51-a2d9-4c0e-b2aa-6f1d5b0a9c77"
+    let line = ["line", "Production", "app", "0", "7", "Sale", "1767571200000", ""]
+    // Computed by Python: `hashlib.sha256(json.dumps([ledger] + line, separators=(",", ":")).encode())`.
+    #expect(try id(ledger, line, at: 7) == "099c54de307402498fe90a3e7d33c0ec")
+    #expect(try id(ledger, line, at: 7) == id(ledger, line, at: 8))
+    #expect(try id(ledger, line, at: 7) != id(WebhookFixture.family, line, at: 7))
+    #expect(try id(ledger, ["a", "b"], at: 7) != id(ledger, ["a,b"], at: 7))
   }
 
   @Test func salesOutsideOfTheAppStoreAndOfNoAppAreNotTold() throws {
@@ -104,12 +131,13 @@ import Testing
     #expect(
       WebhookDelivery(
         LedgerChange(
-          point: point, appFamilyID: WebhookFixture.family,
+          point: point, identity: [], appFamilyID: WebhookFixture.family,
           content: .sale(sale, isRenewal: false))) == nil)
     sale.environment = "Sandbox"
     #expect(
       WebhookDelivery(
-        LedgerChange(point: point, appFamilyID: nil, content: .sale(sale, isRenewal: false)))
+        LedgerChange(
+          point: point, identity: [], appFamilyID: nil, content: .sale(sale, isRenewal: false)))
         == nil)
   }
 }

@@ -21,8 +21,7 @@ import Testing
     try waitUntil { fixture.count("delivered") == 1 }
     let request = try #require(receiver.requests.first)
     #expect(request.path == "/hook")
-    let id = "\(fixture.directory.identity.id)-1-0"
-    #expect(request.values("webhook-id") == [id])
+    let id = try #require(request.values("webhook-id").first)
     let seconds = try #require(request.values("webhook-timestamp").first.flatMap { Int64($0) })
     #expect(
       request.values("webhook-signature")
@@ -157,7 +156,7 @@ import Testing
     fixture.source.add("d")
     try waitUntil { try fixture.state?.disabled != nil }
     status.withLock { $0 = 200 }
-    try fixture.files.putRequest(from: 1, of: WebhookFixture.family)
+    try fixture.files.put(.begin(from: 1), of: WebhookFixture.family)
     fixture.clock.set(aheadMs: 1_100)
     try waitUntil { fixture.count("delivered") == 6 }
     let sales = try receiver.deliveries.map(\.sale)
@@ -169,7 +168,7 @@ import Testing
   @Test("a state that no server wrote stops the webhook until a replay, and is reported")
   func damaged() throws {
     let fixture = try WebhookFixture()
-    try fixture.files.putRequest(from: 0, of: "another")
+    try fixture.files.put(.begin(from: 0), of: "another")
     try Data("{}".utf8).write(
       to: URL(fileURLWithPath: fixture.directory.fullPath("webhooks/\(WebhookFixture.family).json"))
     )
@@ -179,9 +178,100 @@ import Testing
     try waitUntil {
       fixture.notes.lines.contains { $0.contains("it is not the state of a webhook") }
     }
-    try fixture.files.putRequest(from: 0, of: WebhookFixture.family)
+    try fixture.files.put(.begin(from: 0), of: WebhookFixture.family)
     fixture.clock.set(aheadMs: 1_100)
     try waitUntil { fixture.count("delivered") == 1 }
+  }
+
+  @Test("a webhook without a cursor stops until a replay, and says so, whatever was configured")
+  func withoutCursor() throws {
+    let fixture = try WebhookFixture()
+    fixture.writesCursor = false
+    let receiver = try ScriptedServer.answering(200)
+    fixture.source.add("a", "b")
+    fixture.start(receiver.url("hook"))
+    try waitUntil {
+      fixture.notes.lines.contains {
+        $0.contains("webhook_cursor_missing") && $0.contains("webhook replay --from")
+      }
+    }
+    fixture.source.add("c")
+    fixture.clock.set(aheadMs: 5_000)
+    try waitUntil {
+      String(decoding: fixture.metrics.exposition(), as: UTF8.self)
+        .contains("receipt_ledger_webhooks_disabled 1\n")
+    }
+    #expect(try fixture.state == nil && receiver.requests.isEmpty)
+    #expect(fixture.notes.lines.count { $0.contains("webhook_cursor_missing") } == 1)
+    try fixture.files.put(.begin(from: 1), of: WebhookFixture.family)
+    fixture.clock.set(aheadMs: 10_000)
+    try waitUntil { fixture.count("delivered") == 2 }
+    #expect(try receiver.deliveries.map(\.sale).sorted() == ["b 1", "c 2"])
+  }
+
+  @Test("a cursor beyond the log, as after a restore, is set to its end")
+  func cursorBeyondTheLog() throws {
+    let fixture = try WebhookFixture()
+    let receiver = try ScriptedServer.answering(200)
+    fixture.source.add("a", "b")
+    var state = WebhookState(next: ChangePoint(9))
+    state.waiting = [1, 7].map { .init(point: ChangePoint($0), attempts: 0, dueMs: 0) }
+    try fixture.files.store(state, of: WebhookFixture.family)
+    fixture.start(receiver.url("hook"))
+    try waitUntil { fixture.count("delivered") == 1 }
+    fixture.source.add("c")
+    try waitUntil { fixture.count("delivered") == 2 }
+    #expect(try receiver.deliveries.map(\.sale) == ["b 1", "c 2"])
+  }
+
+  @Test("a disabled webhook is enabled as it is, with its secret, at once or at the next start")
+  func enabled() throws {
+    let fixture = try WebhookFixture()
+    let status = Monitor(410)
+    let receiver = try ScriptedServer { _ in .respond(status.withLock { $0 }, []) }
+    let secret = WebhookSecret.make()
+    fixture.start(receiver.url("hook"), secret: secret)
+    for restarts in [false, true] {
+      status.withLock { $0 = 410 }
+      fixture.source.add("a")
+      try waitUntil { try fixture.state?.disabled != nil }
+      status.withLock { $0 = 200 }
+      if restarts { fixture.stop() }
+      try fixture.files.put(.enable, of: WebhookFixture.family)
+      if restarts { fixture.start(receiver.url("hook"), secret: secret) }
+      fixture.clock.set(aheadMs: restarts ? 4_000 : 2_000)
+      try waitUntil { fixture.count("delivered") == (restarts ? 2 : 1) }
+      try waitUntil { try fixture.files.request(of: WebhookFixture.family) == nil }
+      try waitUntil { try fixture.state.map { $0.disabled == nil && $0.waiting.isEmpty } == true }
+    }
+    #expect(try receiver.deliveries.map(\.sale) == ["a 0", "a 0", "a 1", "a 1"])
+    // To begin again outranks to go on.
+    try fixture.files.put(.begin(from: 1), of: "other")
+    try fixture.files.put(.enable, of: "other")
+    #expect(try fixture.files.request(of: "other") == .begin(from: 1))
+  }
+
+  @Test("for a day the secret that another one replaced signs too")
+  func twoSecrets() throws {
+    let fixture = try WebhookFixture()
+    let receiver = try ScriptedServer.answering(200)
+    let (new, old) = (WebhookSecret.make(), WebhookSecret.make())
+    fixture.start(
+      receiver.url("hook"), secret: new,
+      previous: .init(secret: old, untilMs: fixture.clock.clock.nowMs() + 3_600_000))
+    fixture.source.add("a")
+    try waitUntil { fixture.count("delivered") == 1 }
+    fixture.clock.set(aheadMs: 3_600_000)
+    fixture.source.add("b")
+    try waitUntil { fixture.count("delivered") == 2 }
+    for (request, secrets) in zip(receiver.requests, [[new, old], [new]]) {
+      let id = try #require(request.values("webhook-id").first)
+      let seconds = try #require(request.values("webhook-timestamp").first.flatMap { Int64($0) })
+      let signatures = secrets.map {
+        $0.signature(id: id, timestampSeconds: seconds, body: request.body)
+      }
+      #expect(request.values("webhook-signature") == [signatures.joined(separator: " ")])
+    }
   }
 
   @Test("a redirect is a failure, and nothing is sent where it leads")

@@ -12,7 +12,8 @@ import Testing
     try #require(
       WebhookDelivery(
         LedgerChange(
-          point: ChangePoint(position), appFamilyID: WebhookFixture.family,
+          point: ChangePoint(position), identity: ["\(position)"],
+          appFamilyID: WebhookFixture.family,
           content: .sale(ScriptedChanges.sale(original, position), isRenewal: false))))
   }
 
@@ -91,6 +92,62 @@ import Testing
     _ = queue.takeDue(nowMs: 6_000)
     end(&queue, 6, .delivered, 6_000)
     #expect(queue.takeDue(nowMs: 6_001).isEmpty)
+  }
+
+  /// A queue of a thousand of which all have failed so often that the next attempts come in ten hours.
+  private func fullQueue(failedUntil nowMs: Int64) throws -> WebhookQueue {
+    let deliveries = try (0..<WebhookQueue.windowMax).map { try delivery("\($0)", $0) }
+    var state = WebhookState(next: ChangePoint(deliveries.count))
+    state.waiting = deliveries.map {
+      .init(point: $0.point, attempts: 6, dueMs: nowMs + 36_000_000 + Int64($0.point.position))
+    }
+    state.failingSinceMs = 0
+    return WebhookQueue(
+      state, Dictionary(uniqueKeysWithValues: deliveries.map { ($0.point, $0) }), nowMs: nowMs)
+  }
+
+  @Test func aFullQueueTriesOneDeliveryAMinuteAndThenAllAtOnce() throws {
+    let minute: Int64 = 60_000
+    var queue = try fullQueue(failedUntil: 0)
+    #expect(queue.takeDue(nowMs: 1).map(\.point.position) == [0])
+    #expect(queue.takeDue(nowMs: 5 * minute).isEmpty, "one at a time")
+    end(&queue, 0, .failed("x"), 5 * minute)
+    #expect(queue.takeDue(nowMs: 5 * minute + 1).map(\.point.position) == [1])
+    end(&queue, 1, .failed("x"), 5 * minute + 2)
+    #expect(queue.takeDue(nowMs: 6 * minute).isEmpty)
+    #expect(queue.takeDue(nowMs: 6 * minute + 1).map(\.point.position) == [2])
+    end(&queue, 2, .delivered, 6 * minute + 2)
+    #expect(queue.takeDue(nowMs: 6 * minute + 2).count == WebhookQueue.inFlightMax)
+    // A clock that was set back holds no attempt up.
+    var other = try fullQueue(failedUntil: 0)
+    #expect(other.takeDue(nowMs: Self.day).count == WebhookQueue.inFlightMax)
+    other = try fullQueue(failedUntil: Self.day)
+    #expect(other.takeDue(nowMs: Self.day).count == 1)
+    end(&other, 0, .failed("x"), Self.day)
+    #expect(other.takeDue(nowMs: Self.day - minute).count == 1)
+  }
+
+  @Test func aQueueWithRoomAndADisabledOneTryNothingBeforeItIsDue() throws {
+    var queue = try fullQueue(failedUntil: 0)
+    _ = queue.takeDue(nowMs: 0)
+    end(&queue, 0, .gone, 0)
+    #expect(queue.takeDue(nowMs: 3_600_000).isEmpty)
+    var few = try self.queue("a")
+    _ = few.takeDue(nowMs: 0)
+    end(&few, 0, .failed("x"), 0)
+    #expect(few.takeDue(nowMs: 4_999).isEmpty)
+  }
+
+  @Test(arguments: [
+    (3, 3, [0, 1]), (4, 4, [0, 1]), (2, 2, [0, 1]), (1, 1, [0]), (0, 0, []),
+  ])
+  func aStateBeyondTheLogIsCutToIt(size: Position, next: Position, waiting: [Position]) {
+    var state = WebhookState(next: ChangePoint(4, 1))
+    state.waiting = [0, 1].map { .init(point: ChangePoint($0), attempts: 1, dueMs: 0) }
+    let bounded = state.bounded(by: size)
+    #expect(bounded.next == ChangePoint(next))
+    #expect(bounded.waiting.map(\.point.position) == waiting)
+    #expect(state.bounded(by: 5) == state)
   }
 
   @Test func theStateIsReadAsItWasWritten() throws {

@@ -2,6 +2,7 @@
 import AppStore
 import AppStoreClient
 import Base
+import Foundation
 import JSON
 import Ledger
 import Server
@@ -36,7 +37,7 @@ final class ScriptedChanges: WebhookSource {
       let point = ChangePoint(state.position)
       state.changes.append(
         LedgerChange(
-          point: point, appFamilyID: family,
+          point: point, identity: ["\(point.position)"], appFamilyID: family,
           content: .sale(Self.sale(original, point.position, user: user), isRenewal: false)))
       state.position += 1
     }
@@ -50,7 +51,8 @@ final class ScriptedChanges: WebhookSource {
           case .sale(let sale, _) = state.changes[place].content
         else { continue }
         state.changes[place] = LedgerChange(
-          point: state.changes[place].point, appFamilyID: family,
+          point: state.changes[place].point, identity: state.changes[place].identity,
+          appFamilyID: family,
           content: .sale(
             Self.sale(sale.originalTransactionID, position, user: user), isRenewal: false))
       }
@@ -97,6 +99,8 @@ final class WebhookFixture {
   let metrics = Metrics()
   let notes = WorkflowNotes()
   var configuration = Configuration()
+  /// Whether the webhook gets its first cursor before the service starts.
+  var writesCursor = true
   private var service: WebhookService?
 
   init() throws {
@@ -111,11 +115,21 @@ final class WebhookFixture {
   var state: WebhookState? { get throws { try files.state(of: Self.family) } }
 
   /// Starts the service, or gives it another configuration. A new secret each time, unless one is given.
-  func start(_ url: String, secret: WebhookSecret = .make()) {
+  func start(
+    _ url: String, secret: WebhookSecret = .make(),
+    previous: Configuration.Webhook.Previous? = nil
+  ) {
     var app = Configuration.App()
-    app.webhook = Configuration.Webhook(url: url, secret: secret)
+    app.webhook = Configuration.Webhook(url: url, secret: secret, previous: previous)
     configuration.apps[Self.family] = app
     if service == nil {
+      // As `app edit` does.
+      if writesCursor,
+        !FileManager.default.fileExists(
+          atPath: directory.fullPath("webhooks/\(Self.family).json"))
+      {
+        try? files.store(WebhookState(next: ChangePoint(source.position)), of: Self.family)
+      }
       service = WebhookService(
         directory, source, metrics: metrics, clock: clock.clock,
         say: { [notes] in notes.say($0) })
