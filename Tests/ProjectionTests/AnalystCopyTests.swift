@@ -123,6 +123,45 @@ import Testing
       }
     }
 
+    @Test func aSaleOfTwoSubscriptionsIsInBothRows() throws {
+      let temporary = try TemporaryDirectory()
+      let fixture = try LedgerFixture()
+      // Replies with one line item under two original transaction ids.
+      try fixture.append(
+        ["A", "B"].map { (original: String) in
+          .upload(
+            reply(
+              row(
+                "T\(original)", of: original, line: "L", product: "pro.month",
+                ["expires_date_ms": date("2026-02-05")])), receipt: "receipt of \(original)")
+        })
+      let sql = "SELECT sale || ' ' || original_transaction_id FROM subscription_view ORDER BY 1"
+      let path = temporary.path("copy.sqlite")
+      _ = try Self.copy(fixture, isAnonymous: false, to: path)
+      #expect(try Self.rows(sql, path) == ["0 A", "0 B"])
+      let anonymous = temporary.path("anonymous.sqlite")
+      _ = try Self.copy(fixture, isAnonymous: true, to: anonymous)
+      #expect(
+        try Self.rows("SELECT count(sale) FROM subscription_view", anonymous) == ["2"])
+    }
+
+    @Test(arguments: [3, 14, 159] as [UInt64])
+    func aKeyTellsTheRowsOfAViewApart(seed: UInt64) throws {
+      let fixture = try LedgerFixture()
+      var generator = HistoryGenerator(seed: seed)
+      try fixture.append(generator.steps(400))
+      let database = try fixture.current()
+      for view in CopiedView.all {
+        let key = view.key.map { "\"\($0)\"" }.joined(separator: ", ")
+        // Rows that are alike in every column may stand in any order, but none may have the same primary key.
+        let rows = view.key.count == 1 ? "*" : "DISTINCT *"
+        #expect(
+          try database.integer("SELECT count(*) FROM (SELECT \(rows) FROM \(view.name))")
+            == database.integer("SELECT count(*) FROM (SELECT DISTINCT \(key) FROM \(view.name))"),
+          "\(view.name)")
+      }
+    }
+
     @Test func theSameEventsGiveTheSameFile() throws {
       let temporary = try TemporaryDirectory()
       let fixture = try Self.ledger()

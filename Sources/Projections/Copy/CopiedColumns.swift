@@ -216,7 +216,9 @@ extension CopiedView {
     ])
 
   private static let subscription = CopiedView(
-    "subscription_view", key: ["sale"], indexes: ["original_transaction_id", "user_identifier"],
+    // One sale may be a period of two subscriptions: of statements under one line item with two original ids.
+    "subscription_view", key: ["sale", "original_transaction_id"],
+    indexes: ["original_transaction_id", "user_identifier", "sale"],
     [
       .environment, .text("bundle_id", .app),
       .text("original_transaction_id", .purchase), .text("product_id", .product),
@@ -231,7 +233,11 @@ extension CopiedView {
     ])
 
   private static let exception = CopiedView(
-    "exception_view", key: ["position", "exception", "sale", "detail"], indexes: ["sale"],
+    "exception_view",
+    key: [
+      "position", "exception", "sale", "detail", "environment", "bundle_id", "product_id",
+      "transaction_id",
+    ], indexes: ["sale"],
     [
       .text("exception", .word), .environment, .text("bundle_id", .anyText),
       .integer("sale", .number), .text("sale_key", .purchase), .text("product_id", .anyText),
