@@ -100,9 +100,10 @@ struct LedgerDirectoryTests {
   }
 
   @Test(
-    "A name with white space, + or quotes is no origin",
+    "A name with white space, + or quotes, a URL, and one that ends in a slash is no origin",
     arguments: [
       "", "a b", "a+b", "a\"b", "a\\b", "a\n", "a\u{a0}b", String(repeating: "a", count: 256),
+      "https://example.com/a", "ftp://a", "//a", "/a", "a/", "example.com/a/", "/",
     ])
   func badOrigin(_ origin: String) throws {
     let temporary = try TemporaryDirectory()

@@ -60,16 +60,11 @@ import Testing
     #expect(PagePeriod(parsingMonth: text) == nil)
   }
 
-  @Test
-  func `The newest month that has ended is taken, or the one under way if only that has entries`() {
-    // 2026-07-03T00:00:00Z
-    let atMs: Int64 = 1_782_950_400_000 + 86_400_000
-    func newest(_ months: Set<String>) -> String {
-      PagePeriod.newestEnded(atMs, in: .utc) { months.contains("\($0.first)") }.title
-    }
-    #expect(newest(["2026-06-01", "2026-07-01"]) == "June 2026")
-    #expect(newest(["2026-07-01"]) == "July 2026")
-    #expect(newest(["2026-05-01"]) == "June 2026")
-    #expect(newest([]) == "June 2026")
+  @Test func `An instant falls into the month of its zone`() throws {
+    // 2026-06-30T23:00:00Z
+    let atMs: Int64 = 1_782_860_400_000
+    #expect(PagePeriod(monthAtMs: atMs, in: .utc).monthText == "2026-06")
+    #expect(
+      PagePeriod(monthAtMs: atMs, in: try TimeZoneTable("Europe/Berlin")).monthText == "2026-07")
   }
 }

@@ -59,7 +59,6 @@ import Testing
   @Test func `An empty ledger has a page that says so`() throws {
     let (page, text) = try Self.page([])
     #expect(page.isEmpty)
-    #expect(page.newestMonth == nil)
     #expect(text.contains("The ledger is empty."))
     #expect(text.contains("There are no subscriptions."))
     // Without an event there is no position to name.
@@ -67,10 +66,37 @@ import Testing
     #expect(Self.isBalanced(text))
   }
 
-  @Test func `A month without sales names what the reader may have meant`() throws {
+  /// The days of sales, some of them in the Sandbox, the environment of the page, and the month.
+  @Test(
+    arguments: [
+      ([], "Production", nil),
+      (["2026-01-05"], "Production", "2026-01"),
+      (["2026-03-31", "2024-07-01"], "Production", "2026-03"),
+      (["2026-05-02 Sandbox", "2023-01-31"], "Production", "2023-01"),
+      (["2026-05-02 Sandbox", "2023-01-31"], "Sandbox", "2026-05"),
+      (["2026-05-02 Sandbox"], "Production", nil),
+    ] as [([String], String, String?)])
+  func `The newest month with an entry is found among all, under the page's filters`(
+    days: [String], environment: String, month: String?
+  ) throws {
+    let ledger = try LedgerFixture()
+    try ledger.append(
+      days.enumerated().map { index, day in
+        .upload(
+          reply(
+            row("\(index)", on: String(day.prefix(10))),
+            environment: day.hasSuffix("Sandbox") ? "Sandbox" : "Production"),
+          receipt: "r\(index)")
+      })
+    var request = ReportRequest(.revenue)
+    request.environments = [environment]
+    let newest = try ReportPage.newestMonth(request, from: try ledger.current())
+    #expect(newest?.monthText == month)
+  }
+
+  @Test func `A month without sales says so`() throws {
     let (page, text) = try Self.page(Self.sales([("2.00", "EUR")]), month: "2026-05")
     #expect(page.isEmpty)
-    #expect(page.newestMonth == "2026-01")
     #expect(text.contains("There is no sale, return or reversal in May 2026."))
     #expect(Self.isBalanced(text))
   }

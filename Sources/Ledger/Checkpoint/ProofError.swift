@@ -6,10 +6,13 @@ package struct ProofError: Error, Sendable, Equatable, CustomStringConvertible {
   package let object: String
   /// What is wrong with it.
   package let cause: String
+  /// Whether the bytes lack the object's form. They are then evidence of nothing.
+  package let isOfForm: Bool
 
-  package init(_ object: String, _ cause: String) {
+  package init(_ object: String, _ cause: String, isOfForm: Bool = false) {
     self.object = object
     self.cause = cause
+    self.isOfForm = isOfForm
   }
 
   package var description: String { "\(object): \(cause)" }

@@ -122,7 +122,7 @@ private struct ProofLines {
     self.object = object
   }
 
-  func refusal(_ cause: String) -> ProofError { ProofError(object, cause) }
+  func refusal(_ cause: String) -> ProofError { ProofError(object, cause, isOfForm: true) }
 
   private mutating func line() throws(ProofError) -> [UInt8] {
     guard let end = rest.firstIndex(of: 0x0A) else { throw refusal("it ends too early") }

@@ -33,7 +33,9 @@ package struct SignedNote: Sendable, Equatable {
 
   /// Reads a note. The text ends at the last empty line.
   package init(_ bytes: [UInt8]) throws(ProofError) {
-    func refusal(_ cause: String) -> ProofError { ProofError("signed note", cause) }
+    func refusal(_ cause: String) -> ProofError {
+      ProofError("signed note", cause, isOfForm: true)
+    }
     guard bytes.count <= Self.byteCountMax else { throw refusal("it is too large") }
     guard String(validating: bytes, as: UTF8.self) != nil else {
       throw refusal("it is not valid UTF-8")

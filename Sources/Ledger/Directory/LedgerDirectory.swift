@@ -53,10 +53,12 @@ package struct LedgerDirectory: Sendable {
     path: String, origin: String, storage: any Storage = PosixStorage(), id: LedgerID? = nil,
     createdAtMs: Int64 = Timestamp.now()
   ) throws(LedgerError) -> LedgerDirectory {
-    guard LedgerIdentity.isValidOrigin(origin) else {
+    guard LedgerIdentity.isNewOrigin(origin) else {
       throw LedgerError(
         .invalidInput, operation: "create ledger", object: "origin",
-        cause: "a name of 1 to 255 bytes without spaces, +, \" and \\ is needed")
+        cause:
+          "a name of 1 to 255 bytes without spaces, +, \", \\, a scheme and / at its ends is needed"
+      )
     }
     let random = try randomBytes(LedgerID.byteCount)
     guard let newID = id ?? LedgerID(random: random) else {

@@ -63,6 +63,15 @@ package struct LedgerIdentity: Sendable, Equatable {
     }
   }
 
+  /// Whether a new ledger may have this origin: a name without a scheme and without slashes at its ends, as C2SP
+  /// wants it. Ledgers made before that was checked keep theirs.
+  package static func isNewOrigin(_ text: String) -> Bool {
+    let bytes = Array(text.utf8)
+    return isValidOrigin(text) && bytes.first != UInt8(ascii: "/")
+      && bytes.last != UInt8(ascii: "/")
+      && bytes.firstRange(of: "://".utf8) == nil
+  }
+
   /// The file's content: one line of JSON.
   var text: String {
     let keys = publicKeys.map { "\"\($0)\"" }.joined(separator: ",")

@@ -29,18 +29,10 @@ package struct PagePeriod: Equatable, Sendable {
     self.init(month: Self.month(of: day))
   }
 
-  /// The month before the one in which an instant falls; if only the latter has entries, the latter.
-  /// - Parameters:
-  ///   - epochMs: epoch milliseconds, such as those of the last event.
-  ///   - hasEntries: whether a month has any.
-  package static func newestEnded(
-    _ epochMs: Int64, in zone: TimeZoneTable, hasEntries: (PagePeriod) throws -> Bool
-  ) rethrows -> PagePeriod {
+  /// The month in which an instant falls, in epoch milliseconds.
+  package init(monthAtMs epochMs: Int64, in zone: TimeZoneTable) {
     var calendar = PeriodCalendar(.month, in: zone)
-    let month = calendar.period(atMs: epochMs).ordinal
-    let (ended, own) = (PagePeriod(month: month - 1), PagePeriod(month: month))
-    if try hasEntries(ended) { return ended }
-    return try hasEntries(own) ? own : ended
+    self.init(month: calendar.period(atMs: epochMs).ordinal)
   }
 
   /// Months since year 0.
@@ -102,6 +94,9 @@ package struct PagePeriod: Equatable, Sendable {
   }
 
   // MARK: Words
+
+  /// `2026-06`, the form that `init(parsingMonth:)` reads: the month of its first day.
+  package var monthText: String { Period(.month, ordinal: firstMonth).description }
 
   /// `June 2026`, or `14 June 2026 to 3 July 2026`.
   package var title: String {

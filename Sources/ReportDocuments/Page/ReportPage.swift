@@ -2,6 +2,7 @@
 import Base
 import Ledger
 package import Projections
+import Revenue
 
 /// One HTML file that needs nothing else: no network, no scripts, no other file.
 package struct ReportPage {
@@ -23,8 +24,17 @@ package struct ReportPage {
   /// Whether its days have no entry at all.
   package var isEmpty: Bool { figures.places.rows.isEmpty }
 
-  /// The newest of the 13 months that end with its days which has an entry; nil if none has.
-  package var newestMonth: String? { figures.months.rows.map { $0.labels[0] }.max() }
+  /// The newest month that has an entry under a report's filters; nil if none has.
+  package static func newestMonth(
+    _ report: ReportRequest, from database: Database
+  ) throws -> PagePeriod? {
+    var report = report
+    (report.from, report.to) = (nil, nil)
+    (report.dimensions, report.granularity) = ([.period], .month)
+    let collector = PageRowCollector(report.dimensions)
+    try Report.write(report, from: database, to: collector)
+    return collector.result.rows.map { $0.labels[0] }.max().flatMap(PagePeriod.init(parsingMonth:))
+  }
 
   /// The summary of its revenue: exceptions, rates, trust.
   package var summary: ReportSummary { figures.places.summary }

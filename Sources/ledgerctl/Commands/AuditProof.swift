@@ -7,7 +7,8 @@ let auditProofCommand = Command(
   details: [
     "Checks a C2SP tlog-proof offline: the key must have signed the checkpoint, and the event's leaf record "
       + "must lead to the checkpoint's root. No ledger is needed. Prints the record: position, type, version, "
-      + "time, and the digest of the event's salt and data. If the proof does not hold, the exit code is 20.",
+      + "time, and the digest of the event's salt and data. If the proof does not hold, the exit code is 20; 2 if "
+      + "a file is not a proof.",
     "`--event` takes the event's line, as `replay` prints it, and checks that the proof is about it. Of an "
       + "event that an erasure redacted, the place in the ledger is proven, and its data can't be: it is gone. That "
       + "the erasure took it out, only `audit` of the ledger proves.",
@@ -29,11 +30,15 @@ let auditProofCommand = Command(
 
 private func auditProof(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
   let keys = try invocation.verifierKeys()
-  let proof = try InclusionProof(try readSmallFile(invocation.positionals[0]))
-  let head = try proof.verify(keys)
+  let (proof, head) = try readEvidence(invocation.positionals[0]) { bytes throws(ProofError) in
+    let proof = try InclusionProof(bytes)
+    return (proof, try proof.verify(keys))
+  }
   var erasure: Position?
   if let path = invocation.value("event") {
-    erasure = try check(try readSmallFile(path, byteCountMax: ledgerLineByteCountMax), proof)
+    erasure = try readEvidence(path, byteCountMax: ledgerLineByteCountMax) {
+      bytes throws(ProofError) in try check(bytes, proof)
+    }
   }
   let record = String(decoding: proof.leafRecord, as: UTF8.self)
   let values: Record = [
@@ -57,12 +62,13 @@ private func auditProof(_ invocation: Invocation, _ context: Context) throws -> 
 /// - Returns: the erasure that redacted it; its data then proves nothing. Nil if the line holds the proven data.
 private func check(_ file: [UInt8], _ proof: InclusionProof) throws(ProofError) -> Position? {
   let text = file.last == 0x0A ? file.dropLast() : file[...]
-  let (isTheEvent, erasure) = text.withUnsafeBytes { bytes -> (Bool, Position?) in
-    guard let line = EventLine(bytes), line.leafRecord == proof.leafRecord else {
-      return (false, nil)
-    }
-    return (line.isRedacted || line.verifyDigest(SHA256()), line.redactedBy)
+  let (isLine, isTheEvent, erasure) = text.withUnsafeBytes { bytes -> (Bool, Bool, Position?) in
+    guard let line = EventLine(bytes) else { return (false, false, nil) }
+    let isTheEvent =
+      line.leafRecord == proof.leafRecord && (line.isRedacted || line.verifyDigest(SHA256()))
+    return (true, isTheEvent, line.redactedBy)
   }
+  if !isLine { throw ProofError("event", "it is not a line of a log", isOfForm: true) }
   if !isTheEvent { throw ProofError("event", "the proof is about another event") }
   return erasure
 }
@@ -72,7 +78,7 @@ let auditConsistencyCommand = Command(
   details: [
     "Checks offline that the key signed both checkpoints, and that the events of the older one are the "
       + "beginning of those of the newer one. No ledger is needed. If the proof does not hold, the exit code is "
-      + "20.",
+      + "20; 2 if a file is not a proof or a checkpoint.",
     "`--checkpoint` takes a checkpoint that you kept; it must be one of the two.",
   ],
   positionals: [Positional("FILE", help: "the proof; `-` is standard input")],
@@ -92,10 +98,13 @@ let auditConsistencyCommand = Command(
 
 private func auditConsistency(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
   let keys = try invocation.verifierKeys()
-  let proof = try ConsistencyProof(try readSmallFile(invocation.positionals[0]))
-  let heads = try proof.verify(keys)
+  let heads = try readEvidence(invocation.positionals[0]) { bytes throws(ProofError) in
+    try ConsistencyProof(bytes).verify(keys)
+  }
   if let path = invocation.value("checkpoint") {
-    let noted = try Checkpoint(try readSmallFile(path), keys: keys)
+    let noted = try readEvidence(path) { bytes throws(ProofError) in
+      try Checkpoint(bytes, keys: keys)
+    }
     let isOne = [heads.old, heads.new].contains {
       $0.origin.hasSameBytes(as: noted.origin) && $0.size == noted.size && $0.root == noted.root
     }

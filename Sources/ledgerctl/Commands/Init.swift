@@ -8,8 +8,8 @@ let initCommand = Command(
   details: [
     "Creates an empty ledger in DIR. DIR is created if it does not exist; if it exists, it must be empty.",
     "The origin is the permanent name of the ledger, for example in checkpoints. It cannot be changed. It "
-      + "looks like a web address without `https://`: a domain that you own, then a path. White space, `+`, `\"` "
-      + "and `\\` are not allowed.",
+      + "looks like a web address without `https://`: a domain that you own, then a path without a slash at its "
+      + "end. White space, `+`, `\"` and `\\` are not allowed.",
     "Receipts are secrets: only their owner can read the ledger's directory and files.",
   ],
   positionals: [Positional("DIR", help: "the directory of the new ledger")],
@@ -28,6 +28,10 @@ let initCommand = Command(
   let givenOrigin = try invocation.value(
     "origin", "must be 1 to 255 bytes without white space, control characters, `+`, `\"` and `\\`"
   ) { LedgerIdentity.isValidOrigin($0) && visible($0) == $0 ? $0 : nil }
+  if let givenOrigin, !LedgerIdentity.isNewOrigin(givenOrigin) {
+    throw invocation.wrong(
+      "origin", givenOrigin, "must be written without `https://` and without `/` at its ends")
+  }
   var status = stat()
   if stat(givenPath, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
     throw Failure(

@@ -14,7 +14,7 @@ let reportCommand = Command(
       + "the figures rest on, exceptions in words, and the commands that give the same figures again. The file "
       + "needs no network and no scripts, and prints well.",
     "Every figure is that of `export` with the same filters, to the last digit. Without days, the page is about "
-      + "the month before the one in which the last event was recorded; if that has no entry, about the latter.",
+      + "the newest month that has an entry; if there is none, about the month of the last event.",
     "With `--since`, the page also shows what has changed, since an earlier state of the ledger, in months that had "
       + "ended by then.",
     "A revenue report is operational gross at customer prices as clients reported them, not settlement.",
@@ -73,18 +73,15 @@ private func report(
     return try ledger.projector().books(at: size)
   }
   let basis = try PageBasis(ledger.directory.identity, database, zone: base.zone)
-  func page(_ period: PagePeriod) throws -> ReportPage {
-    try context.interruption.check()
-    return try ReportPage(PageRequest(base, period), basis, from: database, since: older)
-  }
   var period = options.period
-  if period == nil {
-    // A ledger without events is about the month in which it was created.
-    let atMs = try Report.lastEventAtMs(of: database) ?? basis.ledger.createdAtMs
-    period = try PagePeriod.newestEnded(atMs, in: base.zone) { try !page($0).isEmpty }
-  }
-  guard let period else { throw UsageError("--month", "is missing") }
-  let made = try page(period)
+  if period == nil { period = try ReportPage.newestMonth(base, from: database) }
+  // A ledger without events is about the month in which it was created.
+  let days =
+    try period
+    ?? PagePeriod(
+      monthAtMs: Report.lastEventAtMs(of: database) ?? basis.ledger.createdAtMs, in: base.zone)
+  try context.interruption.check()
+  let made = try ReportPage(PageRequest(base, days), basis, from: database, since: older)
   try withDestination(invocation.outputPath, context) { try $0.write(made.bytes) }
   for name in made.summary.unknownEnvironments {
     context.say("report: --environment \(ShownArgument.text(name)): no data for this environment")
@@ -92,13 +89,14 @@ private func report(
   if let text = made.summary.unconvertedText(base) { context.say("report: \(text)") }
   if let text = made.summary.trustText { context.say("report: \(text)") }
   if made.isEmpty {
-    let newest = made.newestMonth.map { "; the newest entry is of \($0): --month \($0)" } ?? ""
-    context.say("report: there is no entry \(period.phrase)\(newest)")
+    let newest = try ReportPage.newestMonth(base, from: database)
+      .map { "; the newest entry is of \($0.monthText): --month \($0.monthText)" }
+    context.say("report: there is no entry \(days.phrase)\(newest ?? "")")
   }
   if let path = invocation.outputPath {
     context.diagnostics.writeLine(
       visible(
-        "Wrote a page about \(period.title) to \(path), from the first "
+        "Wrote a page about \(days.title) to \(path), from the first "
           + counted(made.size, "event")))
   }
   return .done
@@ -106,7 +104,7 @@ private func report(
 
 /// The options of `report`.
 private struct PageOptions {
-  /// Nil is the newest month that has ended.
+  /// Nil is the newest month that has an entry.
   let period: PagePeriod?
   let asOf: PointInTime?
   let since: PointInTime?

@@ -26,14 +26,29 @@ extension Invocation {
   }
 }
 
+/// Reads a file that was given as a checkpoint or a proof. Without the form of one it is evidence of nothing, so this
+/// is wrong usage; whatever else is wrong with it throws `ProofError`.
+func readEvidence<Value>(
+  _ path: String, byteCountMax: Int = 1 << 20, _ read: ([UInt8]) throws(ProofError) -> Value
+) throws -> Value {
+  let bytes = try readSmallFile(path, byteCountMax: byteCountMax)
+  do throws(ProofError) { return try read(bytes) } catch {
+    guard error.isOfForm else { throw error }
+    throw UsageError(visible(path), "is not a valid \(error.object): \(error.cause)")
+  }
+}
+
 /// Reads a checkpoint of a ledger, signed by one of these keys or, without keys, by one of the ledger's own.
 func givenCheckpoint(
   _ path: String, _ directory: LedgerDirectory, keys: [VerifierKey]
 ) throws -> Checkpoint {
   let known = keys.isEmpty ? try KeyStore(directory).publicKeys() : keys
-  let bytes = try readSmallFile(path)
   let checkpoint: Checkpoint
-  do throws(ProofError) { checkpoint = try Checkpoint(bytes, keys: known) } catch {
+  do {
+    checkpoint = try readEvidence(path) { bytes throws(ProofError) in
+      try Checkpoint(bytes, keys: known)
+    }
+  } catch let error as ProofError {
     throw Failure(.corrupted, operation: "read checkpoint", object: path, cause: error.description)
   }
   guard checkpoint.origin.hasSameBytes(as: directory.identity.origin) else {
