@@ -225,6 +225,30 @@ import Testing
         == ["pro false 2026-01-15 expired pro.month"])
   }
 
+  @Test("an upgrade with a credit ends the entitlement as one without, and is no refund")
+  func upgradeWithCredit() throws {
+    let steps = [
+      TestEvent.signedUpload(
+        Self.period(
+          "1", signed: "2026-01-15",
+          [
+            "isUpgraded": true, "price": 9990, "currency": "EUR",
+            "revocationDate": instant("2026-01-15"), "revocationPercentage": 60_000,
+          ]),
+        Self.period("2", "max.month", on: "2026-01-15", until: "2026-02-15", signed: "2026-01-15"),
+        user: "alice")
+    ]
+    let app = Self.app([Entitlement(name: "pro", patterns: ["pro.*"])])
+    #expect(try Self.entitlements(steps, app: app) == ["pro false 2026-01-15 expired pro.month"])
+    let fixture = try LedgerFixture()
+    try fixture.append([app] + steps)
+    let purchases = try UserQuestions(fixture).purchases(of: "alice", at: "2026-01-20")
+    #expect(
+      purchases.map { $0.texts("state", "refunded_amount") } == [
+        ["owned", nil], ["upgraded", "5.99"],
+      ])
+  }
+
   @Test("a subscription belongs to its first user alone, whoever uploads its renewals")
   func otherUser() throws {
     let steps = [
@@ -278,6 +302,35 @@ import Testing
     ] as [(String, Members, [String])])
   func once(_ product: String, _ members: Members, _ lines: [String]) throws {
     #expect(try Self.entitlements(Self.sold(product, members)) == lines)
+  }
+
+  @Test(
+    "where the app declares no type, that which the App Store signed counts",
+    arguments: [
+      // Declared, signed; a whole id, and the beginning of one.
+      (nil, "Consumable", [], []),
+      (nil, "Non-Consumable", ["pro true - purchase gift"], ["all true - purchase gift"]),
+      (
+        nil, "Non-Renewing Subscription", ["pro true - purchase gift"], ["all true - purchase gift"]
+      ),
+      (nil, "Something New", ["pro true - purchase gift"], ["all false - type_not_declared gift"]),
+      (nil, nil, ["pro true - purchase gift"], ["all false - type_not_declared gift"]),
+      (.nonConsumable, "Consumable", ["pro true - purchase gift"], ["all true - purchase gift"]),
+      (.consumable, "Non-Consumable", [], []),
+    ] as [(ProductType?, String?, [String], [String])])
+  func signedTypes(_ declared: ProductType?, _ name: String?, _ whole: [String], _ part: [String])
+    throws
+  {
+    let app = Self.app(
+      [Self.pro, Entitlement(name: "all", patterns: ["gi*"])],
+      products: declared.map { [("gift", $0)] } ?? [])
+    let type: Members = name.map { ["type": JSONText(stringLiteral: $0)] } ?? [:]
+    let steps = Self.sold("gift", type)
+    #expect(try Self.entitlements(steps, app: app) == whole + part)
+    // A later statement without a type takes nothing back.
+    let later = TestEvent.notification(
+      "CONSUMPTION_REQUEST", uuid: "n", signed("9", product: "gift", signed: "2026-01-11"))
+    #expect(try Self.entitlements(steps + [later], app: app) == whole + part)
   }
 
   @Test(

@@ -1,6 +1,21 @@
 // The facts of a signed transaction: the row that every purchase has, and what only signed ones say.
 package import JSON
 
+/// The types of products, by the words of a transaction's `type`.
+package enum SignedProductType: String, CaseIterable, Sendable {
+  case autoRenewable = "Auto-Renewable Subscription"
+  case nonRenewing = "Non-Renewing Subscription"
+  case nonConsumable = "Non-Consumable"
+  case consumable = "Consumable"
+
+  fileprivate init?(_ name: JSONBytes) {
+    guard let type = Self.allCases.first(where: { $0.rawValue.utf8.elementsEqual(name) }) else {
+      return nil
+    }
+    self = type
+  }
+}
+
 /// A transaction's payload (`JWSTransactionDecodedPayload` in Apple's documentation), read leniently: ids may be
 /// strings or integers, integers also strings of digits, and what is not known is passed over.
 /// All bytes are valid as long as the payload and the `TextKeeper`.
@@ -23,6 +38,8 @@ package struct SignedTransaction {
   package var revocationPercentage: Int64?
   /// What `transactionReason` says: a renewal, or a purchase; nil for any other value.
   package var isRenewal: Bool?
+  /// The product's type; nil if it is absent or one that this program does not know.
+  package var type: SignedProductType?
   /// Whether `type` names something other than an auto-renewable subscription.
   package var isOfOtherType = false
   package var offerType: Int64?
@@ -94,8 +111,8 @@ package struct SignedTransaction {
     switch key.raw.count {
     case 4 where key == "type":
       if let type = try keeper.read(&cursor).id {
-        let name = JSONString(raw: type, hasEscapes: false)
-        isOfOtherType = !(name == "Auto-Renewable Subscription")
+        self.type = SignedProductType(type)
+        isOfOtherType = self.type != .autoRenewable
       }
     case 5 where key == "price": try readPrice(&cursor, keeper)
     case 8 where key == "bundleId": bundleID = try keeper.read(&cursor).id

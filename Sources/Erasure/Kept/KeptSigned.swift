@@ -56,8 +56,11 @@ struct KeptSigned {
     writer.member("originalPurchaseDate", ifPresent: row.originalPurchaseDateMs)
     writer.member("expiresDate", ifPresent: row.expiresAtMs)
     reply.quantity(row.quantity, to: &writer)
-    // That it is no auto-renewable subscription is what counts, not what it is instead.
-    if transaction.isOfOtherType { writer.member("type", "?") }
+    if let type = transaction.type {
+      writer.member("type", type.rawValue)
+    } else if transaction.isOfOtherType {
+      writer.member("type", "?")
+    }
     if row.isFamilyShared { writer.member("inAppOwnershipType", "FAMILY_SHARED") }
     writer.member("signedDate", ifPresent: transaction.signedDateMs)
     text("environment", transaction.environment, to: &writer)

@@ -133,7 +133,7 @@ extension OwnershipAnswers {
       let isSandbox = isSandbox(symbols.string(sale.environment))
       let returns = try returns(of: sale)
       for (place, match) in matches {
-        let type = family.products[product]
+        let type = family.products[product] ?? ProductType(sale.flags)
         if let claim = EntitlementClaim(sale, product, type, match, returns) {
           claims.add(claim, place, isSandbox: isSandbox)
         }

@@ -8,7 +8,7 @@ package enum EntitlementReason: String, CaseIterable, Sendable {
   case gracePeriod = "grace_period"
   /// Bought for good.
   case purchase
-  /// Nothing is known that says whether it is a consumable.
+  /// Neither the app nor the App Store said whether it is a consumable.
   case typeNotDeclared = "type_not_declared"
   case billingRetry = "billing_retry"
   case expired
@@ -91,18 +91,23 @@ extension EntitlementClaim {
       reason: .expired, untilMs: endMs, sinceMs: sale.saleDateMs, productID: product,
       originalTransactionID: subscription.originalTransactionID,
       positions: sale.positions + returns.positions)
-    if sale.cancellation == .returned {
-      reason = sale.kind == .familyShared ? .revoked : .refunded
+    switch SaleState(sale, returns) {
+    case .refunded, .partlyRefunded:
+      reason = .refunded
       untilMs = returns.returnedAtMs
-    } else if sale.isUpgraded {
+    case .revoked:
+      reason = .revoked
+      untilMs = returns.returnedAtMs
+    case .upgraded:
       untilMs = min(endMs, max(sale.saleDateMs, subscription.terms.periodStartMs))
-    } else if atMs < endMs {
-      reason = .subscriptionActive
+    case .owned, .expired: if atMs < endMs { reason = .subscriptionActive }
     }
   }
 
   /// What a purchase that is no period of a subscription says; nil for one that gives no entitlement.
-  /// - Parameter match: how a pattern of the entitlement names the product.
+  /// - Parameters:
+  ///   - type: what the app declared, else what the App Store signed; nil if neither is known.
+  ///   - match: how a pattern of the entitlement names the product.
   init?(
     _ sale: UserSale, _ product: String, _ type: ProductType?, _ match: Entitlement.Match,
     _ returns: SaleReturns
@@ -113,7 +118,8 @@ extension EntitlementClaim {
       originalTransactionID: String(decoding: sale.originalTransactionID, as: UTF8.self),
       positions: sale.positions + returns.positions)
     switch SaleState(sale, returns) {
-    case .refunded:
+    case .refunded,
+      .upgraded where sale.cancellation == .returned:
       reason = .refunded
       untilMs = returns.returnedAtMs
     case .revoked:

@@ -174,7 +174,9 @@ final class OwnershipAnswers {
     let product = symbols.string(sale.product)
     let returns = try returns(of: sale)
     let subscription = sale.periodEndMs == nil ? nil : try subscription(of: sale)
-    let type = family?.products[product] ?? (subscription == nil ? nil : .autoRenewable)
+    let type =
+      family?.products[product] ?? ProductType(sale.flags)
+      ?? (subscription == nil ? nil : .autoRenewable)
     resource.begin()
     if let family {
       sale.key.withUnsafeBytes { key in

@@ -24,7 +24,7 @@ package enum SaleState: String, CaseIterable, Sendable {
   case refunded
   /// It was shared by a family, and no longer is.
   case revoked
-  /// Another product of the subscription took its place.
+  /// Another product of the subscription took its place, with or without a credit.
   case upgraded
   /// Its period is over.
   case expired
@@ -52,6 +52,8 @@ package enum SaleState: String, CaseIterable, Sendable {
     if sale.cancellation == .returned {
       if sale.kind == .familyShared {
         self = .revoked
+      } else if sale.isUpgraded {
+        self = .upgraded
       } else {
         self = returns.share == .units ? .partlyRefunded : .refunded
       }

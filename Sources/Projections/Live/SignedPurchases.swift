@@ -48,7 +48,6 @@ struct SignedPurchases {
 
   /// What a payload says that no rule looks at.
   struct Extra {
-    var type: ProductType?
     var expiresAtMs: Int64?
   }
 
@@ -93,7 +92,8 @@ struct SignedPurchases {
   ) -> PurchaseFields {
     let (content, row) = (purchase.content, purchase.content.row)
     let product = product ?? row.productID ?? Text(start: nil, count: 0)
-    let type = products[String(decoding: product, as: UTF8.self)] ?? purchase.extra.type
+    let type =
+      products[String(decoding: product, as: UTF8.self)] ?? content.type.map(ProductType.init)
     let endMs = purchase.extra.expiresAtMs
     let isSubscription = type.map { $0 == .autoRenewable } ?? (endMs != nil)
     let isCancelled = content.revocationDateMs != nil
@@ -126,22 +126,36 @@ extension SignedPurchases.Extra {
     while let key = try cursor.nextKey() {
       if key == "expiresDate" {
         expiresAtMs = try keeper.read(&cursor).flooredInstantMs
-      } else if key == "type" {
-        type = try keeper.read(&cursor).id.flatMap(Self.type)
       } else {
         try cursor.skipValue()
       }
     }
   }
+}
 
-  /// Source: Apple's documentation of `JWSTransactionDecodedPayload`.
-  private static func type(_ name: Text) -> ProductType? {
-    switch String(decoding: name, as: UTF8.self) {
-    case "Auto-Renewable Subscription": .autoRenewable
-    case "Non-Renewing Subscription": .nonRenewing
-    case "Non-Consumable": .nonConsumable
-    case "Consumable": .consumable
-    default: nil
+extension ProductType {
+  init(_ type: SignedProductType) {
+    self =
+      switch type {
+      case .autoRenewable: .autoRenewable
+      case .nonRenewing: .nonRenewing
+      case .nonConsumable: .nonConsumable
+      case .consumable: .consumable
+      }
+  }
+
+  /// The type that a signed statement of a sale named; nil if none did.
+  init?(_ flags: SaleFlags) {
+    if flags.contains(.isConsumable) {
+      self = .consumable
+    } else if flags.contains(.isNonConsumable) {
+      self = .nonConsumable
+    } else if flags.contains(.isNonRenewing) {
+      self = .nonRenewing
+    } else if flags.contains(.isAutoRenewable) {
+      self = .autoRenewable
+    } else {
+      return nil
     }
   }
 }

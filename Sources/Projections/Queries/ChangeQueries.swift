@@ -233,7 +233,7 @@ extension LedgerQueries {
       """)
     row.bind(1, number)
     guard try row.step() else { return false }
-    let flags = SaleFlags(rawValue: UInt16(truncatingIfNeeded: row.integer(0)))
+    let flags = SaleFlags(rawValue: try row.number(0))
     if flags.contains(.isSignedRenewal) { return true }
     if flags.contains(.isSignedPurchase) || sale.originalTransactionID.isEmpty { return false }
     return row.optionalInteger(1) == 0

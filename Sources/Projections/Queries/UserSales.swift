@@ -32,6 +32,7 @@ struct UserSale {
   var amountMicros: Int64?
   /// When the period that was paid for ends, in epoch milliseconds; nil for what has none.
   var periodEndMs: Int64?
+  var flags: SaleFlags
 
   /// The events that it rests on, sorted, without those of Returns and Reversals.
   var positions: [Position] {
@@ -110,7 +111,8 @@ struct UserSales {
     s.id, s.environment, s.bundle, s.key_kind, s.sale_key, s.product, s.quantity, s.sale_date_ms, s.kind, \
     s.transaction_id, s.original_transaction_id, s.first_position, s.country, s.country_position, \
     s.user_position, s.unit_price_micros, s.currency, s.price_basis, s.price_position, s.is_upgraded, \
-    s.cancellation_state, s.is_transaction_alias, s.amount_micros, s.period_end_ms
+    s.cancellation_state, s.is_transaction_alias, s.amount_micros, s.period_end_ms, \
+    s.flags
     """
 
   /// Whether a sale is one of a subscription's.
@@ -223,7 +225,7 @@ struct UserSales {
       isUpgraded: row.integer(19) != 0,
       cancellation: try row.code(20),
       isTransactionAlias: row.integer(21) != 0, amountMicros: try row.optionalUnsigned(22),
-      periodEndMs: try row.optionalInstant(23))
+      periodEndMs: try row.optionalInstant(23), flags: SaleFlags(rawValue: try row.number(24)))
   }
 
   /// The Returns and Reversals of a sale, summed up.

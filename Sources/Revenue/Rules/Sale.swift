@@ -1,5 +1,6 @@
 // A sale as the rules keep it: what the customer was charged for once. The parts that reports read for each
 // line are public, because `package` functions do not inline across modules.
+import AppStore
 
 /// The kinds of sales (rule R5).
 public enum SaleKind: Int8, CaseIterable, BitwiseCopyable, Sendable {
@@ -172,8 +173,29 @@ package struct SaleFlags: OptionSet, BitwiseCopyable, Sendable {
   package static let isSignedRenewal = SaleFlags(rawValue: 1024)
   package static let isSignedPurchase = SaleFlags(rawValue: 2048)
 
+  // The newest type of the product that a signed statement named; at most one of them. No rule looks at it.
+  package static let isConsumable = SaleFlags(rawValue: 4096)
+  package static let isNonConsumable = SaleFlags(rawValue: 8192)
+  package static let isNonRenewing = SaleFlags(rawValue: 16384)
+  package static let isAutoRenewable = SaleFlags(rawValue: 32768)
+  private static let types: SaleFlags = [
+    .isConsumable, .isNonConsumable, .isNonRenewing, .isAutoRenewable,
+  ]
+
+  /// These flags, with the type of a product in place of any other type.
+  func replacingType(_ type: SignedProductType) -> SaleFlags {
+    let flag: SaleFlags =
+      switch type {
+      case .consumable: .isConsumable
+      case .nonConsumable: .isNonConsumable
+      case .nonRenewing: .isNonRenewing
+      case .autoRenewable: .isAutoRenewable
+      }
+    return subtracting(Self.types).union(flag)
+  }
+
   /// Every flag that this program knows.
-  static let all = SaleFlags(rawValue: 4095)
+  static let all = SaleFlags(rawValue: .max)
 }
 
 /// A sale. Its texts belong to the store's arena.

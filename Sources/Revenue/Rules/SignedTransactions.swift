@@ -17,13 +17,14 @@ extension RevenueFold {
       }
     }
     var isChanged = isFirst
-    var flags = SaleFlags.hasSignedStatement
+    var flags = store.sales[place].flags.union(.hasSignedStatement)
     if let isRenewal = transaction.isRenewal {
       flags.insert(isRenewal ? .isSignedRenewal : .isSignedPurchase)
     }
-    if !store.sales[place].flags.isSuperset(of: flags) {
+    if let type = transaction.type { flags = flags.replacingType(type) }
+    if flags != store.sales[place].flags {
       store.update(place) {
-        $0.flags.formUnion(flags)
+        $0.flags = flags
         $0.isChanged = true
       }
     }

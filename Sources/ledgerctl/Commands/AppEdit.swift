@@ -15,7 +15,7 @@ let appEditCommand = Command(
       + "sent.",
     "`--entitlement` declares an entitlement, or replaces its products. An auto-renewable subscription gives it while "
       + "it is active, any other product for good, unless it was refunded. A consumable never gives one, unless "
-      + "PATTERNS name it by its whole id and the app does not declare its type.",
+      + "PATTERNS name it by its whole id, the app does not declare its type, and the App Store signed none.",
   ],
   positionals: [.app],
   options: [
