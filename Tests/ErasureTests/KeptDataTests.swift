@@ -15,11 +15,11 @@ import Testing
   /// What is kept of an event behind a sale of `coins`; nil if nothing goes. The erasure is at position 3.
   private static func kept(
     _ type: EventType, _ data: JSONText, _ extents: [ErasureExtent] = [.whole],
-    ownership: SignedOwnership = SignedOwnership()
+    ownership: SignedOwnership = SignedOwnership(), version: Int = 1
   ) throws -> String? {
     let fixture = try LedgerFixture()
     try fixture.append([
-      .upload(reply(row("500"))), .raw(type: type.rawValue, data),
+      .upload(reply(row("500"))), .raw(type: type.rawValue, version: version, data),
     ])
     let kept = try fixture.redact(ownership: ownership) { event in
       event.position == 2 ? Taking(extents: extents) : nil
@@ -77,6 +77,18 @@ import Testing
   func wholeUpload() throws {
     let kept = try Self.replaceID(
       try Self.kept(.receiptUploaded, Self.upload(metadata: ["note": "call Jane"])), "receipt_id")
+    #expect(
+      kept
+        == #"{"receipt_id":"NEW",\#(Self.head)\#(Self.middle)"line_sha256":"\#(Self.hidden)","country_code":"DE","user_identifier":"(redacted 3)","receipt":\#(Self.facts)}"#
+    )
+  }
+
+  @Test("Of a forgery that was reduced to facts, those stay, and its digest and its id go")
+  func reducedUpload() throws {
+    let kept = try Self.replaceID(
+      try Self.kept(
+        .receiptUploaded, Self.upload(receipt: JSONText(raw: Self.facts)), version: 2), "receipt_id"
+    )
     #expect(
       kept
         == #"{"receipt_id":"NEW",\#(Self.head)\#(Self.middle)"line_sha256":"\#(Self.hidden)","country_code":"DE","user_identifier":"(redacted 3)","receipt":\#(Self.facts)}"#

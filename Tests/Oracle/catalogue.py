@@ -368,14 +368,22 @@ _KEPT = {
         "renewals": _list_of(KEPT_OBJECT, 0, MOST_FETCHED),
     },
 }
+# Of types that have more than version 1. In version 2 an upload has facts in place of its receipt.
+VERSIONS = {"receipt.uploaded": (1, 2)}
 # Those that a redacted event may lack, and another may not.
 _MAY_BE_GONE = {"receipt.uploaded": ("receipt_sha256", "receipt")}
 
 
-def _members_of(kind, data, is_redacted):
+def _is_reduced_receipt(value):
+    return _is_object(value) and _kept_receipt(value)
+
+
+def _members_of(kind, data, is_redacted, version):
     """(name, what it must be, whether it may be absent) of each member, in order."""
     if kind == "data.redacted" and NAMES_ERASURE in data:
         return LIST_OF_ERASURE
+    if not is_redacted and version == 2:
+        return [*CATALOGUE[kind][:-1], ("receipt", _is_reduced_receipt, False)]
     if not is_redacted:
         return CATALOGUE[kind]
     kept, gone = _KEPT.get(kind, {}), _MAY_BE_GONE.get(kind, ())
@@ -385,7 +393,7 @@ def _members_of(kind, data, is_redacted):
     ]
 
 
-def checked(kind, data, is_redacted=False):
+def checked(kind, data, is_redacted=False, version=1):
     """The data of an event of a known type; Malformed for the first member at fault.
 
     `is_redacted`: whether it is what a redaction kept.
@@ -395,7 +403,7 @@ def checked(kind, data, is_redacted=False):
     is_cut = last in names and names[-1] != last
     if is_cut:
         data = {name: data[name] for name in names[: names.index(last) + 1]}
-    for name, is_right, may_be_absent in _members_of(kind, data, is_redacted):
+    for name, is_right, may_be_absent in _members_of(kind, data, is_redacted, version):
         if name not in data:
             if may_be_absent:
                 continue

@@ -3,7 +3,7 @@ import re
 from fractions import Fraction
 
 import dates
-from catalogue import CATALOGUE, Malformed, checked
+from catalogue import CATALOGUE, VERSIONS, Malformed, checked
 from currencies import MINOR_DIGITS
 from events import ENVIRONMENTS, ListedPrice, Upload, Verification
 from journal import Book
@@ -66,9 +66,9 @@ class LogReader:
         return Book(self.fold, self.prices, self.rates, self._last_ms)
 
     def _take(self, position, kind, version, data, is_redacted):
-        if kind not in CATALOGUE or version != 1:
+        if kind not in CATALOGUE or version not in VERSIONS.get(kind, (1,)):
             raise LaterProgram(f"{kind} in version {version} at {position}")
-        data = checked(kind, data, is_redacted)
+        data = checked(kind, data, is_redacted, version)
         if kind == "app.registered":
             self.fold.declared[data["app_family_id"]] = data["products"]
             self._bundles |= set(data["bundle_ids"])

@@ -106,6 +106,16 @@ class Log(unittest.TestCase):
         self.assertEqual(table("sales", found, "sale_key", "country_code"), [("1", "DE")])
         self.assertEqual(exceptions(found), [("unpriced", "no_price")])
 
+    def test_an_upload_in_version_2_has_facts_in_place_of_its_receipt(self):
+        facts = {"environment": "Production", "purchases": [{"transaction_id": "1"}]}
+        reduced = without(UPLOAD, "receipt") | {"receipt": facts}
+        forged = without(without(VERIFIED, "reply"), "status") | {"authority": "local", "outcome": "invalid"}
+        found = book(("receipt.uploaded", reduced, 2), ("receipt.verified", forged))
+        self.assertEqual((table("sales", found, "sale_key"), malformed(found)), ([], []))
+        for data, version in ((reduced, 1), (UPLOAD, 2), (without(UPLOAD, "receipt"), 2)):
+            found = book(("receipt.uploaded", data, version))
+            self.assertEqual(malformed(found), [("0", "receipt.uploaded receipt")])
+
     def test_the_first_member_at_fault_is_named(self):
         cases = [
             ("app.registered", {}, "app_family_id"),

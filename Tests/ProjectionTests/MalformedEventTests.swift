@@ -264,6 +264,29 @@ import Testing
     #expect(try fixture.current().dump() == caughtUp)
   }
 
+  @Test func anUploadHasFactsInVersion2AndAReceiptInVersion1() throws {
+    let members = try #require(Self.catalogue.first { $0.type == "receipt.uploaded" }).members
+    let facts = JSONText(raw: #"{"environment":"Production","purchases":[{"transaction_id":"7"}]}"#)
+    let cases: [(version: Int, receipt: JSONText, isRight: Bool)] = [
+      (1, "cmVjZWlwdA==", true), (1, facts, false), (2, facts, true), (2, "cmVjZWlwdA==", false),
+      (2, .absent, false), (2, .null, false),
+    ]
+    for (version, receipt, isRight) in cases {
+      let fixture = try LedgerFixture()
+      let data = members.map { ($0.name, $0.name == "receipt" ? receipt : $0.good) }
+      try fixture.append([
+        LiveProjectionsTests.app([("coins", .consumable)]),
+        .raw(type: "receipt.uploaded", version: version, .object(data)),
+      ])
+      let caughtUp = try fixture.current().dump()
+      let details = try fixture.current().prepare(
+        "SELECT detail FROM exception_view WHERE exception = 'malformed_event'")
+      #expect(try details.step() == !isRight, "\(version) \(receipt.text)")
+      #expect(isRight || details.text(0) == "receipt.uploaded receipt")
+      #expect(try fixture.rebuilt().dump() == caughtUp)
+    }
+  }
+
   @Test func whatIsPassedOverIsNamedByNobody() throws {
     func verified(_ upload: JSONText, replyOf: JSONText = .absent) -> TestEvent {
       .raw(

@@ -108,7 +108,8 @@ enum ConfigurationSample {
       {"app_store":{"production_url":"http://127.0.0.1:8081/verifyReceipt",
         "sandbox_url":"https://sandbox.example/x?y=1","connect_timeout_ms":100,"timeout_ms":200,
         "answer_bytes_max":4096,"calls_max":3},
-       "verification":{"retry_first_ms":200,"retry_ceiling_ms":300,"reuse_reply_ms":0},
+       "verification":{"retry_first_ms":200,"retry_ceiling_ms":300,"reuse_reply_ms":0,
+        "forged_bytes_daily_max":5},
        "trust":{"transaction_intermediates":[{"file":"keys.pem"},"\(Sample.plainCertificate)"],
         "additional_roots_sha256":["\(Sample.plainFingerprint)"],
         "local_testing_signers_sha256":["\(Sample.digest)"]},
@@ -135,6 +136,7 @@ enum ConfigurationSample {
     expected.verification.retryFirstMs = 200
     expected.verification.retryCeilingMs = 300
     expected.verification.reuseReplyMs = 0
+    expected.verification.forgedBytesDailyMax = 5
     let hex = Sample.plainFingerprint.lowercased().filter { $0 != ":" }
     let root = try #require(Array(hex.utf8).withUnsafeBytes { SHA256Digest(hex: $0) })
     let signer = try #require(Array(Sample.digest.utf8).withUnsafeBytes { SHA256Digest(hex: $0) })
@@ -180,6 +182,10 @@ enum ConfigurationSample {
       "app_store.timeout: there is no such setting; did you mean timeout_ms?"
     ),
     (#"{"app_store":[]}"#, "app_store: must be an object"),
+    (
+      #"{"verification":{"forged_bytes_daily_max":1099511627777}}"#,
+      "verification.forged_bytes_daily_max: must be an integer from 0 to 1099511627776"
+    ),
     (
       #"{"app_store":{"timeout_ms":-1}}"#,
       "app_store.timeout_ms: must be an integer from 1 to 600000"

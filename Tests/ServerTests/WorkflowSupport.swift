@@ -332,6 +332,7 @@ final class WorkflowFixture {
   struct Recorded {
     var position: Position
     var type: String
+    var version: Int64
     var data: JSONValue
   }
 
@@ -341,6 +342,7 @@ final class WorkflowFixture {
       let line = try JSONValue(try reader.event(at: position))
       return Recorded(
         position: position, type: line["type"]?.stringValue ?? "",
+        version: line["v"]?.integerValue ?? 0,
         data: try #require(line["data"]))
     }
   }

@@ -38,6 +38,13 @@ package struct ReceiptFileText: Sendable {
   package static func unified(
     _ purchases: Purchase..., environment: String = "Production"
   ) -> ReceiptFileText {
+    unified(purchases, environment: environment)
+  }
+
+  /// The same with purchases in an array.
+  package static func unified(
+    _ purchases: [Purchase], environment: String = "Production"
+  ) -> ReceiptFileText {
     var attributes: [UInt8] = []
     attributes += attribute(0, element(0x0C, Array(environment.utf8)))
     attributes += attribute(2, element(0x0C, Array("app".utf8)))
@@ -96,7 +103,10 @@ package struct ReceiptFileText: Sendable {
 
   private static func element(_ identifier: UInt8, _ content: [UInt8]) -> [UInt8] {
     if content.count < 0x80 { return [identifier, UInt8(content.count)] + content }
-    return [identifier, 0x82, UInt8(content.count >> 8), UInt8(content.count & 0xFF)] + content
+    let length = (0..<(content.count < 1 << 16 ? 2 : 3)).reversed().map {
+      UInt8(content.count >> (8 * $0) & 0xFF)
+    }
+    return [identifier, 0x80 | UInt8(length.count)] + length + content
   }
 }
 

@@ -1,8 +1,8 @@
-// What is left of a receipt after a redaction: facts of its purchases, in the names that replies have for them.
+// What is kept of a receipt in place of its file: facts of its purchases, in the names that replies have for them.
 package import JSON
 
 extension Receipt {
-  /// Reads what a redaction kept of a receipt; nil if it is not such an object.
+  /// Reads what an event kept of a receipt; nil if it is not such an object.
   /// - Parameters:
   ///   - facts: one JSON object.
   ///   - style: the style that the upload's event names.
@@ -74,5 +74,54 @@ extension ReceiptPurchase {
         promotionalOfferID = text
       }
     }
+  }
+}
+
+extension Receipt {
+  /// Facts as `init(keptFacts:style:bundleID:)` reads them: one JSON object.
+  /// - Parameters:
+  ///   - eventStyle: the style that the upload's event names.
+  ///   - eventBundleID: the bundle that the event names.
+  ///   - quantity: what to write for a quantity.
+  package func keptFacts(
+    eventStyle: String?, eventBundleID: String?, quantity: (String) -> String = { $0 }
+  ) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.member("environment", ifPresent: environment)
+    // Anyone can write it; only the App Store's names for environments mean anything.
+    writer.member(
+      "unsigned_environment",
+      ifPresent: unsignedEnvironment.flatMap { EnvironmentName.isKnown($0) ? $0 : nil })
+    if bundleID != eventBundleID { writer.member("bundle_id", bundleID) }
+    if style.rawValue != eventStyle { writer.member("style", style.rawValue) }
+    writer.key("purchases")
+    writer.beginArray()
+    for purchase in purchases {
+      writer.beginObject()
+      purchase.write(to: &writer, quantity)
+      writer.endObject()
+    }
+    writer.endArray()
+    writer.endObject()
+    return writer.bytes
+  }
+}
+
+extension ReceiptPurchase {
+  fileprivate func write(to writer: inout JSONWriter, _ shown: (String) -> String) {
+    writer.member("quantity", ifPresent: quantity.map(shown))
+    writer.member("product_id", ifPresent: productID)
+    writer.member("transaction_id", ifPresent: transactionID)
+    writer.member("original_transaction_id", ifPresent: originalTransactionID)
+    writer.member("web_order_line_item_id", ifPresent: webOrderLineItemID)
+    writer.member("purchase_date_ms", ifPresent: purchaseDateMs)
+    writer.member("original_purchase_date_ms", ifPresent: originalPurchaseDateMs)
+    writer.member("expires_date_ms", ifPresent: expiresDateMs)
+    writer.member("cancellation_date_ms", ifPresent: cancellationDateMs)
+    writer.member("is_trial_period", ifPresent: isTrialPeriod ? "true" : nil)
+    writer.member("is_in_intro_offer_period", ifPresent: isInIntroOfferPeriod ? "true" : nil)
+    writer.member("promotional_offer_id", ifPresent: promotionalOfferID == nil ? nil : "?")
+    writer.member("product_type", ifPresent: productType)
   }
 }

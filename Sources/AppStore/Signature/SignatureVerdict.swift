@@ -32,6 +32,14 @@ package enum SignatureFault: String, Error, Equatable, Sendable, CustomStringCon
   case intermediateNotConfigured = "intermediate_not_configured"
   case unknownSignatureVersion = "unknown_signature_version"
 
+  /// Whether it is in the chain up to what is trusted, not in what was signed.
+  package var isOfTrust: Bool {
+    switch self {
+    case .untrustedRoot, .brokenChain, .wrongPurpose, .intermediateNotConfigured: true
+    default: false
+    }
+  }
+
   package var description: String {
     switch self {
     case .localTestingEnvironment: "made by Xcode or a local test, not by the App Store"

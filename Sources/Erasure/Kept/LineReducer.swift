@@ -30,7 +30,7 @@ final class LineReducer {
   func kept(of event: EventLine, _ extents: [ErasureExtent]) throws -> [UInt8]? {
     precondition(!extents.isEmpty, "an event without an extent is none of an erasure")
     guard let type = EventType(event.type) else { return nil }
-    guard event.version == type.currentVersion else {
+    guard type.reads(event.version) else {
       throw ErasureError.refused(
         object: "position \(event.position)", cause: "a later version of this program wrote it")
     }
@@ -64,10 +64,13 @@ final class LineReducer {
   ) throws -> [UInt8]? {
     switch type {
     case .receiptUploaded:
-      let view = try ReceiptUploadedView(data: event.data, isRedacted: event.isRedacted)
+      let view = try ReceiptUploadedView(
+        data: event.data, isRedacted: event.isRedacted, version: event.version)
       let parts = Parts(extents, isOwn: true)
+      // What went before took its id and its digest with it.
+      let goes = parts.content && view.receiptSHA256Hex != nil
       return try upload(event, ReceiptUploadedView.members, parts) {
-        try receipt(view, parts, $0, &$1)
+        try goes && receipt(view, parts, $0, &$1)
       }
     case .receiptVerified:
       if extents == [.withToken], !holdsToken(event.data) { return nil }
@@ -210,8 +213,6 @@ final class LineReducer {
   private func receipt(
     _ view: ReceiptUploadedView, _ parts: Parts, _ key: JSONString, _ writer: inout JSONWriter
   ) throws -> Bool {
-    // Its content went before: so did its id.
-    guard parts.content, view.receipt != nil else { return false }
     if key == "receipt_id", parts.id, let id = view.receiptID {
       writer.member("receipt_id", names.id(insteadOf: id.raw).description)
       return true
@@ -222,7 +223,8 @@ final class LineReducer {
     guard let file = PendingReceipts.file(of: view) else { return true }
     writer.key("receipt")
     let facts = file.keptFacts(
-      eventStyle: view.style?.string, eventBundleID: view.bundleID?.string, names)
+      eventStyle: view.style?.string, eventBundleID: view.bundleID?.string
+    ) { names.quantity($0, isInteger: Int64($0) != nil) }
     facts.withUnsafeBytes { writer.raw($0) }
     return true
   }

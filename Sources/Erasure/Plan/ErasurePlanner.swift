@@ -356,7 +356,7 @@ final class ErasurePlanner {
   private func isWithoutReceipt(_ upload: Position) throws -> Bool {
     try reader.event(at: upload).withUnsafeBytes { bytes in
       guard let event = EventLine(bytes), event.isRedacted else { return false }
-      return try ReceiptUploadedView(data: event.data, isRedacted: true).receipt == nil
+      return try ReceiptUploadedView(data: event.data, isRedacted: true).receiptSHA256Hex == nil
     }
   }
 

@@ -6,11 +6,17 @@ package import Ledger
 package struct LocalVerification: Equatable, Sendable {
   package let outcome: Outcome
   package let reason: String?
+  /// Whether the fault is in whom is trusted here, not in the receipt: another configuration may find it good.
+  package var isOfTrust = false
 
   package static let valid = LocalVerification(outcome: .valid, reason: nil)
   /// Forged or damaged.
   package static let signatureInvalid = LocalVerification(
     outcome: .invalid, reason: FieldProblem.Code.signatureInvalid.rawValue)
+
+  /// Signed by an authority that is not trusted here.
+  package static let signatureUntrusted = LocalVerification(
+    outcome: .invalid, reason: signatureInvalid.reason, isOfTrust: true)
 
   /// The receipt's app is not in the uploader's app family.
   package static let bundleIDMismatch = LocalVerification(
@@ -49,7 +55,7 @@ extension ReceiptVerifier: SignatureChecker {
   ) -> LocalVerification {
     switch verify(receiptFile, receipt: receipt) {
     case .valid: .valid
-    case .invalid: .signatureInvalid
+    case .invalid(let fault): fault.isOfTrust ? .signatureUntrusted : .signatureInvalid
     case .timeOnly(let fault), .undecided(let fault): .timeOnly(fault.rawValue)
     }
   }

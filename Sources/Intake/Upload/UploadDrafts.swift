@@ -33,7 +33,10 @@ package enum UploadDrafts {
   }
 
   /// The upload's event.
-  package static func upload(_ fields: UploadFields, _ context: Context) -> EventDraft {
+  /// - Parameter forgery: a forged receipt of which facts are kept in place of the file; nil keeps the file.
+  package static func upload(
+    _ fields: UploadFields, _ context: Context, reducing forgery: Receipt? = nil
+  ) -> EventDraft {
     var event = ReceiptUploaded(
       receiptID: context.identity.receiptID.description,
       appFamilyID: context.appFamily.description, style: context.style.rawValue,
@@ -43,6 +46,13 @@ package enum UploadDrafts {
     event.identifierForVendor = fields.client.identifierForVendor
     event.userIdentifier = fields.client.userIdentifier
     event.ipAddress = fields.client.storedAddress(peer: context.peerAddress)
+    if let forgery {
+      let facts = ForgedReceipt.facts(
+        of: forgery, eventStyle: context.style.rawValue, eventBundleID: context.bundleID)
+      return EventDraft(
+        type: EventType.receiptUploaded.rawValue, version: ReceiptUploaded.reducedVersion,
+        data: facts.withUnsafeBytes { event.data(facts: $0) })
+    }
     event.metadata = fields.client.metadata
     let data = fields.receiptText.withUnsafeBytes { event.data(receipt: $0) }
     return EventDraft(.receiptUploaded, data)

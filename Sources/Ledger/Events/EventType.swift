@@ -28,8 +28,14 @@ package enum EventType: String, CaseIterable, Sendable {
   /// An erasure was begun, or lines were redacted by it.
   case dataRedacted = "data.redacted"
 
-  /// The version of the type that this program writes.
+  /// The version of the type that this program writes; of some uploads, `ReceiptUploaded.reducedVersion`.
   package var currentVersion: Int { 1 }
+
+  /// Whether the decoder takes data of this version as it is.
+  package func reads(_ version: Int) -> Bool {
+    version == currentVersion
+      || (self == .receiptUploaded && version == ReceiptUploaded.reducedVersion)
+  }
 
   /// The type whose name is `bytes`, without creating a string.
   @inline(__always)

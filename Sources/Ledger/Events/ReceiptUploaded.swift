@@ -13,6 +13,9 @@ package struct ReceiptUploaded {
     case fetch
   }
 
+  /// The version of an upload with facts in place of its receipt, a forgery's; that of all others is 1.
+  package static let reducedVersion = 2
+
   /// UUID version 5 of the receipt's content within its app family.
   package var receiptID: String
   package var appFamilyID: String
@@ -48,6 +51,16 @@ package struct ReceiptUploaded {
   /// The event's data. The receipt comes last, so that a reader that does not need it can stop before it.
   /// - Parameter receipt: the receipt's normalised base64.
   package func data(receipt: JSONBytes) -> [UInt8] {
+    data(receipt: receipt) { $0.string(receipt) }
+  }
+
+  /// The data in `reducedVersion`.
+  /// - Parameter facts: one JSON object.
+  package func data(facts: JSONBytes) -> [UInt8] {
+    data(receipt: facts) { $0.raw(facts) }
+  }
+
+  private func data(receipt: JSONBytes, write: (inout JSONWriter) -> Void) -> [UInt8] {
     var writer = JSONWriter()
     writer.reserve(receipt.count + (metadata?.count ?? 0) + 640)
     writer.beginObject()
@@ -59,7 +72,7 @@ package struct ReceiptUploaded {
     writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
     writeRequestMembers(to: &writer)
     writer.key("receipt")
-    writer.string(receipt)
+    write(&writer)
     writer.endObject()
     return writer.bytes
   }
@@ -83,9 +96,9 @@ package struct ReceiptUploadedView {
   package private(set) var ipAddress: JSONString?
   /// The metadata as written, one JSON object.
   package private(set) var metadata: JSONBytes?
-  /// The receipt's base64; nil if the event was redacted and kept facts or nothing in its place.
+  /// The receipt's base64; nil if the event has facts or nothing in its place.
   package var receipt: JSONString? { hasFacts ? nil : lastMember }
-  /// What a redacted event kept of the receipt, one JSON object.
+  /// What a redacted event, or one of a forgery, kept of the receipt, one JSON object.
   package var receiptFacts: JSONBytes? { hasFacts ? lastMember?.raw : nil }
   private var lastMember: JSONString?
   private var hasFacts = false
@@ -101,10 +114,13 @@ package struct ReceiptUploadedView {
   private static var requiredIfRedacted: UInt32 { 0b000_0000_0110_1111 }
 
   /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
-  /// - Parameter isRedacted: whether the data is what a redaction kept.
-  package init(data: JSONBytes, isRedacted: Bool = false) throws(EventError) {
+  /// - Parameters:
+  ///   - isRedacted: whether the data is what a redaction kept.
+  ///   - version: the event's.
+  package init(data: JSONBytes, isRedacted: Bool = false, version: Int = 1) throws(EventError) {
     var review = MemberReview()
-    do throws(JSONError) { try read(data, isRedacted, &review) } catch {
+    let isReduced = version == ReceiptUploaded.reducedVersion
+    do throws(JSONError) { try read(data, isRedacted, isReduced, &review) } catch {
       throw .malformed(.receiptUploaded, error)
     }
     try review.check(
@@ -113,7 +129,7 @@ package struct ReceiptUploadedView {
   }
 
   private mutating func read(
-    _ data: JSONBytes, _ isRedacted: Bool, _ review: inout MemberReview
+    _ data: JSONBytes, _ isRedacted: Bool, _ isReduced: Bool, _ review: inout MemberReview
   ) throws(JSONError) {
     var cursor = JSONCursor(data)
     try cursor.beginObject()
@@ -122,9 +138,9 @@ package struct ReceiptUploadedView {
       if length == 7, key == "receipt" {
         // The receipt is last and is base64; a caller that needs it decodes it strictly.
         let rest = try cursor.readRest()
-        if isRedacted, let facts = Self.lastObject(rest) {
+        if isRedacted || isReduced, let facts = Self.lastObject(rest) {
           (lastMember, hasFacts) = (JSONString(raw: facts, hasEscapes: false), true)
-        } else {
+        } else if !isReduced {
           lastMember = Self.lastString(rest)
         }
         review.mark(14, isRight: lastMember != nil)

@@ -16,12 +16,12 @@ package struct Upcasters: Sendable {
 
   private let steps: [Upcaster]
 
-  /// The data in the current version; nil if `data` is current already.
+  /// The data in the current version; nil if the decoder takes `data` as it is.
   package func upcast(
     _ type: EventType, version: Int, data: JSONBytes
   ) throws(EventError) -> [UInt8]? {
     let current = type.currentVersion
-    if version == current { return nil }
+    if type.reads(version) { return nil }
     if version > current { throw .newerVersion(type, version: version) }
     var chain: [Upcaster] = []
     for step in version..<current {

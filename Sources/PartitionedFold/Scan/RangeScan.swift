@@ -161,7 +161,8 @@ final class RangeScan {
     _ line: UnsafeRawBufferPointer, _ node: Int, _ position: Position
   ) {
     guard let event = EventLine(line),
-      let upload = try? ReceiptUploadedView(data: event.data, isRedacted: event.isRedacted),
+      let upload = try? ReceiptUploadedView(
+        data: event.data, isRedacted: event.isRedacted, version: event.version),
       let receipt = PendingReceipts.file(of: upload)
     else { return }
     links.join(receipt, node: node, position: position)

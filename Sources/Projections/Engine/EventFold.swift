@@ -225,7 +225,9 @@ final class EventFold {
     do {
       switch type {
       case .receiptUploaded:
-        try fold(try ReceiptUploadedView(data: data, isRedacted: isRedacted), event)
+        let upload = try ReceiptUploadedView(
+          data: data, isRedacted: isRedacted, version: event.version)
+        try fold(upload, event)
       case .receiptVerified:
         let result = try ReceiptVerifiedView(data: data)
         keeper.removeAll()

@@ -57,12 +57,14 @@ package final class EventScan: @unchecked Sendable {
   }
 
   private func content(of line: EventLine) -> ScannedEvent.Content {
-    guard let type = EventType(line.type), line.version == type.currentVersion else {
+    guard let type = EventType(line.type), type.reads(line.version) else {
       return .other
     }
     switch type {
     case .receiptUploaded:
-      guard let view = try? ReceiptUploadedView(data: line.data, isRedacted: line.isRedacted)
+      guard
+        let view = try? ReceiptUploadedView(
+          data: line.data, isRedacted: line.isRedacted, version: line.version)
       else { return .other }
       return .uploaded(view)
     case .receiptVerified:

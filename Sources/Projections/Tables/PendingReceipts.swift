@@ -55,7 +55,8 @@ package struct PendingReceipts {
   static func file(of line: [UInt8]) -> Receipt? {
     line.withUnsafeBytes { bytes in
       guard let event = EventLine(bytes),
-        let upload = try? ReceiptUploadedView(data: event.data, isRedacted: event.isRedacted)
+        let upload = try? ReceiptUploadedView(
+          data: event.data, isRedacted: event.isRedacted, version: event.version)
       else { return nil }
       return file(of: upload)
     }

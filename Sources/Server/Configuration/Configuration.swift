@@ -32,13 +32,15 @@ package struct Configuration: Sendable, Equatable {
     package init() {}
   }
 
-  /// How waiting receipts are asked about again, and when an answer is used again.
+  /// How waiting receipts are asked about again, when an answer is used again, and how much of forgeries is kept.
   package struct Verification: Sendable, Equatable {
     /// The first pause, doubled each time, with jitter, up to the ceiling.
     package var retryFirstMs: Int64 = 10_000
     package var retryCeilingMs: Int64 = 3_600_000
     /// An upload reuses a final reply that is at most this old; 0 disables that.
     package var reuseReplyMs: Int64 = 60_000
+    /// How many bytes of frauds an app family's uploads may leave whole in a day of UTC.
+    package var forgedBytesDailyMax: Int64 = 64 << 20
 
     package init() {}
   }

@@ -24,6 +24,7 @@ struct ConfigurationReader {
     static let callsPerSecond: ClosedRange<Int64> = 1...10_000
     static let retryMs: ClosedRange<Int64> = 100...604_800_000
     static let reuseMs: ClosedRange<Int64> = 0...86_400_000
+    static let forgedBytes: ClosedRange<Int64> = 0...(1 << 40)
     static let secretBytes = 1...255
     static let disableAfterDays: ClosedRange<Int64> = 1...30
     static let notifications: ClosedRange<Int64> = 1...65_536
@@ -102,13 +103,15 @@ struct ConfigurationReader {
   ) -> Configuration.Verification {
     var result = Configuration.Verification()
     forEachMember(
-      of: value, at: path, known: ["retry_first_ms", "retry_ceiling_ms", "reuse_reply_ms"]
+      of: value, at: path,
+      known: ["retry_first_ms", "retry_ceiling_ms", "reuse_reply_ms", "forged_bytes_daily_max"]
     ) { reader, key, value in
       let path = "\(path).\(key)"
       switch key {
       case "retry_first_ms": result.retryFirstMs = reader.integer(value, path, Limit.retryMs)
       case "retry_ceiling_ms": result.retryCeilingMs = reader.integer(value, path, Limit.retryMs)
-      default: result.reuseReplyMs = reader.integer(value, path, Limit.reuseMs)
+      case "reuse_reply_ms": result.reuseReplyMs = reader.integer(value, path, Limit.reuseMs)
+      default: result.forgedBytesDailyMax = reader.integer(value, path, Limit.forgedBytes)
       }
     }
     if problems.isEmpty, result.retryCeilingMs < result.retryFirstMs {

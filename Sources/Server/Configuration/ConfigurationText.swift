@@ -146,6 +146,7 @@ extension Configuration {
           .init("retry_first_ms", number(verification.retryFirstMs)),
           .init("retry_ceiling_ms", number(verification.retryCeilingMs)),
           .init("reuse_reply_ms", number(verification.reuseReplyMs)),
+          .init("forged_bytes_daily_max", number(verification.forgedBytesDailyMax)),
         ])),
       .init(
         "trust",

@@ -69,6 +69,7 @@ extension Metrics.Counter {
     switch self {
     case .requests: "Requests answered over HTTP."
     case .uploads: "Uploads accepted over HTTP."
+    case .forgeries: "Uploads that are frauds by themselves, by how much of them is kept."
     case .questions: "Questions about users over HTTP."
     case .notifications: "Notifications of the App Store that were answered."
     case .appendedEvents: "Events appended to the log."
@@ -90,6 +91,7 @@ extension Metrics.Counter {
     switch self {
     case .requests: "status"
     case .uploads: "kind"
+    case .forgeries: "kept"
     case .questions: "result"
     case .notifications: "result"
     case .appendedEvents: nil

@@ -9,6 +9,8 @@ package final class Metrics: Sendable {
     case requests = "receipt_ledger_http_requests_total"
     /// Uploads accepted, good or fraudulent; label `kind`.
     case uploads = "receipt_ledger_uploads_total"
+    /// Uploads that are frauds by themselves; label `kept`.
+    case forgeries = "receipt_ledger_forgeries_total"
     /// Questions about users; label `result`.
     case questions = "receipt_ledger_questions_total"
     /// Notifications of the App Store; label `result`.
@@ -42,6 +44,7 @@ package final class Metrics: Sendable {
       switch self {
       case .requests: ["401", "402", "503"]
       case .uploads: UploadKind.allCases.map(\.rawValue)
+      case .forgeries: ForgeryKept.allCases.map(\.rawValue)
       case .questions: QuestionResult.allCases.map(\.rawValue)
       case .notifications: NotificationResult.allCases.map(\.rawValue)
       case .appendedEvents: [""]
@@ -60,6 +63,15 @@ package final class Metrics: Sendable {
   package enum UploadKind: String, CaseIterable, Sendable {
     case receipt
     case signedTransactions = "signed_transactions"
+  }
+
+  /// How much is kept of an upload that is a fraud by itself.
+  package enum ForgeryKept: String, CaseIterable, Sendable {
+    case whole
+    /// The digest and facts of its receipt.
+    case reduced
+    /// Nothing: it is asked for again.
+    case refused
   }
 
   /// What came of a question about a user.

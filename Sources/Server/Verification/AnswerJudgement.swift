@@ -24,6 +24,7 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
   case replyMismatch = "reply_mismatch"
   case webhookDisabled = "webhook_disabled"
   case webhookCursorMissing = "webhook_cursor_missing"
+  case forgeriesBounded = "forgeries_bounded"
 
   /// The alarm of a status; nil for most.
   init?(status: Int64) { self.init(rawValue: "status_\(status)") }
@@ -52,6 +53,9 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
     case .webhookCursorMissing:
       "nothing says what the webhook has told (webhook_cursor_missing), so it stops: 'ledgerctl webhook replay "
         + "--from' says where it begins"
+    case .forgeriesBounded:
+      "more forgeries were uploaded today than verification.forged_bytes_daily_max keeps whole "
+        + "(forgeries_bounded): who uploads them?"
     }
   }
 }

@@ -12,28 +12,22 @@ struct TransactionPreparation {
     /// - Parameter id: the upload's.
     case prepared(EventDraft, id: UUID16)
     case refused([FieldProblem])
-    /// Nothing is wrong but that some were signed ahead of this clock.
+    /// Nothing is wrong but that some were signed ahead of this shared.clock.
     case later([FieldProblem], afterSeconds: Int)
+    /// A fraud for whose evidence the day has no room left.
+    case overBound
   }
 
-  private let settings: WorkflowSettings
-  private let projections: any WorkflowProjections
-  private let clock: WorkflowClock
+  private let shared: WorkflowShared
 
-  init(
-    _ settings: WorkflowSettings, _ projections: any WorkflowProjections, _ clock: WorkflowClock
-  ) {
-    self.settings = settings
-    self.projections = projections
-    self.clock = clock
-  }
+  init(_ shared: WorkflowShared) { self.shared = shared }
 
   /// Checks every signature. What is not of the App Store's form, or of another time or environment, is refused; what is
   /// forged, or another app's, is kept as evidence of a fraud.
   func prepare(_ upload: ClientTransactions) -> Outcome {
-    let nowMs = clock.nowMs()
-    let checked = CheckedSignedUpload(upload.fields, settings.signedObjects, nowMs: nowMs)
-    let acceptsSandbox = settings.acceptsSandbox(appFamily: upload.appFamily.description)
+    let nowMs = shared.clock.nowMs()
+    let checked = CheckedSignedUpload(upload.fields, shared.settings.signedObjects, nowMs: nowMs)
+    let acceptsSandbox = shared.settings.acceptsSandbox(appFamily: upload.appFamily.description)
     let problems = checked.objects.compactMap { problem($0, acceptsSandbox: acceptsSandbox) }
     if !problems.isEmpty {
       let waits = checked.objects.compactMap { $0.secondsUntilGood(nowMs: nowMs) }
@@ -58,6 +52,13 @@ struct TransactionPreparation {
     }
     guard draft.data.count <= EventLimits.dataBytes else {
       return .refused([FieldProblem("", .tooLarge, "is too large for an event of 16 MiB")])
+    }
+    if context.fraudReason != nil {
+      // An object among them may be genuine, so that none is reduced.
+      let hasRoom = shared.hasRoomForForgery(draft.data.count, of: upload.appFamily)
+      shared.recordForgery(
+        hasRoom ? .whole : .refused, of: upload.appFamily, isOverBound: !hasRoom)
+      if !hasRoom { return .overBound }
     }
     return .prepared(draft, id: id)
   }
@@ -87,9 +88,9 @@ struct TransactionPreparation {
   ) -> TransactionsReceived.FraudReason? {
     // What a forged one says about its app is worth nothing.
     if upload.objects.contains(where: { $0.fault != nil }) { return .signatureInvalid }
-    let appAppleID = projections.appFamily(appFamily)?.appAppleID
+    let appAppleID = shared.projections.appFamily(appFamily)?.appAppleID
     let areOwn = upload.objects.allSatisfy {
-      projections.appFamily(ofBundle: $0.bundleID) == appFamily
+      shared.projections.appFamily(ofBundle: $0.bundleID) == appFamily
         && $0.names(appAppleID: appAppleID)
     }
     return areOwn ? nil : .bundleIDMismatch

@@ -237,8 +237,8 @@ package final class UploadWorkflow: ClientService {
   // MARK: Workers
 
   private func work() {
-    let preparation = UploadPreparation(shared.settings, shared.projections, shared.clock)
-    let transactions = TransactionPreparation(shared.settings, shared.projections, shared.clock)
+    let preparation = UploadPreparation(shared)
+    let transactions = TransactionPreparation(shared)
     let lifecycle = UploadLifecycle(shared)
     while let job = jobs.pop() {
       switch job {
@@ -247,6 +247,7 @@ package final class UploadWorkflow: ClientService {
       case .upload(let upload, let response):
         switch preparation.prepare(upload) {
         case .refused(let problem): response.answer(.refused([problem]))
+        case .overBound: response.answer(.overForgeryBound)
         case .prepared(let prepared): lifecycle.begin(prepared, upload, response)
         }
       case .transactions(let upload, let response):
@@ -254,6 +255,7 @@ package final class UploadWorkflow: ClientService {
         case .refused(let problems): response.answer(.refused(problems))
         case .later(let problems, let seconds):
           response.answer(.later(problems, afterSeconds: seconds))
+        case .overBound: response.answer(.overForgeryBound)
         case .prepared(let draft, let id):
           lifecycle.begin(draft, id: id, of: upload.appFamily, response)
         }

@@ -89,6 +89,11 @@ final class WorkflowSettings: Sendable {
     values.withLock { max(0, $0.configuration.verification.reuseReplyMs) }
   }
 
+  /// How many bytes of frauds an app family's uploads may leave whole in a day.
+  var forgedBytesDailyMax: Int64 {
+    values.withLock { $0.configuration.verification.forgedBytesDailyMax }
+  }
+
   var notifications: Configuration.Notifications {
     values.withLock { $0.configuration.notifications }
   }
@@ -191,6 +196,7 @@ struct WorkflowShared: Sendable {
   let health: AppendHealth
   let inbox: WorkQueue<CompletionItem>
   let redactions = RedactionCount()
+  let forgeries = ForgeryBudget()
 
   /// Hands drafts to the writer; nil, recorded, where it refuses them.
   func submit(_ drafts: [EventDraft]) -> AppendTicket? {
@@ -235,4 +241,6 @@ struct WorkflowShared: Sendable {
 extension ClientAnswer {
   /// After a fault of ours.
   static let tryLater = ClientAnswer.unavailable(retryAfterSeconds: 5)
+  static let overForgeryBound = ClientAnswer.unavailable(
+    retryAfterSeconds: ForgeryBudget.pauseSeconds)
 }
