@@ -145,11 +145,16 @@ package struct CopyAudit {
         guard case .fault(let fault) = error else { throw error }
         found.append(fault)
       }
+      do throws(CopyError) { _ = try source.work() } catch {
+        guard case .fault(let fault) = error else { throw error }
+        found.append(fault)
+      }
       let isNewest = found.isEmpty ? true : try !source.catchUp()
       if isNewest {
         found.sort { $0.object < $1.object }
         return Checked(
-          state: source.state, objects: total.objects + 1, bytes: total.bytes, faults: found)
+          state: source.state, objects: total.objects + (source.state.work == nil ? 1 : 2),
+          bytes: total.bytes, faults: found)
       }
     }
   }

@@ -2,8 +2,8 @@
 import Base
 import Ledger
 
-/// Segments, blocks, checkpoints and the identity: found on disk, stored beside the steps, named by them. Used by the
-/// copying thread alone.
+/// Segments, blocks, checkpoints, the identity and open work: found on disk, stored beside the steps, named by them. Used
+/// by the copying thread alone.
 final class CopyContent {
   private struct ClosedSegment {
     let range: Range<Position>
@@ -29,6 +29,7 @@ final class CopyContent {
     var blocks: [Position: CopiedBlock] = [:]
     var checkpoints: [Int: SHA256Digest] = [:]
     var identity: SHA256Digest?
+    var work: SHA256Digest?
 
     init() {}
 
@@ -38,11 +39,13 @@ final class CopyContent {
       checkpoints = Dictionary(
         uniqueKeysWithValues: state.checkpoints.map { ($0.size, $0.sha256) })
       identity = state.identity
+      work = state.work
     }
 
     func digest(_ object: CopyObject) -> SHA256Digest? {
       switch object {
       case .identity: identity
+      case .work: work
       case .segment(let first): segments[first]?.sha256
       case .block(let first): blocks[first]?.sha256
       case .checkpoint(let size): checkpoints[size]
@@ -73,6 +76,12 @@ final class CopyContent {
   private var checkpoints: [Int: KnownFile] = [:]
   private var identity: KnownFile?
   private var verifiedKeys: Set<String> = []
+  private var workReader = OpenWorkReader()
+  /// Open work as it was read last; nil if there is none and the copy names none.
+  private var work: (bytes: [UInt8], sha256: SHA256Digest)?
+  private var workReadMs: Int64?
+  /// Up to which demand the open work that was read last is known to be complete.
+  private var workDemand = 0
 
   private var named = Named()
   /// Stored by this process, and not named by a step yet.
@@ -161,6 +170,27 @@ final class CopyContent {
     checkpointsChangedAtNs = changedAtNs
   }
 
+  /// Looks at open work, now and then or if somebody waits for it.
+  /// - Parameters:
+  ///   - pauseMs: how long nobody need have looked.
+  ///   - demand: counts those who have waited.
+  func observeWork(
+    nowMs: Int64, pauseMs: Int64, demand: Int, wantsAll: Bool
+  ) throws(LedgerError) {
+    // What was read is named first: one that is stored and never named would have to be deleted.
+    guard underWay[.work] == nil, !unnamed.values.contains(.work) else { return }
+    let isDue = workReadMs.map { nowMs - $0 >= pauseMs } ?? true
+    guard isDue || wantsAll || demand > workDemand else { return }
+    let read = try workReader.read(directory)
+    (workReadMs, workDemand) = (nowMs, demand)
+    guard !read.isEmpty || named.work != nil else { return work = nil }
+    let bytes = read.bytes
+    work = (bytes, bytes.withUnsafeBytes { SHA256.hash($0) })
+  }
+
+  /// Up to which demand open work is in the copy, as of the newest step's state.
+  var confirmedWorkDemand: Int { work?.sha256 == named.work ? workDemand : 0 }
+
   // MARK: Storing
 
   /// What must be stored now. The caller starts all of it.
@@ -169,6 +199,7 @@ final class CopyContent {
     var uploads: [Upload] = []
     try addIdentity(to: &uploads)
     if !isOwner { return uploads }
+    addWork(to: &uploads)
     try addCheckpoints(to: &uploads)
     // What the files of the log still hold must go.
     if isHeld { return uploads }
@@ -200,6 +231,15 @@ final class CopyContent {
     else { return }
     let bytes = try directory.root.openFile(Format.identityName, .readOnly).readSmall()
     uploads.append(upload(.identity, .bytes(bytes), stamp))
+  }
+
+  private func addWork(to uploads: inout [Upload]) {
+    guard let work, underWay[.work] == nil,
+      named.work != work.sha256 && unnamed[CopyObject.work.key(work.sha256)] == nil
+        || lost.contains(.work)
+    else { return }
+    let stamp = FileStamp(byteCount: work.bytes.count, fileNumber: 0, changedAtNs: 0)
+    uploads.append(upload(.work, .bytes(work.bytes), stamp))
   }
 
   private func addCheckpoints(to uploads: inout [Upload]) throws(LedgerError) {
@@ -243,6 +283,7 @@ final class CopyContent {
       stamp: stored.stamp, sha256: stored.sha256, byteCount: stored.byteCount)
     switch upload.object {
     case .identity: identity = file
+    case .work: break
     case .checkpoint(let size): checkpoints[size] = file
     case .segment(let first):
       let isVerified = !stored.isNew && digests.entries[first]?.isVerified == true
@@ -339,6 +380,12 @@ final class CopyContent {
     return identity.sha256
   }
 
+  /// The open work, if it is stored and the state does not name it.
+  var newWork: SHA256Digest? {
+    guard let work, named.work != work.sha256, isStored(.work, work.sha256) else { return nil }
+    return work.sha256
+  }
+
   /// Takes note of what the newest step's state names.
   func takeState(_ state: CopyState) {
     knownLayout = nil
@@ -354,6 +401,7 @@ final class CopyContent {
     return underWay.isEmpty && unnamed.isEmpty && lost.isEmpty && !isHeld
       && layout == ContentLayout(state) && layout.segments.count == closed.count
       && layout.blocks.count == newest?.parts.count ?? 0 && newIdentity == nil
+      && work?.sha256 == named.work
       && identity?.stamp == identityStamp && newCheckpoints(upTo: state.size).isEmpty
       && checkpointStamps.allSatisfy { checkpoints[$0.key]?.stamp == $0.value }
   }
@@ -371,6 +419,7 @@ final class CopyContent {
     let digest: SHA256Digest? =
       switch object {
       case .identity: identity?.sha256
+      case .work: work?.sha256
       case .checkpoint(let size): checkpoints[size]?.sha256
       case .segment(let first):
         closed.first { $0.range.lowerBound == first }.flatMap { segment in
@@ -402,7 +451,7 @@ final class CopyContent {
       switch object {
       case .segment(let first), .block(let first):
         if let cover = cover(of: first, state) { expected.insert(cover) }
-      case .checkpoint, .identity:
+      case .checkpoint, .identity, .work:
         guard let sha256 = named.digest(object) else { continue }
         expected.insert(
           ExpectedObject(
@@ -486,6 +535,8 @@ final class CopyContent {
     knownLayout = nil
     switch object {
     case .identity: identity = nil
+    // It is at hand.
+    case .work: break
     case .segment(let first):
       digests.entries[first] = nil
       digestsHaveChanged = true

@@ -20,9 +20,10 @@ package enum CopyLayout {
   package static let blocksPrefix = "blocks/"
   package static let checkpointsPrefix = "checkpoints/"
   package static let identityPrefix = "identity/"
+  package static let workPrefix = "work/"
   /// The prefixes of objects that steps name.
   package static let contentPrefixes = [
-    segmentsPrefix, blocksPrefix, checkpointsPrefix, identityPrefix,
+    segmentsPrefix, blocksPrefix, checkpointsPrefix, identityPrefix, workPrefix,
   ]
 
   package static func stepKey(_ number: Int) -> String { stepsPrefix + Format.padded(number) }
@@ -61,10 +62,11 @@ package enum CopyLayout {
       return .checkpoint(found.position)
     }
     let suffix = ".json"
-    guard key.hasPrefix(identityPrefix), key.hasSuffix(suffix),
-      isDigest(key.dropFirst(identityPrefix.count).dropLast(suffix.count))
-    else { return nil }
-    return .identity
+    for (prefix, object) in [(identityPrefix, CopyObject.identity), (workPrefix, .work)]
+    where key.hasPrefix(prefix) && key.hasSuffix(suffix) {
+      return isDigest(key.dropFirst(prefix.count).dropLast(suffix.count)) ? object : nil
+    }
+    return nil
   }
 
   private static func number(_ digits: Substring) -> Int? {
@@ -78,6 +80,10 @@ package enum CopyLayout {
 
   static func identityKey(_ digest: SHA256Digest) -> String {
     identityPrefix + "\(Hex.text(digest)).json"
+  }
+
+  static func workKey(_ digest: SHA256Digest) -> String {
+    workPrefix + "\(Hex.text(digest)).json"
   }
 }
 

@@ -35,6 +35,7 @@ extension Step {
     var whole = self
     whole.isComplete = true
     whole.identity = identity ?? state.identity
+    whole.work = work ?? state.work
     (whole.segments, whole.blocks) = (layout.segments, layout.blocks)
     whole.checkpoints = CopyState.merged(state.checkpoints, checkpoints)
     whole.earlierFrames = state.frames.filter { $0.frames.end > layout.end }

@@ -51,27 +51,47 @@ final class CopySource {
 
   /// The bytes of `ledger.json`.
   func identity() throws(CopyError) -> [UInt8] {
+    let (key, bytes) = try object(Self.identityByteCountMax) { (.identity, $0.identity) }
+    let identity: LedgerIdentity
+    do throws(LedgerError) {
+      identity = try LedgerIdentity(copied: bytes, path: store.name)
+    } catch { throw .ledger(error) }
+    guard isOfLedger(identity) else {
+      throw .fault(CopyFault(object: key, cause: "it is of another ledger"))
+    }
+    return bytes
+  }
+
+  /// The open work that the newest state names; nil if it names none.
+  func work() throws(CopyError) -> OpenWork? {
+    guard let first = state.work else { return nil }
+    // Once named, open work stays named, if only as none.
+    let (key, bytes) = try object(OpenWork.byteCountMax) { (.work, $0.work ?? first) }
+    guard let work = OpenWork(bytes) else {
+      throw .fault(CopyFault(object: key, cause: "it does not have the form of open work"))
+    }
+    return work
+  }
+
+  /// A whole object as the newest state names it, and its key.
+  private func object(
+    _ byteCountMax: Int, _ named: (CopyState) -> (CopyObject, SHA256Digest)
+  ) throws(CopyError) -> (key: String, bytes: [UInt8]) {
     while true {
-      let key = CopyLayout.identityKey(state.identity)
+      let (object, sha256) = named(state)
+      let key = object.key(sha256)
       let bytes: [UInt8]?
       do throws(ObjectStoreError) {
-        bytes = try store.get(key, byteCountMax: Self.identityByteCountMax)
+        bytes = try store.get(key, byteCountMax: byteCountMax)
       } catch { throw .store(error) }
       guard let bytes else {
-        if try catchUp(), CopyLayout.identityKey(state.identity) != key { continue }
+        if try catchUp(), named(state).1 != sha256 { continue }
         throw .fault(CopyFault(object: key, cause: "it is missing"))
       }
-      guard bytes.withUnsafeBytes({ SHA256.hash($0) }) == state.identity else {
+      guard bytes.withUnsafeBytes({ SHA256.hash($0) }) == sha256 else {
         throw .fault(CopyFault(object: key, cause: "its SHA-256 is not the one in its key"))
       }
-      let identity: LedgerIdentity
-      do throws(LedgerError) {
-        identity = try LedgerIdentity(copied: bytes, path: store.name)
-      } catch { throw .ledger(error) }
-      guard isOfLedger(identity) else {
-        throw .fault(CopyFault(object: key, cause: "it is of another ledger"))
-      }
-      return bytes
+      return (key, bytes)
     }
   }
 

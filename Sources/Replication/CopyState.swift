@@ -20,6 +20,8 @@ package struct CopyState: Sendable, Equatable {
   package private(set) var newest: Step
   package private(set) var newestSHA256: SHA256Digest
   package private(set) var identity: SHA256Digest
+  /// Nil if there is no open work, or none was ever named.
+  package private(set) var work: SHA256Digest?
   /// By position, without gaps from 0.
   package private(set) var segments: [CopiedSegment] = []
   /// Of the newest segment, behind the closed ones, without gaps.
@@ -54,7 +56,7 @@ package struct CopyState: Sendable, Equatable {
     guard step.isComplete, let identity = step.identity else {
       throw CopyFault(object: step.key, cause: "it is not complete")
     }
-    (newest, newestSHA256, self.identity) = (step, sha256, identity)
+    (newest, newestSHA256, self.identity, work) = (step, sha256, identity, step.work)
     _ = replaceAll(by: step)
     try check()
   }
@@ -86,6 +88,7 @@ package struct CopyState: Sendable, Equatable {
     var next = self
     (next.newest, next.newestSHA256) = (step, sha256)
     if let identity = step.identity { next.identity = identity }
+    if step.isComplete || step.work != nil { next.work = step.work }
     let stepsReplaced = step.isComplete ? next.replaceAll(by: step) : next.add(step)
     var replaced = Replaced(steps: stepsReplaced)
     // Most steps name nothing, and a copy may hold thousands of objects.
@@ -104,7 +107,7 @@ package struct CopyState: Sendable, Equatable {
   /// The keys of all objects that the state names, without steps.
   package var namedKeys: Set<String> {
     Set(segments.map(\.key) + blocks.map(\.key) + checkpoints.map(\.key))
-      .union([CopyLayout.identityKey(identity)])
+      .union([CopyLayout.identityKey(identity)] + (work.map { [CopyLayout.workKey($0)] } ?? []))
   }
 
   /// - Returns: the steps whose frames are not needed any more.

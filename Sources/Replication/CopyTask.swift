@@ -6,6 +6,7 @@ import ObjectStore
 /// An object of the copy that steps name, by its place and without its digest.
 enum CopyObject: Hashable, Sendable {
   case identity
+  case work
   case segment(Position)
   case block(Position)
   case checkpoint(Int)
@@ -13,6 +14,7 @@ enum CopyObject: Hashable, Sendable {
   func key(_ sha256: SHA256Digest) -> String {
     switch self {
     case .identity: CopyLayout.identityKey(sha256)
+    case .work: CopyLayout.workKey(sha256)
     case .segment(let first):
       CopiedSegment(first: first, end: first, byteCount: 0, sha256: sha256).key
     case .block(let first):
@@ -62,7 +64,7 @@ struct ExpectedObject: Sendable, Hashable {
   let byteCount: Int?
 
   /// The most bytes that are read of an object.
-  var byteCountMax: Int { byteCount ?? 1 << 20 }
+  var byteCountMax: Int { byteCount ?? (object == .work ? OpenWork.byteCountMax : 1 << 20) }
 }
 
 /// A step whose frames were superseded.

@@ -99,6 +99,8 @@ final class CopyingThread: @unchecked Sendable {
     var wantsAll: Bool
     var stopAtMs: Int64?
     var lookCount: Int
+    var workDemand: Int
+    var confirmedWorkDemand: Int
   }
 
   /// Does what can be done now. Returns how long to wait before the next turn; nil to end.
@@ -109,7 +111,8 @@ final class CopyingThread: @unchecked Sendable {
       return (
         Wishes(
           demand: state.demand, wantsAll: state.wantsAll, stopAtMs: state.stopAtMs,
-          lookCount: state.lookCount),
+          lookCount: state.lookCount, workDemand: state.workDemand,
+          confirmedWorkDemand: state.confirmedWorkDemand),
         state.results
       )
     }
@@ -184,6 +187,9 @@ final class CopyingThread: @unchecked Sendable {
       if let damage = reader.damage { throw damage }
       if wishes.wantsAll { content.checkSoon() }
       try content.observe(reader, nowMs: nowMs, checkMs: options.checkMs)
+      try content.observeWork(
+        nowMs: nowMs, pauseMs: options.workMs, demand: wishes.workDemand,
+        wantsAll: wishes.wantsAll)
     }
     lookedAtMs = nowMs
     noteWaiting()
@@ -339,14 +345,16 @@ final class CopyingThread: @unchecked Sendable {
     let current = ContentLayout(state)
     let layout = content.layout(after: state)
     let identity = content.newIdentity
+    let work = content.newWork
     let checkpoints = content.newCheckpoints(upTo: max(state.size, layout.end))
-    let hasContent = layout != current || identity != nil || !checkpoints.isEmpty
+    let hasContent = layout != current || identity != nil || work != nil || !checkpoints.isEmpty
     if hasContent, contentSinceMs == nil { contentSinceMs = nowMs }
     if !hasContent { contentSinceMs = nil }
     let framesAreDue = try areFramesDue(state, reader, nowMs, wishes)
     let contentIsDue =
       hasContent
       && (layout.end > state.size || wishes.wantsAll || framesAreDue
+        || wishes.workDemand > wishes.confirmedWorkDemand
         || nowMs - (contentSinceMs ?? nowMs) >= options.delayMs / Limit.contentDelayDivisor)
     guard framesAreDue || contentIsDue || finding != nil else { return nil }
     // A layout that frames do not continue yet is named later.
@@ -363,6 +371,7 @@ final class CopyingThread: @unchecked Sendable {
         size: frames?.end ?? end, root: state.root)
       if step.size > state.size { step.root = try reader.frontier(at: step.size).root }
       step.identity = identity
+      step.work = work
       step.checkpoints = checkpoints.filter { $0.size <= step.size }
       step.isComplete =
         state.stepsSinceComplete + 1 >= options.stepsBetweenComplete
@@ -569,12 +578,14 @@ final class CopyingThread: @unchecked Sendable {
     var isSettled = wishes.wantsAll && pending == nil && sweep == nil && finding == nil
     isSettled = isSettled && cleanup == nil && size == known && !recordIsDue
     isSettled = isSettled && state.map { content.isSettled($0) } ?? false
+    let confirmedWork = state == nil || pending != nil ? 0 : content.confirmedWorkDemand
     let replacedCount = wasteKeys.count + wasteSteps.count + (cleanup?.count ?? 0)
     exchange.monitor.withLock { shared in
       shared.status.size = size
       shared.status.lagBytes = size > known ? lagBytes : 0
       shared.status.oldestUnconfirmedAtMs = oldest
       shared.status.replacedCount = replacedCount
+      shared.confirmedWorkDemand = max(shared.confirmedWorkDemand, confirmedWork)
       // What can't be deleted now is not waited for.
       if isSettled, replacedCount == 0 || shared.failures[.deletions] != nil {
         shared.settledLook = wishes.lookCount

@@ -69,6 +69,8 @@ final class PromotionRun {
     try whileWriting()
     try adoptIdentity()
     try adoptHeads()
+    try source.work()?.write(
+      to: directory.root, size: source.state.size, bounded: options.boundedWebhook)
     try ReplicationRecord(source.state.newest, sha256: source.state.newestSHA256)
       .write(to: directory)
     try replication.unlink("segments")
@@ -241,6 +243,7 @@ extension CopyState {
       previous: newestSHA256, size: size, root: root)
     step.isComplete = true
     step.identity = identity
+    step.work = work
     (step.segments, step.blocks, step.checkpoints) = (segments, blocks, checkpoints)
     step.earlierFrames = frames
     return step

@@ -20,6 +20,9 @@ final class ReplicationExchange: Sendable {
     var status: ReplicationStatus
     /// The end of the events that somebody waits for.
     var demand: Position = 0
+    /// How many have asked for open work to be in the copy, and up to which of them it is.
+    var workDemand = 0
+    var confirmedWorkDemand = 0
     /// Whether somebody waits until all content is in place and all that was replaced has gone.
     var wantsAll = false
     /// The last look after which nothing was left to be done.

@@ -23,12 +23,30 @@ package final class ReplicationGate: AppendConfirmation {
       state.demand = max(state.demand, end)
       state.isWoken = true
     }
+    try wait { $0.status.confirmedSize >= end }
+  }
+
+  /// Waits until what is on disk of open work is in the copy: how far webhooks came, and requests to erase.
+  ///
+  /// Throws what `waitUntilConfirmed` throws.
+  package func waitForOpenWork() throws(LedgerError) {
+    let demand = exchange.monitor.withLock { state in
+      state.workDemand += 1
+      state.isWoken = true
+      return state.workDemand
+    }
+    try wait { $0.confirmedWorkDemand >= demand }
+  }
+
+  private func wait(
+    until isConfirmed: (ReplicationExchange.State) -> Bool
+  ) throws(LedgerError) {
     exchange.monitor.signal(ReplicationExchange.Condition.wake)
-    let isConfirmed = try exchange.monitor.wait(
+    let hasEnded = try exchange.monitor.wait(
       on: ReplicationExchange.Condition.progress, limitMs: limitMs
     ) { state throws(LedgerError) -> Bool? in
       // An event that was confirmed before another writer took over is in that writer's history too.
-      if state.status.confirmedSize >= end { return true }
+      if isConfirmed(state) { return true }
       if let ending = state.status.ending {
         throw ending.ledgerError(operation: Self.operation, object: state.status.target)
       }
@@ -40,7 +58,7 @@ package final class ReplicationGate: AppendConfirmation {
       }
       return nil
     }
-    guard isConfirmed == nil else { return }
+    guard hasEnded == nil else { return }
     throw exchange.monitor.withLock { state in
       unconfirmed(
         state,

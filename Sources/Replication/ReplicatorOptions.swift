@@ -15,6 +15,8 @@ package struct ReplicatorOptions: Sendable {
   package var pollMs: Int64 = 250
   /// How often segments, checkpoints and the identity are compared with what was copied.
   package var checkMs: Int64 = 5_000
+  /// How often open work is stored at most, unless somebody waits for it.
+  package var workMs: Int64 = 10_000
   /// How long deletions wait after one has failed.
   package var deletionPauseMs: Int64 = 60_000
   /// How often all objects are listed, to delete what no step names.

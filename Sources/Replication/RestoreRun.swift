@@ -10,6 +10,7 @@ final class RestoreRun {
   private let checkpoints: Folder
   private let fetch: CopyFetch
   private let heads: [GivenHead]
+  private let work: OpenWork?
   /// What is missing or damaged and was left out.
   private var missing: [CopyFault] = []
   /// Sizes of checkpoints that are left out.
@@ -27,6 +28,7 @@ final class RestoreRun {
     target = try UnfinishedLedger(
       path: path, identity: try Self.identity(source, options, &missing),
       note: Self.note(source.state.newest, options), storage: options.storage)
+    work = try Self.work(source, options, &missing)
     self.missing = missing
     heads = try options.givenHeads(target.directory)
     checkpoints = try target.folder(CheckpointStore.directoryName)
@@ -44,6 +46,17 @@ final class RestoreRun {
         throw RestoreError.faults(missing)
       }
       return bytes
+    }
+  }
+
+  private static func work(
+    _ source: CopySource, _ options: CopyRestore, _ missing: inout [CopyFault]
+  ) throws -> OpenWork? {
+    do throws(CopyError) { return try source.work() } catch {
+      guard case .fault(let fault) = error else { throw error }
+      missing.append(fault)
+      guard options.isPartial else { throw RestoreError.faults(missing) }
+      return nil
     }
   }
 
@@ -96,6 +109,8 @@ final class RestoreRun {
     if let last = sizes.last, let root = report.roots[last] {
       try SignedHeads(count: sizes.count, size: last, root: root).write(to: target.directory)
     }
+    try work?.write(
+      to: target.directory.root, size: plan.size, bounded: options.boundedWebhook)
     let step = source.state.newest
     _ = try target.finish(note: Self.note(step, options))
     return CopyRestore.Report(

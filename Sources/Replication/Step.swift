@@ -98,6 +98,8 @@ package struct Step: Sendable, Equatable {
   /// Whether earlier steps are needed no more, but for frames.
   package var isComplete = false
   package var identity: SHA256Digest?
+  /// The object of open work, which takes the place of the one before.
+  package var work: SHA256Digest?
   package var segments: [CopiedSegment] = []
   package var blocks: [CopiedBlock] = []
   package var checkpoints: [CopiedCheckpoint] = []
@@ -113,13 +115,16 @@ package struct Step: Sendable, Equatable {
     (self.atMs, self.previous, self.size, self.root) = (atMs, previous, size, root)
   }
 
+  /// The version of its header: 2 if it names open work, which programs of before do not know.
+  private static let versionWithWork = 2
+
   package static let noDigest = SHA256Digest(0, 0, 0, 0)
 
   package var key: String { CopyLayout.stepKey(number) }
 
   /// Whether it names objects; a complete one always does.
   var namesObjects: Bool {
-    identity != nil || !segments.isEmpty || !blocks.isEmpty || !checkpoints.isEmpty
+    identity != nil || work != nil || !segments.isEmpty || !blocks.isEmpty || !checkpoints.isEmpty
   }
 
   /// How many objects and frames it names.
@@ -135,6 +140,7 @@ package struct Step: Sendable, Equatable {
     var writer = JSONWriter()
     writer.beginObject()
     writer.member("step", number)
+    if work != nil { writer.member("version", Self.versionWithWork) }
     writer.member("epoch", epoch)
     writer.member("writer", self.writer.description)
     writer.member("ledger", ledger.description)
@@ -147,6 +153,7 @@ package struct Step: Sendable, Equatable {
       writer.boolean(true)
     }
     if let identity { writer.member("identity", Hex.text(identity)) }
+    if let work { writer.member("work", Hex.text(work)) }
     list("segments", segments, &writer) { segment, writer in
       writer.member("first", segment.first)
       writer.member("end", segment.end)
@@ -224,6 +231,14 @@ package struct Step: Sendable, Equatable {
       frames: step.frames == nil || content.isEmpty ? nil : Array(content))
   }
 
+  /// Whether an object under a step's key is a step of a later version.
+  static func isNewer(_ bytes: [UInt8]) -> Bool {
+    guard let end = bytes.firstIndex(of: 0x0A), end < CopyLayout.stepHeaderByteCountMax else {
+      return false
+    }
+    return (try? JSONValue(Array(bytes[..<end])))?.count("version") ?? 0 > versionWithWork
+  }
+
   /// A step as it was read.
   package struct Stored: Sendable, Equatable {
     package var step: Step
@@ -250,6 +265,7 @@ extension Step {
       size: size, root: root)
     isComplete = value["complete"] == .boolean(true)
     identity = value.digest("identity")
+    work = value.digest("work")
     for element in value["segments"]?.arrayValue ?? [] {
       guard let first = element.count("first"), let end = element.count("end"),
         let bytes = element.count("bytes"), let sha256 = element.digest("sha256")

@@ -34,7 +34,10 @@ package struct StepSequence: Sendable {
       })
     else { return nil }
     guard let stored = Step.parse(bytes) else {
-      throw fault(key, "it does not have the form of a step")
+      throw fault(
+        key,
+        Step.isNewer(bytes)
+          ? "a later version of this program wrote it" : "it does not have the form of a step")
     }
     guard stored.step.number == number else {
       throw fault(key, "it holds step \(stored.step.number)")

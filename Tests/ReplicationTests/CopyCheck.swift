@@ -33,6 +33,7 @@ struct CopyCheck {
   private(set) var size = 0
   private(set) var root = ""
   private(set) var identity: String?
+  private(set) var work: String?
   private(set) var segments: [Content] = []
   private(set) var blocks: [Content] = []
   private(set) var checkpoints: [Int: String] = [:]
@@ -80,13 +81,17 @@ struct CopyCheck {
     epoch = newEpoch
     if isComplete {
       completeSteps.append(stepCount)
-      (segments, blocks, checkpoints) = ([], [], [:])
+      (segments, blocks, checkpoints, work) = ([], [], [:], nil)
       let kept = (json["earlier_frames"] as? [[String: Any]] ?? []).compactMap {
         $0["step"] as? Int
       }
       frames.removeAll { !kept.contains($0.step) }
     }
     if let digest = json["identity"] as? String { identity = "identity/\(digest).json" }
+    if let digest = json["work"] as? String { work = "work/\(digest).json" }
+    guard json["version"] as? Int == (json["work"] == nil ? nil : 2) else {
+      throw Problem("step \(stepCount) has another version")
+    }
     for item in json["segments"] as? [[String: Any]] ?? [] {
       let segment = Self.content(item, "segments/")
       segments.removeAll { $0.first >= segment.first && $0.end <= segment.end }
@@ -160,6 +165,7 @@ struct CopyCheck {
     guard next == size else { throw Problem("the copy says \(size), but holds \(next)") }
     for key in checkpoints.values { _ = try object(key) }
     _ = try object(identity ?? "")
+    if let work { _ = try object(work) }
   }
 
   /// An object whose bytes are those that its key names.
@@ -174,7 +180,7 @@ struct CopyCheck {
   /// The keys that are of no use any more.
   var unnamedKeys: [String] {
     let named = Set(
-      segments.map(\.key) + blocks.map(\.key) + checkpoints.values + [identity ?? ""])
+      segments.map(\.key) + blocks.map(\.key) + checkpoints.values + [identity ?? "", work ?? ""])
     return objects.keys.filter { !$0.hasPrefix("steps/") && !named.contains($0) }.sorted()
   }
 

@@ -143,6 +143,7 @@ final class TestCopy {
     if state == nil { step.isComplete = true }
     let frames = try change(&step)
     if state?.identity != digest(identity) || step.isComplete { step.identity = digest(identity) }
+    if step.isComplete { step.work = state?.work }
     let header = step.header
     guard try store.create(step.key, .bytes(header + (frames ?? []))) == .stored else {
       throw Failure.fenced

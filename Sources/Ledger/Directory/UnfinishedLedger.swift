@@ -86,7 +86,8 @@ package struct UnfinishedLedger {
       isMarked
       ? [
         Format.logDirectoryName, CheckpointStore.directoryName, Format.lockName,
-        SignedHeads.fileName, Standby.fileName, Format.identityName,
+        SignedHeads.fileName, Standby.fileName, Format.identityName, "webhooks",
+        RedactionFile.directoryName,
       ] : [Standby.fileName]
     let isKnown = names.allSatisfy { name in
       known.contains(name)

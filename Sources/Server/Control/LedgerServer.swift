@@ -109,6 +109,9 @@ package final class LedgerServer: Sendable {
     var workflowOptions = WorkflowOptions()
     workflowOptions.say = say
     workflowOptions.onFatal = { failed.open() }
+    workflowOptions.confirmRequests = { () throws(LedgerError) in
+      try replication?.waitForRequests()
+    }
     workflowOptions.setGauges = { replication?.setGauges($0) }
     let checker = try part {
       let checker = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)

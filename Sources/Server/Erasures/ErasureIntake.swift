@@ -18,14 +18,20 @@ final class ErasureIntake: Sendable {
 
   private let queue: ErasureQueue
   private let notes: OperatorNotes
+  private let confirm: @Sendable () throws(LedgerError) -> Void
   private let load = AdmissionLimiter(countMax: inProgressMax, bytesMax: 16 << 20)
   private let jobs = WorkQueue<Job>()
   private let isStopping = Atomic<Bool>(false)
   private let thread = Monitor<WorkerThread?>(nil)
 
-  init(_ directory: LedgerDirectory, _ notes: OperatorNotes) {
+  /// - Parameter confirm: returns once requests that are on disk may be acknowledged.
+  init(
+    _ directory: LedgerDirectory, _ notes: OperatorNotes,
+    confirm: @escaping @Sendable () throws(LedgerError) -> Void
+  ) {
     queue = ErasureQueue(directory)
     self.notes = notes
+    self.confirm = confirm
   }
 
   func start() throws(LedgerError) {
@@ -43,7 +49,7 @@ final class ErasureIntake: Sendable {
     thread.withLock { $0.take() }?.join()
   }
 
-  /// Takes a request, and answers once it is durable.
+  /// Takes a request, and answers once it is durable, with `sync` in the copy too.
   func take(_ order: ErasureOrder, completion: @escaping @Sendable (ClientAnswer) -> Void) {
     admit(bytes: order.user.utf8.count, completion) { .add(order, $0) }
   }
@@ -67,23 +73,47 @@ final class ErasureIntake: Sendable {
   }
 
   private func work() {
-    while let job = jobs.pop() {
-      switch job {
-      case .add(let order, let response): response.answer(add(order))
-      case .look(let id, let appFamily, let response): response.answer(look(id, appFamily))
+    while true {
+      let jobs = jobs.popAll(atMost: Self.inProgressMax)
+      if jobs.isEmpty { return }
+      var added: [(ErasureRecord, PendingResponse)] = []
+      for job in jobs {
+        switch job {
+        case .add(let order, let response):
+          if let record = add(order, response) { added.append((record, response)) }
+        case .look(let id, let appFamily, let response): response.answer(look(id, appFamily))
+        }
       }
+      // Those that came together wait together.
+      if !added.isEmpty { acknowledge(added) }
     }
   }
 
-  private func add(_ order: ErasureOrder) -> ClientAnswer {
+  /// Puts a request on disk; answers it and returns nil if that can't be done.
+  private func add(_ order: ErasureOrder, _ response: PendingResponse) -> ErasureRecord? {
     let record = order.record
     do throws(ErasureError) {
       try queue.add(record)
-      return .erasureAccepted(id: record.id, ErasureResource.accepted(record))
+      return record
     } catch {
       notes.fault("take a request to erase", error)
-      if case .refused = error { return .unavailable(retryAfterSeconds: Self.fullPauseSeconds) }
-      return .tryLater
+      if case .refused = error {
+        response.answer(.unavailable(retryAfterSeconds: Self.fullPauseSeconds))
+      } else {
+        response.answer(.tryLater)
+      }
+      return nil
+    }
+  }
+
+  private func acknowledge(_ added: [(record: ErasureRecord, response: PendingResponse)]) {
+    do throws(LedgerError) { try confirm() } catch {
+      notes.fault("take a request to erase", error)
+      for (_, response) in added { response.answer(.tryLater) }
+      return
+    }
+    for (record, response) in added {
+      response.answer(.erasureAccepted(id: record.id, ErasureResource.accepted(record)))
     }
   }
 

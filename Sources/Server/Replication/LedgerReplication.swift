@@ -34,6 +34,9 @@ package final class LedgerReplication: Sendable {
   /// What the writer's appends wait for; nil if they do not wait.
   package var confirmation: (any AppendConfirmation)? { gate }
 
+  /// With `sync`, waits until requests to erase that are on disk are in the copy.
+  func waitForRequests() throws(LedgerError) { try gate?.waitForOpenWork() }
+
   package var status: ReplicationStatus { replicator.status }
 
   /// Begins to copy, and looks for a short while whether this ledger may go on.

@@ -65,7 +65,7 @@ package final class UploadWorkflow: ClientService {
       inbox.push(.result(call, result))
     }
     notifications = NotificationIntake(shared, workerCount: options.workerCount)
-    erasures = ErasureIntake(directory, notes)
+    erasures = ErasureIntake(directory, notes, confirm: options.confirmRequests)
     load = AdmissionLimiter(countMax: options.uploadsMax, bytesMax: options.uploadBytesMax)
     questionLoad = AdmissionLimiter(
       countMax: options.questionsMax, bytesMax: options.uploadBytesMax)

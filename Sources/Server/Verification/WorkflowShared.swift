@@ -56,6 +56,8 @@ package struct WorkflowOptions: Sendable {
   package var say: @Sendable (String) -> Void = { _ in }
   /// Told once when nothing can be appended any more.
   package var onFatal: @Sendable () -> Void = {}
+  /// Waits until requests to erase that are on disk may be acknowledged.
+  package var confirmRequests: @Sendable () throws(LedgerError) -> Void = {}
   /// Sets further gauges, whenever the workflow sets its own.
   var setGauges: @Sendable (Metrics) -> Void = { _ in }
 

@@ -119,6 +119,13 @@ package struct WebhookState: Equatable, Sendable {
   }
 }
 
+extension WebhookState {
+  /// The content of a file for a log that has so many events; what is no state stays as it is.
+  package static func bounded(_ bytes: [UInt8], by size: Position) -> [UInt8] {
+    WebhookState(bytes)?.bounded(by: size).bytes ?? bytes
+  }
+}
+
 /// The files of webhooks in a ledger's directory.
 package struct WebhookFiles: Sendable {
   package static let folderName = "webhooks"

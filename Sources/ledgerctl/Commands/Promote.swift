@@ -30,6 +30,7 @@ let promoteCommand = Command(
   let copy = try invocation.copy("to", of: directory)
   let progress = SharedProgress("Fetching", context: context)
   var promotion = Promotion()
+  promotion.boundedWebhook = { WebhookState.bounded($0, by: $1) }
   promotion.checkCancelled = { try context.interruption.check() }
   promotion.progress = { progress.update($0, of: $1) }
   let report = try context.withStore(copy) { try promotion.run(directory, $0) }

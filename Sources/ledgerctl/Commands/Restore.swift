@@ -16,7 +16,8 @@ let restoreCommand = Command(
       + "continued by the same command: until it is done, DIR is no ledger.",
     "The restored ledger is on standby: everything can be read, nothing can be appended until `ledgerctl "
       + "promote` lets it "
-      + "take over. `keys/` and `config.json` are not in a copy; bring them back from where you keep secrets.",
+      + "take over. How far webhooks came, and requests to erase that wait, are restored too. `keys/` and `config.json` are "
+      + "not in a copy; bring them back from where you keep secrets.",
     "With `--at`, only the events before that position are restored, and no checkpoint of more. If "
       + "earlier events were redacted by "
       + "an erasure that comes later, that position can't be restored, and the next one that can is named.",
@@ -55,6 +56,7 @@ let restoreCommand = Command(
   }
   var restore = CopyRestore()
   restore.size = try invocation.value("at", "is not a position", read: positionValue)
+  restore.boundedWebhook = { WebhookState.bounded($0, by: $1) }
   restore.isPartial = invocation.has("partial")
   restore.checkCancelled = { try context.interruption.check() }
   restore.givenHeads = { directory in

@@ -5,10 +5,11 @@ import Foundation
 import Glibc
 import JSON
 import Ledger
-import Server
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import Server
 
 /// Passes as a test scripts them: each removes all open requests, or fails.
 final class ScriptedPasses: Sendable {
@@ -157,6 +158,39 @@ final class ErasureFixture {
         )
     )
     #expect(try look(.random()).status == 404)
+  }
+
+  @Test("a request that the copy does not confirm is answered 503, and stays on disk")
+  func unconfirmed() throws {
+    let isAway = Monitor(true)
+    let ledger = try ConfiguredLedger()
+    let notes = WorkflowNotes()
+    let intake = ErasureIntake(
+      ledger.directory, OperatorNotes(WorkflowClock(), Metrics(), write: { notes.say($0) }),
+      confirm: { () throws(LedgerError) in
+        guard isAway.withLock({ $0 }) else { return }
+        throw LedgerError(
+          .unconfirmed, operation: "append", object: "s3://copy", cause: "the store is away")
+      })
+    try intake.start()
+    defer { intake.stop() }
+    func statuses(_ users: [String]) throws -> [Int] {
+      let answers = users.map { user in
+        let answer = PendingAnswer()
+        intake.take(
+          ErasureOrder(
+            user: user, reason: "user_request", isUrgent: false, appFamily: .random(),
+            receivedAtMs: ms("2026-01-05"))
+        ) { answer.set($0) }
+        return answer
+      }
+      return try answers.map { Int(try $0.wait().status) }
+    }
+    #expect(try statuses(["alice", "bob"]) == [503, 503])
+    #expect(try ErasureQueue(ledger.directory).open().count == 2)
+    #expect(notes.lines.contains { $0.contains("the store is away") })
+    isAway.withLock { $0 = false }
+    #expect(try statuses(["alice", "bob", "carol"]) == [202, 202, 202])
   }
 
   @Test("a server counts what waits, and stops without carrying it out")

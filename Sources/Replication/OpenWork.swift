@@ -1,0 +1,164 @@
+// What a ledger keeps beyond its log that whoever takes over must know: how far webhooks came, and requests to erase
+// that are not done. In a copy it is one object.
+import Base
+import JSON
+import Ledger
+
+/// The files of open work, by name.
+struct OpenWork: Equatable, Sendable {
+  /// Of `webhooks/`: the state of each webhook, and what an operator wants of it.
+  var webhooks: [String: [UInt8]] = [:]
+  /// Of `erasures/`: the requests that wait or are under way, which name users. Never the lines of a pass.
+  var erasures: [String: [UInt8]] = [:]
+
+  static let webhooksFolder = "webhooks"
+  static let erasuresFolder = "erasures"
+  /// The most bytes of the object: more than as many requests as may wait.
+  static let byteCountMax = 1 << 30
+  static let fileByteCountMax = 1 << 20
+
+  init() {}
+
+  var isEmpty: Bool { webhooks.isEmpty && erasures.isEmpty }
+
+  // MARK: Names
+
+  private static func isID(_ name: Substring) -> Bool {
+    UUID16(String(name)).map { $0.description == name } ?? false
+  }
+
+  static func isWebhookFile(_ name: String) -> Bool {
+    [".json", ".request"].contains { name.hasSuffix($0) && isID(name.dropLast($0.count)) }
+  }
+
+  static func isRequestFile(_ name: String) -> Bool {
+    name.hasSuffix(".json") && isID(name.dropLast(".json".count))
+  }
+
+  // MARK: Bytes
+
+  /// The object: one line of JSON.
+  var bytes: [UInt8] {
+    func files(_ files: [String: [UInt8]]) -> JSONValue {
+      .object(
+        files.sorted { $0.key < $1.key }
+          .map { JSONValue.Member($0.key, .string(String(decoding: $0.value, as: UTF8.self))) })
+    }
+    return JSONValue.object([
+      .init(Self.webhooksFolder, files(webhooks)), .init(Self.erasuresFolder, files(erasures)),
+    ]).bytes + [0x0A]
+  }
+
+  /// Nil for what this program would not write.
+  init?(_ bytes: [UInt8]) {
+    guard bytes.last == 0x0A, let value = try? JSONValue(Array(bytes.dropLast())),
+      let webhooks = Self.files(value[Self.webhooksFolder], Self.isWebhookFile),
+      let erasures = Self.files(value[Self.erasuresFolder], Self.isRequestFile)
+    else { return nil }
+    (self.webhooks, self.erasures) = (webhooks, erasures)
+    guard self.bytes == bytes else { return nil }
+  }
+
+  private static func files(
+    _ value: JSONValue?, _ isName: (String) -> Bool
+  ) -> [String: [UInt8]]? {
+    guard case .object(let members)? = value else { return nil }
+    var files: [String: [UInt8]] = [:]
+    for member in members {
+      guard isName(member.key), let text = member.value.stringValue,
+        text.utf8.count <= fileByteCountMax
+      else { return nil }
+      files[member.key] = Array(text.utf8)
+    }
+    return files
+  }
+
+  // MARK: Files
+
+  /// Writes the files into a ledger's directory, durably. Others that are there stay: a request that was carried out
+  /// finds nothing when it is carried out again.
+  /// - Parameters:
+  ///   - size: how many events the ledger has.
+  ///   - bounded: a webhook's state for a log of so many events.
+  func write(
+    to root: Folder, size: Int, bounded: ([UInt8], Int) -> [UInt8]
+  ) throws(LedgerError) {
+    for (name, files) in [(Self.webhooksFolder, webhooks), (Self.erasuresFolder, erasures)]
+    where !files.isEmpty {
+      let isNew = try root.folderIfPresent(name) == nil
+      let folder = try root.madeFolder(name)
+      if isNew {
+        try root.giveNewFolderToOwner(folder)
+        try root.sync()
+      }
+      for (file, bytes) in files.sorted(by: { $0.key < $1.key }) {
+        let isState = name == Self.webhooksFolder && file.hasSuffix(".json")
+        try folder.replaceFile(file, with: isState ? bounded(bytes, size) : bytes)
+      }
+    }
+  }
+}
+
+/// Reads the files of open work again and again; those that have not changed are not read twice.
+struct OpenWorkReader {
+  private struct Known {
+    let stamp: FileStamp
+    /// Nil if it is not part of the open work.
+    let bytes: [UInt8]?
+  }
+
+  private var webhooks: [String: Known] = [:]
+  private var erasures: [String: Known] = [:]
+
+  mutating func read(_ directory: LedgerDirectory) throws(LedgerError) -> OpenWork {
+    webhooks = try Self.files(
+      of: directory, OpenWork.webhooksFolder, OpenWork.isWebhookFile, knowing: webhooks
+    ) { _ in true }
+    erasures = try Self.files(
+      of: directory, OpenWork.erasuresFolder, OpenWork.isRequestFile, knowing: erasures
+    ) { value in
+      // What is done or has failed names nobody, and is only for whoever asked here.
+      let state = value["state"]?.stringValue
+      return state == "waiting" || state == "running"
+    }
+    var work = OpenWork()
+    work.webhooks = webhooks.compactMapValues(\.bytes)
+    work.erasures = erasures.compactMapValues(\.bytes)
+    return work
+  }
+
+  private static func files(
+    of directory: LedgerDirectory, _ name: String, _ isName: (String) -> Bool,
+    knowing known: [String: Known], _ isOpen: (JSONValue) -> Bool
+  ) throws(LedgerError) -> [String: Known] {
+    guard let folder = try directory.folderIfPresent(name) else { return [:] }
+    var files: [String: Known] = [:]
+    for name in try folder.names() where isName(name) {
+      // One that goes meanwhile is not there.
+      guard let status = try folder.status(name) else { continue }
+      let stamp = FileStamp(status)
+      if let known = known[name], known.stamp == stamp {
+        files[name] = known
+        continue
+      }
+      guard let bytes = try content(name, folder) else { continue }
+      let isPart =
+        String(validating: bytes, as: UTF8.self) != nil
+        && ((try? JSONValue(bytes)).map(isOpen) ?? false)
+      files[name] = Known(stamp: stamp, bytes: isPart ? bytes : nil)
+    }
+    return files
+  }
+
+  private static func content(
+    _ name: String, _ folder: Folder
+  ) throws(LedgerError) -> [UInt8]? {
+    do throws(LedgerError) {
+      return try folder.openFile(name, .readOnly)
+        .readSmall(byteCountMax: OpenWork.fileByteCountMax)
+    } catch {
+      if try folder.status(name) == nil { return nil }
+      throw error
+    }
+  }
+}
