@@ -72,6 +72,8 @@ class SignedMaker(MetadataMaker):
             payload["appAccountToken"] = self.pick(*sale["tokens"])
         if sale["upgrades"] and self.chance(0.5):
             payload["isUpgraded"] = self.pick(True, True, "true", 1, False)
+        if self.chance(0.4):
+            payload["transactionReason"] = self.pick("PURCHASE", "RENEWAL", "RENEWAL", "renewal", 1, None)
         if self.chance(0.05):
             payload["multiSeatInfo"] = self.pick({}, {"seats": 30}, [], None)
         self._spoil_payload(payload, sale)

@@ -120,7 +120,8 @@ class Coverage:
                 self.happened.append((start, "converted" if converts else "renewed"))
                 self.stretches[-1] = (self.stretches[-1][0], max(end, self.stretches[-1][1]))
                 continue
-            self.happened.append((start, "recovered" if place else "new"))
+            known = place or book.subscriptions.is_renewal(sale.key)
+            self.happened.append((start, "recovered" if known else "new"))
             self.stretches.append((start, end))
         self.happened += [(end, "churned") for _, end in self.stretches]
 

@@ -94,6 +94,8 @@ class Subscriptions:
         self.known = {}
         # The statements with an expiry that show a sale, by its key.
         self._by_sale = {}
+        # The sales that a signed statement calls a renewal.
+        self._renewals = set()
 
     def _of(self, subscription):
         return self.known.setdefault(subscription, Known())
@@ -102,6 +104,10 @@ class Subscriptions:
         """R13: the expiry that the newest statement of the sale tells; None where none does."""
         newest = max(self._by_sale.get(key, ()), key=lambda one: one.recency, default=None)
         return None if newest is None else newest.expires_ms
+
+    def is_renewal(self, key):
+        """R13: whether the App Store signed it as a renewal."""
+        return key in self._renewals
 
     def take_reply(self, shown, verification, environment, bundle_id, time_ms):
         """A confirmed verification. `shown`: (row, key, is its sale upgraded) of the well-formed rows."""
@@ -140,6 +146,8 @@ class Subscriptions:
 
     def take_signed(self, statement, key, event, place, is_upgraded):
         """R13, statements: a signed transaction that counts; `place` in its list."""
+        if statement.fields.get("transactionReason") == "RENEWAL":
+            self._renewals.add(key)
         expires_ms = date_ms(statement.fields.get("expiresDate"))
         if identifier(statement.fields.get("type")) not in (None, RENEWING) or expires_ms is None:
             return

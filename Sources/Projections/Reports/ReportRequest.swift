@@ -14,7 +14,7 @@ package enum ReportKind: String, CaseIterable, Sendable {
     case .revenue, .journal: 5
     case .sales: 4
     case .receipts, .users: 3
-    case .subscriptions: 1
+    case .subscriptions: 2
     }
   }
 

@@ -99,7 +99,7 @@ struct SubscriptionMonthsReport {
     }
     return SubscriptionPeriod(
       startMs: sale.saleDateMs, endMs: coveredMs, lengthMs: endMs - sale.saleDateMs,
-      kind: sale.kind, price: price)
+      kind: sale.kind, isRenewal: sale.flags.contains(.isSignedRenewal), price: price)
   }
 
   // MARK: Months

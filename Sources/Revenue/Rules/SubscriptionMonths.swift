@@ -9,15 +9,17 @@ package struct SubscriptionPeriod {
   /// From the start to the period end, whatever was returned.
   package var lengthMs: Int64
   package var kind: SaleKind
+  /// Whether the App Store signed it as a renewal.
+  package var isRenewal: Bool
   /// The amount of the Sale line; nil if the sale has no price.
   package var price: (micros: Int64, currency: Currency)?
 
   package init(
-    startMs: Int64, endMs: Int64, lengthMs: Int64, kind: SaleKind,
+    startMs: Int64, endMs: Int64, lengthMs: Int64, kind: SaleKind, isRenewal: Bool = false,
     price: (micros: Int64, currency: Currency)?
   ) {
     (self.startMs, self.endMs, self.lengthMs) = (startMs, endMs, lengthMs)
-    (self.kind, self.price) = (kind, price)
+    (self.kind, self.isRenewal, self.price) = (kind, isRenewal, price)
   }
 
   /// The amount of a month in micros, rounded half to even: of a period of 27 days or more the amount ÷ its months, of
@@ -85,9 +87,9 @@ package struct SubscriptionMonths {
       if period.startMs < momentMs {
         let month = month(of: period.startMs)
         first = min(first ?? month, month)
-        if index == 0 {
+        if index == 0, !period.isRenewal {
           months[month].new += 1
-        } else if period.startMs > coveredMs {
+        } else if index == 0 || period.startMs > coveredMs {
           months[month].recovered += 1
         } else if periods[index - 1].kind == .trial, period.kind != .trial {
           months[month].converted += 1

@@ -100,12 +100,14 @@ private func editApp(
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
   // One that can't be changed is found before anything is appended.
-  if options.webhook != .none { _ = try ConfigurationFile(ledger.directory).read() }
+  let configuration =
+    options.webhook == .none ? Configuration() : try ConfigurationFile(ledger.directory).read()
   let (id, position) = try ledger.withWriter { writer -> (String, Position?) in
     // Read while holding the writer, so that an edit appended since the command began is kept.
     let database = try ledger.projections()
     let queries = AppQueries(database)
     let app = try queries.registeredApp(options.app, operation: "app edit").registration
+    try options.webhook.check(app.appFamilyID, configuration)
     let edit = AppEdit(options, app, queries, try IntakeLookup(database))
     let edited = try edit.applied()
     if edited == app { return (app.appFamilyID, nil) }

@@ -10,7 +10,7 @@ extension Option {
       "tell the app's back end of purchases and refunds at URL, with a new secret that is printed once; the "
       + "same URL again keeps the secret and enables a webhook that was disabled")
   static let webhookSecret = Option(
-    "webhook-secret", value: .init("new", allowed: [WebhookEdit.newSecret]),
+    "webhook-secret", value: .init("new", allowed: [WebhookEdit.newSecret], isSecret: true),
     help:
       "replace the webhook's secret by a new one, which is printed once; for 24 hours both sign each delivery"
   )
@@ -42,6 +42,14 @@ enum WebhookEdit: Equatable, Sendable {
       ?? (others.first.map { $0 == "remove-webhook" ? .remove : .replaceSecret } ?? .none)
   }
 
+  /// Refuses what can't be done for an app family, before anything is changed.
+  func check(_ appFamilyID: String, _ configuration: Configuration) throws(Failure) {
+    guard self == .replaceSecret, configuration.apps[appFamilyID]?.webhook == nil else { return }
+    throw Failure(
+      operation: "app edit", object: appFamilyID,
+      cause: "the app family has no webhook; 'ledgerctl app edit --webhook' sets one")
+  }
+
   /// Changes config.json; returns the new secret and a line that says what was done.
   func apply(
     _ appFamilyID: String, _ ledger: OpenLedger
@@ -53,11 +61,7 @@ enum WebhookEdit: Equatable, Sendable {
       let before = try file.setWebhook(url: nil, appFamilyID: appFamilyID).before
       return (nil, before == nil ? "There was no webhook." : "Removed the webhook.")
     case .replaceSecret:
-      guard let secret = try file.replaceWebhookSecret(appFamilyID: appFamilyID).secret else {
-        throw Failure(
-          operation: "app edit", object: appFamilyID,
-          cause: "the app family has no webhook; 'ledgerctl app edit --webhook' sets one")
-      }
+      let secret = try file.replaceWebhookSecret(appFamilyID: appFamilyID).secret
       return (secret, "For 24 hours, the secret before signs too.")
     case .set(let url):
       // One that is new tells of what comes from now on, also if no server runs yet; another goes on where it is.

@@ -7,12 +7,12 @@ import Testing
 @Suite struct SubscriptionMonthsTests {
   private static func period(
     _ start: String, _ end: String, kind: SaleKind = .regular, returned: String? = nil,
-    euros: Int64? = nil
+    isRenewal: Bool = false, euros: Int64? = nil
   ) throws -> SubscriptionPeriod {
     let euro = try #require(Currency.parse("EUR"))
     return SubscriptionPeriod(
       startMs: ms(start), endMs: min(ms(end), returned.map(ms) ?? .max),
-      lengthMs: ms(end) - ms(start), kind: kind,
+      lengthMs: ms(end) - ms(start), kind: kind, isRenewal: isRenewal,
       price: euros.map { ($0 * 1_000_000, euro) })
   }
 
@@ -65,6 +65,17 @@ import Testing
       try Self.period("2026-01-08", "2026-02-08", kind: .trial),
     ]
     #expect(Self.months([trials], at: "2026-01-20") == ["1 +1 ~1 >0 !0 -0"])
+  }
+
+  @Test func aFirstPeriodThatWasSignedAsARenewalIsARecovery() throws {
+    let periods = [
+      try Self.period("2026-01-10", "2026-02-10", isRenewal: true),
+      try Self.period("2026-02-10", "2026-03-10", isRenewal: true),
+    ]
+    #expect(
+      Self.months([periods], at: "2026-03-15") == [
+        "1 +0 ~0 >0 !1 -0", "1 +0 ~1 >0 !0 -0", "0 +0 ~0 >0 !0 -1",
+      ])
   }
 
   @Test func aGapIsChurnThenRecovery() throws {
