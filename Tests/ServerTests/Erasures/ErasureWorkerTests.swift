@@ -261,4 +261,31 @@ final class ErasureFixture {
     #expect(!said.contains("alice"))
     #expect(!logged.contains(String(path.dropFirst("/v1/erasures/".count))))
   }
+
+  @Test("with sync, a request that is answered 202 is in the copy")
+  func copied() throws {
+    let ledger = try ConfiguredLedger()
+    let target = try TemporaryDirectory()
+    let path = target.path("copy")
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    try ledger.write(
+      #"{"replication":{"target":"file://\#(path)","mode":"sync","sync_limit_ms":60000}}"#)
+    let token = try ledger.file.addToken(
+      appFamilyID: ConfigurationSample.family, scope: .erase
+    ).token
+    var options = LedgerServerOptions()
+    options.listen = "127.0.0.1:0"
+    let server = try LedgerServer(ledger.directory, options: options)
+    let client = try WireClient(port: server.port)
+    client.send(
+      ServerFixture.question(
+        #"{"user_identifier":"alice-4711","reason":"user_request"}"#, path: "/v1/erasures",
+        token: token))
+    let answer = try client.answer()
+    let works = try FileManager.default.contentsOfDirectory(atPath: path + "/work")
+    let found = try works.map { try String(contentsOfFile: "\(path)/work/\($0)", encoding: .utf8) }
+    try server.stop()
+    #expect(answer?.status == 202)
+    #expect(found.contains { $0.contains("alice-4711") })
+  }
 }
