@@ -13,6 +13,7 @@ struct Context {
   let interruption: Interruption
   let snapshotUse = SnapshotUse()
   let ledgers = OpenedLedgers()
+  let owner = LedgerOwner()
 
   /// - Parameter arguments: the command line, whose secrets must not appear in any message.
   init(_ arguments: [String], interruption: Interruption) {
@@ -41,8 +42,11 @@ struct Context {
     try openLedger(path: try ledgerPath(invocation))
   }
 
-  func openLedger(path: String) throws(LedgerError) -> LedgerDirectory {
+  func openLedger(path: String) throws -> LedgerDirectory {
     let ledger = try LedgerDirectory.open(path: path)
+    // Of the open directory: by its path another one might be found by now.
+    let status = try ledger.root.ownStatus()
+    try owner.assume(ledger.path, owner: status.owner, group: status.group)
     ledgers.opened = ledger
     return ledger
   }

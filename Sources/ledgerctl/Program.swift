@@ -58,6 +58,9 @@ private func report(_ error: any Error, command: String, _ context: Context) -> 
   // Output written before the error is kept; a second error would add nothing.
   if !(error is OutputError) { try? context.output.flush() }
   for line in report.lines { context.diagnostics.writeLine(line) }
+  if report.exitCode == .failed, let user = context.owner.actsAs {
+    context.say("the command acted as \(user), the ledger's owner")
+  }
   return report.exitCode
 }
 

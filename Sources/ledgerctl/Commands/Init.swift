@@ -37,6 +37,7 @@ let initCommand = Command(
     throw Failure(
       operation: "create ledger", object: givenPath, cause: "it exists and is not a directory")
   }
+  try context.owner.assume(newLedger: givenPath)
   // Resolved before it exists.
   let path = ShownArgument.path(givenPath)
   let identity = try LedgerDirectory.create(path: givenPath, origin: givenOrigin ?? "").identity

@@ -77,6 +77,7 @@ let restoreCommand = Command(
     throw UsageError("--from", "is missing", command: invocation.command.name)
   }
   let path = invocation.positionals[0]
+  try context.owner.assume(newLedger: path)
   let report = try context.withStore(copy) { try restore.run(from: $0, to: path) }
   fetching.erase()
   checking.erase()
