@@ -37,6 +37,17 @@ struct OpenAPIDocument: Sendable {
     return (operation ?? document["x-other-requests"])?["responses"]
   }
 
+  /// What is wrong with the body of a webhook.
+  func problems(webhook body: [UInt8]) throws -> [String] {
+    let body = try JSONValue(body)
+    let type = body["type"]?.stringValue ?? ""
+    let content = document["webhooks"]?[type]?["post"]?["requestBody"]?["content"]
+    guard let schema = content?["application/json"]?["schema"] else {
+      return ["no webhook \(type)"]
+    }
+    return checker.problems(body, schema)
+  }
+
   /// What is wrong with an answer: an undescribed status, header or body.
   func problems(_ answer: WireAnswer, to method: String, _ path: String) -> [String] {
     guard let response = responses(method: method, path: path)?[String(answer.status)] else {
@@ -63,10 +74,15 @@ struct OpenAPIDocument: Sendable {
     let api = try OpenAPIDocument()
     var count = 0
     func visit(_ value: JSONValue, _ path: String) {
-      if let example = value["example"], let schema = value["schema"] {
-        count += 1
-        let problems = api.checker.problems(example, schema)
-        #expect(problems.isEmpty, "\(path)")
+      if let schema = value["schema"] {
+        var examples = [value["example"]].compactMap(\.self)
+        if case .object(let members)? = value["examples"] {
+          examples += members.compactMap { $0.value["value"] }
+        }
+        count += examples.count
+        for example in examples {
+          #expect(api.checker.problems(example, schema).isEmpty, "\(path)")
+        }
       }
       if case .object(let members) = value {
         for member in members { visit(member.value, path + "/" + member.key) }
@@ -74,6 +90,58 @@ struct OpenAPIDocument: Sendable {
     }
     visit(api.document, "")
     #expect(count > 15)
+  }
+
+  @Test("every instant has the format that generators of clients know")
+  func instants() throws {
+    var count = 0
+    func visit(_ value: JSONValue) {
+      if value["pattern"]?.stringValue?.contains("{2}T[0-9]") == true {
+        count += 1
+        #expect(value["format"] == .string("date-time"))
+      }
+      switch value {
+      case .object(let members): for member in members { visit(member.value) }
+      case .array(let elements): for element in elements { visit(element) }
+      default: break
+      }
+    }
+    visit(try OpenAPIDocument().document)
+    #expect(count > 15)
+  }
+
+  @Test("the bounds of `limit` are those of the server")
+  func limits() throws {
+    let schema = try #require(
+      try OpenAPIDocument().document["components"]?["schemas"]?["PurchaseQuestion"]?["properties"]?[
+        "limit"])
+    let least = try #require(schema["minimum"]?.integerValue)
+    let most = try #require(schema["maximum"]?.integerValue)
+    let service = ScriptedService(knownBody: [], transactionsBody: [])
+    service.setBodies(purchases: Self.purchases, entitlements: Self.entitlements)
+    let fixture = try ServerFixture(service: service)
+    defer { fixture.server.shutdown(graceMs: 0) }
+    for (limit, status) in [(least - 1, 422), (least, 200), (most, 200), (most + 1, 422)] {
+      let body = #"{"user_identifier":"a","limit":\#(limit)}"#
+      let client = try fixture.connect()
+      client.send(
+        """
+        POST /v1/purchases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r
+        Authorization: Bearer \(ServerFixture.readToken)\r\nContent-Length: \(body.utf8.count)\r
+        \r
+        \(body)
+        """)
+      #expect(try client.answer()?.status == status, "\(limit)")
+    }
+  }
+
+  @Test("every type of webhook is described")
+  func webhooks() throws {
+    guard case .object(let described)? = try OpenAPIDocument().document["webhooks"] else {
+      Issue.record("no webhooks")
+      return
+    }
+    #expect(described.map(\.key) == WebhookType.allCases.map(\.rawValue))
   }
 
   @Test("every reference leads somewhere")

@@ -43,9 +43,14 @@ struct SchemaChecker {
       guard let text = value.stringValue, let bound = argument.integerValue else { return [] }
       let count = Int64(text.unicodeScalars.count)
       return fails(keyword == "minLength" ? count >= bound : count <= bound)
-    case "minimum":
+    case "minimum", "maximum":
       guard let number = value.integerValue, let bound = argument.integerValue else { return [] }
-      return fails(number >= bound)
+      return fails(keyword == "minimum" ? number >= bound : number <= bound)
+    case "format":
+      guard argument == .string("date-time") else { return ["\(path): \(keyword) of another kind"] }
+      guard let text = value.stringValue else { return [] }
+      let form = #/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/#
+      return fails(text.wholeMatch(of: form) != nil)
     case "minItems", "maxItems":
       guard let elements = value.arrayValue, let bound = argument.integerValue else { return [] }
       let count = Int64(elements.count)

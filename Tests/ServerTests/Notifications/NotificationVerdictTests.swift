@@ -102,6 +102,14 @@ import Testing
         #expect(!problem.message.contains(secret))
       }
     }
+    // docs/openapi.json names the codes of each status.
+    let api = try OpenAPIDocument()
+    let described = api.responses(method: "POST", path: "/app_store/notifications")?[
+      "\(answer.status)"]
+    let description = described.flatMap { api.checker.resolved($0)["description"]?.stringValue }
+    for problem in problems {
+      #expect(description?.contains("`\(problem.code.rawValue)`") == true, "\(problem.code)")
+    }
     return Expected(
       status: answer.status, result: result?.key ?? "",
       problems: problems.map { [$0.field, $0.code.rawValue] })

@@ -11,7 +11,14 @@ import Testing
   private func body(_ content: LedgerChange.Content) throws -> String {
     let change = LedgerChange(
       point: ChangePoint(7, 2), identity: [], appFamilyID: WebhookFixture.family, content: content)
-    return String(decoding: try #require(WebhookDelivery(change)).body, as: UTF8.self)
+    let body = try #require(WebhookDelivery(change)).body
+    #expect(try OpenAPIDocument().problems(webhook: body) == [])
+    return String(decoding: body, as: UTF8.self)
+  }
+
+  @Test func aTestFitsItsDescription() throws {
+    let test = WebhookDelivery(testOf: WebhookFixture.family, nowMs: ms("2026-01-05"))
+    #expect(try OpenAPIDocument().problems(webhook: test.body) == [])
   }
 
   private func sale() throws -> SaleDetail {
