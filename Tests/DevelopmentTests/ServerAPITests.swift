@@ -118,6 +118,15 @@ struct ServerAPITests {
     }
     #expect(try shop.answer("/inApps/v2/history/1", authorization: "Basic x").status == 401)
     #expect(try shop.errorCode("/inApps/v2/history/1") == 4_040_010)
+    // Apple's own libraries do not say when a token was made.
+    func withoutIssue(_ claims: [String: Any]) -> [String: Any] {
+      claims.filter { $0.key != "iat" }
+    }
+    for (expires, status) in [(now + 3_000, 404), (now + 7_200, 401)] {
+      let token = try shop.token(claims: withoutIssue(claims("exp", expires)))
+      let answer = try shop.answer("/inApps/v2/history/1", authorization: "Bearer \(token)")
+      #expect(answer.status == status, "\(expires - now)")
+    }
   }
 
   @Test("each environment knows its own customers alone")
@@ -155,6 +164,13 @@ struct ServerAPITests {
       #expect(last["originalTransactionId"] == .string(original))
       return (last["status"]?.integerValue, try ServerAPIShop.payload(last["signedRenewalInfo"]))
     }
+    func count(_ query: String) throws -> Int? {
+      try shop.call("/inApps/v1/subscriptions/\(original)?\(query)")["data"]?.arrayValue?.count
+    }
+    #expect(try count("status=1") == 1)
+    #expect(try count("status=2&status=1") == 1)
+    #expect(try count("status=2&status=5") == 0)
+    #expect(try shop.errorCode("/inApps/v1/subscriptions/\(original)?status=6") == 4_000_031)
     let (active, renewal) = try status()
     #expect(active == 1 && renewal["autoRenewStatus"] == .number("1"))
     try shop.server.control(#"{"lapse":"\#(original)","cause":"billing"}"#)

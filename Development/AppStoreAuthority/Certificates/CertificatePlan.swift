@@ -64,10 +64,12 @@ package struct CertificatePlan {
     let name = Self.distinguishedName([(ObjectIdentifier.commonName, name)])
     let issuerName = issuer?.name ?? name
     let signingKey = issuer?.key ?? key
+    let publicKeyInfo = try key.publicKeyInfo()
     let body = CertificateBody(
       subject: name, issuer: issuerName, serial: DER.integer(serial),
       algorithm: signingKey.signatureAlgorithm, notBefore: notBefore, notAfter: notAfter,
-      publicKeyInfo: try key.publicKeyInfo(), extensions: extensions
+      publicKeyInfo: publicKeyInfo,
+      extensions: extensions + Self.identifiers(publicKeyInfo, try issuer?.key.publicKeyInfo())
     ).der
     let signature = try signingKey.sign(body, .sha256)
     return IssuedCertificate(
@@ -75,13 +77,34 @@ package struct CertificatePlan {
       issuerName: issuerName, serial: serial, key: key)
   }
 
+  /// Which key the certificate is of, and which one signed it. Strict verifiers want both.
+  private static func identifiers(_ publicKeyInfo: [UInt8], _ issuer: [UInt8]?) -> [[UInt8]] {
+    // The first 160 bits of the SHA-256 (RFC 7093).
+    func identifier(_ info: [UInt8]) -> [UInt8] {
+      Array(info.withUnsafeBytes { SHA256.hash($0) }.bytes.prefix(20))
+    }
+    let own = DER.sequence(
+      DER.objectIdentifier(ObjectIdentifier.subjectKeyIdentifier),
+      DER.octets(DER.octets(identifier(publicKeyInfo))))
+    guard let issuer else { return [own] }
+    let signer = DER.sequence(
+      DER.objectIdentifier(ObjectIdentifier.authorityKeyIdentifier),
+      DER.octets(DER.sequence(DER.element(0x80, identifier(issuer)))))
+    return [own, signer]
+  }
+
   private var extensions: [[UInt8]] {
     let yes: [UInt8] = [DER.Tag.boolean, 0x01, 0xFF]
+    // It signs certificates and lists of revoked ones, or nothing but content.
+    let usage: [UInt8] = isAuthority ? [1, 0b0000_0110] : [7, 0b1000_0000]
     let length = pathLength.map(DER.integer) ?? []
     var extensions = [
       DER.sequence(
         DER.objectIdentifier(ObjectIdentifier.basicConstraints), yes,
-        DER.octets(isAuthority ? DER.sequence(yes, length) : DER.sequence()))
+        DER.octets(isAuthority ? DER.sequence(yes, length) : DER.sequence())),
+      DER.sequence(
+        DER.objectIdentifier(ObjectIdentifier.keyUsage), yes,
+        DER.octets(DER.element(DER.Tag.bitString, usage))),
     ]
     for purpose in purposes {
       extensions.append(DER.sequence(DER.objectIdentifier(purpose), DER.octets(DER.null)))

@@ -46,7 +46,7 @@ package struct TestAuthority: Sendable {
   /// The authority of these keys: the same certificates each time, since RSA signs deterministically.
   /// - Parameter isRealSize: certificates as large as Apple's, so that receipts are too.
   package init(keys: Keys, isRealSize: Bool = false) throws(AuthorityError) {
-    let comment = isRealSize ? 400 : 0
+    let comment = isRealSize ? 320 : 0
     root = try CertificatePlan(
       name: "Test Root", isAuthority: true, serial: 1, commentBytes: comment
     ).issue(keys.root, by: nil)

@@ -101,7 +101,10 @@ package enum ObjectIdentifier {
   package static let ecdsaWithSHA256 = "1.2.840.10045.4.3.2"
   package static let commonName = "2.5.4.3"
   package static let organization = "2.5.4.10"
+  package static let subjectKeyIdentifier = "2.5.29.14"
+  package static let keyUsage = "2.5.29.15"
   package static let basicConstraints = "2.5.29.19"
+  package static let authorityKeyIdentifier = "2.5.29.35"
   package static let certificatePolicies = "2.5.29.32"
   package static let comment = "2.16.840.1.113730.1.13"
 }

@@ -4,9 +4,9 @@ extension SignedObjectAuthority.Plan {
   /// Certificates of about 1.0, 0.8 and 0.6 KB, so that objects are as large as real ones.
   package static var realSize: Self {
     var plan = Self()
-    plan.root.commentBytes = 183
-    plan.intermediate.commentBytes = 341
-    plan.leaf.commentBytes = 560
+    plan.root.commentBytes = 136
+    plan.intermediate.commentBytes = 261
+    plan.leaf.commentBytes = 480
     return plan
   }
 }

@@ -20,11 +20,13 @@ final class ServerMail: Sendable {
     case test(token: String)
   }
 
+  typealias Attempt = (atMs: Int64, result: PostResult)
+
   /// A test notification, and what became of it.
   struct Test: Sendable {
     let payload: [UInt8]
     let isSandbox: Bool
-    var attempts: [(atMs: Int64, result: PostResult)] = []
+    var attempts: [Attempt] = []
   }
 
   private let desk: ServerAPIDesk
@@ -34,6 +36,8 @@ final class ServerMail: Sendable {
   private let outbox = Outbox<Letter>()
   /// By token.
   private let tests = Monitor<[String: Test]>([:])
+  /// What became of the others, by UUID; no more than `StoreMemory` keeps.
+  private let attempts = Monitor<[String: [Attempt]]>([:])
 
   private static let testsMax = 1_000
   private static let timeoutMs: Int64 = 30_000
@@ -97,6 +101,9 @@ final class ServerMail: Sendable {
 
   func test(_ token: String) -> Test? { tests.withLock { $0[token] } }
 
+  /// What became of a notification; nil if it was not sent yet, or not by this process.
+  func attempts(of uuid: String) -> [Attempt]? { attempts.withLock { $0[uuid] } }
+
   private func send(
     _ entry: Outbox<Letter>.Try, over connection: HTTPPost, scale: Double
   ) -> Int64? {
@@ -108,6 +115,7 @@ final class ServerMail: Sendable {
         let object = try? desk.signed(notification)
       else { return nil }
       (result, isSandbox) = (connection.post(NotificationMail.body(object)), owner.isSandbox)
+      attempts.withLock { $0[told.uuid, default: []].append((moment().signedMs, result)) }
     case .test(let token):
       guard let test = test(token) else { return nil }
       (result, isSandbox) = (connection.post(NotificationMail.body(test.payload)), test.isSandbox)

@@ -175,6 +175,7 @@ package final class StandInServer: @unchecked Sendable {
       revision: text(cmicrohttpd_argument(connection, "revision")),
       sort: text(cmicrohttpd_argument(connection, "sort")),
       paginationToken: text(cmicrohttpd_argument(connection, "paginationToken")),
+      statuses: Self.arguments("status", connection),
       body: request.body)
     let (plan, freeAtMs, resetCount) = state.withLock { state in
       (
@@ -188,6 +189,21 @@ package final class StandInServer: @unchecked Sendable {
     let (answer, status) = plan.answer(to: asked, by: serverAPI, freeAtMs: freeAtMs)
     state.withLock { $0.endCall(at: .serverAPI, status: status) }
     return send(answer, on: connection, resetCount: resetCount)
+  }
+
+  /// Every value of an argument of the query.
+  private static func arguments(_ name: String, _ connection: OpaquePointer) -> [String] {
+    final class Values { var all: [(name: String, value: String)] = [] }
+    let values = Values()
+    MHD_get_connection_values(
+      connection, .GET_ARGUMENT_KIND,
+      { context, _, name, value in
+        guard let context, let name else { return MHD_Result.YES }
+        Unmanaged<Values>.fromOpaque(context).takeUnretainedValue().all
+          .append((String(cString: name), value.map { String(cString: $0) } ?? ""))
+        return MHD_Result.YES
+      }, Unmanaged.passUnretained(values).toOpaque())
+    return values.all.filter { $0.name == name }.map(\.value)
   }
 
   /// Waits in small steps, so that a reset or the end of all lets go.

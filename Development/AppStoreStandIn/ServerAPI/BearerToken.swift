@@ -31,12 +31,14 @@ struct BearerToken: Sendable {
   }
 
   private func isGood(claims: JSONValue, nowSeconds: Int64) -> Bool {
-    guard let issued = claims["iat"]?.integerValue, let expires = claims["exp"]?.integerValue,
-      claims["iss"]?.stringValue?.isEmpty == false
+    guard let expires = claims["exp"]?.integerValue, claims["iss"]?.stringValue?.isEmpty == false
     else { return false }
+    // Apple's own libraries leave it out.
+    let issued = claims["iat"].map { $0.integerValue ?? .max } ?? nowSeconds
     return claims["aud"]?.stringValue == "appstoreconnect-v1"
       && claims["bid"]?.stringValue == bundleID && issued <= nowSeconds + Self.skewSeconds
-      && expires > nowSeconds && expires - issued <= Self.lifetimeMaxSeconds
+      && expires > nowSeconds
+      && expires.subtractingReportingOverflow(issued).partialValue <= Self.lifetimeMaxSeconds
   }
 
   private static func object(_ part: [UInt8]) -> JSONValue? {

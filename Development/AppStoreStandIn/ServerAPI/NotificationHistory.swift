@@ -11,6 +11,8 @@ private struct HistoryQuery {
   var customer: Int32?
   var type: String?
   var subtype: String?
+  /// Those alone whose last attempt failed.
+  var onlyFailures = false
 
   init(
     _ request: ServerAPIRequest, nowMs: Int64, _ customer: (String) throws(ServerAPIError) -> Int32
@@ -28,6 +30,7 @@ private struct HistoryQuery {
     if let id = body?["transactionId"]?.stringValue { self.customer = try customer(id) }
     type = body?["notificationType"]?.stringValue
     subtype = body?["notificationSubtype"]?.stringValue
+    onlyFailures = body?["onlyFailures"] == .boolean(true)
   }
 
   func takes(_ payload: NotificationPayload) -> Bool {
@@ -64,7 +67,9 @@ extension ServerAPIDesk {
       }
       let told = try notification(at: place, query, request.environment, moment)
       place += 1
-      guard let told, query.takes(told.payload) else { continue }
+      guard let told, query.takes(told.payload),
+        !query.onlyFailures || attempts(of: told).last?.result.isSuccess == false
+      else { continue }
       found.append(told)
       if found.count <= Self.pageCount { next = place }
     }
@@ -134,6 +139,11 @@ extension ServerAPIDesk {
     return try signer.sign(payload.json)
   }
 
+  /// What became of a notification. What this process did not send counts as taken at once.
+  private func attempts(of told: CustomerTransactions.Notification) -> [ServerMail.Attempt] {
+    mail?.attempts(of: told.payload.uuid) ?? [(told.payload.signedMs, .status(200))]
+  }
+
   private func page(
     _ found: [CustomerTransactions.Notification], next: Int, _ moment: Moment
   ) throws -> [UInt8] {
@@ -148,13 +158,7 @@ extension ServerAPIDesk {
     for told in found.prefix(Self.pageCount) {
       json.beginObject()
       json.member("signedPayload", text: try signed(told))
-      json.key("sendAttempts")
-      json.beginArray()
-      json.beginObject()
-      json.member("attemptDate", told.payload.signedMs)
-      json.member("sendAttemptResult", "SUCCESS")
-      json.endObject()
-      json.endArray()
+      Self.write(attempts(of: told), to: &json)
       json.endObject()
     }
     json.endArray()

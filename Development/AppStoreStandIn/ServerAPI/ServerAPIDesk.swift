@@ -13,6 +13,8 @@ struct ServerAPIRequest: Sendable {
   var revision: String?
   var sort: String?
   var paginationToken: String?
+  /// Each `status` of the query.
+  var statuses: [String] = []
   var body: [UInt8] = []
 }
 
@@ -151,24 +153,28 @@ struct ServerAPIDesk: Sendable {
   private func statuses(
     _ owner: CustomerIndex.Owner, _ request: ServerAPIRequest, _ moment: Moment
   ) throws -> [UInt8] {
+    let wanted = try request.statuses.map { text throws(ServerAPIError) in
+      guard let status = Int(text), (1...5).contains(status) else { throw .status }
+      return status
+    }
     let books = books(owner.customer, moment)
     var json = JSONWriter()
     json.beginObject()
-    json.member("environment", request.environment == .sandbox ? "Sandbox" : "Production")
-    json.member("bundleId", options.bundleID)
+    writeApp(request.environment, owner.customer, to: &json)
     json.key("data")
     json.beginArray()
     for original in books.originals {
       guard let last = books.latest(of: original) else { continue }
       let renewal = last.renewal ?? RenewalPayload(of: last.transaction)
+      let status = Incident.status(of: last.transaction, renewal, atMs: moment.nowMs) ?? 1
+      guard wanted.isEmpty || wanted.contains(status) else { continue }
       json.beginObject()
       json.member("subscriptionGroupIdentifier", last.transaction.subscriptionGroup ?? "")
       json.key("lastTransactions")
       json.beginArray()
       json.beginObject()
       json.member("originalTransactionId", original)
-      json.member(
-        "status", Incident.status(of: last.transaction, renewal, atMs: moment.nowMs) ?? 1)
+      json.member("status", status)
       json.member("signedRenewalInfo", text: try signed(renewal, atMs: moment.signedMs))
       json.member(
         "signedTransactionInfo", text: try signed(last.transaction, atMs: moment.signedMs))

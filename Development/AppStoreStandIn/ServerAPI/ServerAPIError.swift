@@ -26,6 +26,8 @@ struct ServerAPIError: Error, Equatable {
   static let testToken = ServerAPIError(
     4_000_020, "Invalid request. The test notification token is invalid.")
   static let sort = ServerAPIError(4_000_021, "Invalid request. The sort parameter is invalid.")
+  static let status = ServerAPIError(
+    4_000_031, "Invalid request. The status parameter is invalid.")
   static let noNotificationURL = ServerAPIError(
     4_040_007, "No App Store Server Notification URL found for provided app.")
   static let noTest = ServerAPIError(
@@ -36,7 +38,7 @@ struct ServerAPIError: Error, Equatable {
 
   private static let known = [
     revision, transactionID, startTooEarly, startAfterEnd, paginationToken, startDate, endDate,
-    testToken, sort, noNotificationURL, noTest, noTransaction, rate, unknown,
+    testToken, sort, status, noNotificationURL, noTest, noTransaction, rate, unknown,
   ]
 
   /// An error by its code, which may be none that the stand-in has itself.

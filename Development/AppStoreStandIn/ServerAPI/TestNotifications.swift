@@ -29,16 +29,20 @@ extension ServerAPIDesk {
     var json = JSONWriter()
     json.beginObject()
     json.member("signedPayload", text: test.payload)
+    Self.write(test.attempts, to: &json)
+    json.endObject()
+    return json.bytes
+  }
+
+  static func write(_ attempts: [ServerMail.Attempt], to json: inout JSONWriter) {
     json.key("sendAttempts")
     json.beginArray()
-    for attempt in test.attempts {
+    for attempt in attempts {
       json.beginObject()
       json.member("attemptDate", attempt.atMs)
       json.member("sendAttemptResult", attempt.result.name)
       json.endObject()
     }
     json.endArray()
-    json.endObject()
-    return json.bytes
   }
 }
