@@ -41,7 +41,8 @@ def entitlements(base_url, token, user, attempts=3):
             # Busy, or being started again: it says when to ask next. All else is for a person to look at.
             if error.code != 503 or attempt == attempts:
                 raise
-            time.sleep(int(error.headers.get("Retry-After", 1)))
+            seconds = error.headers.get("Retry-After", "")
+            time.sleep(min(int(seconds), TIMEOUT_SECONDS) if seconds.isdecimal() else 1)
 
 
 def has(found, name):
@@ -74,14 +75,19 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     secret = ""
+    # A peer that sends nothing more is not waited for.
+    timeout = TIMEOUT_SECONDS
     # A webhook comes at least once. A real receiver keeps the ids where it keeps what it does about them.
     seen = set()
 
     def do_POST(self):
-        length = int(self.headers.get("Content-Length", 0))
-        if length > BODY_BYTES_MAX:
+        length = self.headers.get("Content-Length", "")
+        # int() would take "-1", with which read() reads without end.
+        if not (length.isascii() and length.isdigit()):
+            return self.end(411)
+        if len(length) > len(str(BODY_BYTES_MAX)) or int(length) > BODY_BYTES_MAX:
             return self.end(413)
-        body = self.rfile.read(length)
+        body = self.rfile.read(int(length))
         try:
             told = verified(self.secret, self.headers, body)
         except ValueError as error:
@@ -96,6 +102,8 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         return self.end(204)
 
     def end(self, status):
+        # What was not read of a body must not pass for the next request.
+        self.close_connection = status in (411, 413)
         self.send_response(status)
         self.send_header("Content-Length", "0")
         self.end_headers()

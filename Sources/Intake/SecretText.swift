@@ -12,6 +12,9 @@ package enum SecretText {
   private static let nameLengthMax = 255
   private static let pathLengthMax = 1024
 
+  /// The length of a secret access key of Amazon's: letters of both cases, digits, `+` and `/`.
+  private static let accessKeyLength = 40
+
   /// Whether a text contains what may be a token, a receipt's base64, a JWS, or a key in base64 or
   /// hexadecimal. UUIDs, times and words, however joined, do not count.
   package static func isLikely(_ text: some StringProtocol) -> Bool {
@@ -20,7 +23,26 @@ package enum SecretText {
     if bytes.count > pathLengthMax { return true }
     // A slash may be part of base64 or separate the names in a path, so try both.
     return runs(of: bytes, with: false).contains { looksRandom(bytes[$0]) || isLongHex(bytes[$0]) }
-      || runs(of: bytes, with: true).contains { $0.count >= 32 && looksRandom(bytes[$0]) }
+      || runs(of: bytes, with: true).contains {
+        $0.count >= 32 && looksRandom(bytes[$0]) || hasAccessKey(bytes[$0])
+      }
+  }
+
+  /// Whether a secret access key stands in a run, which slashes may join with other names. Slashes within it leave too
+  /// few pairs to see chance in, so its length decides.
+  private static func hasAccessKey(_ run: ArraySlice<UInt8>) -> Bool {
+    run.split { "-_=".utf8.contains($0) }.contains { part in
+      let slash = UInt8(ascii: "/")
+      return part.indices.contains { start in
+        guard start == part.startIndex || part[start - 1] == slash,
+          part.endIndex - start >= accessKeyLength
+        else { return false }
+        let end = start + accessKeyLength
+        guard end == part.endIndex || part[end] == slash else { return false }
+        let kinds = part[start..<end].map(kind)
+        return [Kind.lower, .upper, .digit].allSatisfy(kinds.contains)
+      }
+    }
   }
 
   /// The text to show instead.
@@ -58,7 +80,7 @@ package enum SecretText {
   /// Whether letters and digits are mixed as if by chance. In random base64, about half of the adjacent pairs
   /// are of different kinds; in words, dates and numbers, only a few are.
   private static func looksRandom(_ run: ArraySlice<UInt8>) -> Bool {
-    if run.starts(with: tokenPrefix.utf8) { return true }
+    if hasToken(run) { return true }
     // JSON in base64: every JWS begins with it.
     if run.starts(with: "eyJ".utf8) { return true }
     let bytes = withoutUUIDs(run)
@@ -75,6 +97,11 @@ package enum SecretText {
     }
     // With few pairs, a larger share must differ.
     return pairs >= 12 && changes * 100 >= pairs * (pairs < 23 ? 30 : 25)
+  }
+
+  /// Whether a token begins anywhere in a run: hyphens before it belong to the run too.
+  private static func hasToken(_ run: ArraySlice<UInt8>) -> Bool {
+    run.indices.dropLast(runLengthMin).contains { run[$0...].starts(with: tokenPrefix.utf8) }
   }
 
   private static func isLongHex(_ run: ArraySlice<UInt8>) -> Bool {

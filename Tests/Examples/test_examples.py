@@ -199,6 +199,14 @@ class Receiver:
             return error.code
 
 
+    def begin(self, headers):
+        """Sends a request's head alone; the status of the answer."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_SECONDS) as connection:
+            lines = ["POST / HTTP/1.1", "Host: localhost", *headers, "", "{}"]
+            connection.sendall("\r\n".join(lines).encode())
+            return int(connection.makefile("rb").readline().split()[1])
+
+
 class WebhookTests(EachLanguage):
     REFUND = json.dumps({
         "type": "refund", "timestamp": "2026-11-23T08:00:00.000Z",
@@ -251,6 +259,15 @@ class WebhookTests(EachLanguage):
             self.assertEqual(receiver.post(self.REFUND, {**good, "webhook-id": "msg-2"}), 401)
             self.assertTrue(receiver.lines.empty())
             self.assertEqual(receiver.post(self.REFUND, good), 204)
+
+        self.each_receiver(check)
+
+    def test_a_length_that_is_none_is_refused_at_once(self):
+        def check(receiver):
+            for length in ("-1", "+2", "2x", "\u0662", "9" * 5000, str((1 << 20) + 1)):
+                # A client may read its length itself, or leave it to its library, which answers 400.
+                self.assertIn(receiver.begin([f"Content-Length: {length}"]), (400, 411, 413), length[:9])
+            self.assertEqual(receiver.deliver(self.REFUND), 204)
 
         self.each_receiver(check)
 

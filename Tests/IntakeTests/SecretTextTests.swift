@@ -6,6 +6,7 @@ import Testing
 @Suite struct SecretTextTests {
   @Test(arguments: [
     "rlt_Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFiY2RlZmdoaWo",
+    "--rlt_iDkK-Tzv3477hqnKujtUVTqpzrBTBTByhsWwc_nuFgk",
     "Authorization: Bearer rlt_Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFiY2RlZmdoaWo",
     "MIITtgYJKoZIhvcNAQcCoIITpzCCE6MCAQExCzAJBgUrDgMCGgUAMIIDVwYJKoZIhvcNAQcBoIIDSASCA0QxggNA",
     "ewoJInNpZ25hdHVyZSIgPSAiQXBkeEpkdE53UFUyckE1L2NuM2tJTzFPVGsyNWZlREthMGFhZ3l5UnZlV2xjRmxnbHY2UkY2",
@@ -15,6 +16,12 @@ import Testing
     "b7c1f0a94e2d4f7c8a1b3c5d7e9f0a1b",
     "B7C1F0A94E2D4F7C8A1B3C5D7E9F0A1B",
     "out/b7c1f0a94e2d4f7c8a1b3c5d7e9f0a1b.csv",
+    // Secret access keys, the first as Amazon's documentation has it.
+    "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "s3://copy/wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "aws_secret_access_key=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "https://AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY@s3.example.com",
+    "/abcdef/GHIJKL/mnopqr/STUVWX/012345/abcd", "aB3/cD4/eF5/gH6/iJ7/kL8/mN9/oP0/qR1/sT2/",
   ]) func whatLooksLikeASecretIsNotShown(_ text: String) {
     #expect(SecretText.isLikely(text))
   }
@@ -27,7 +34,8 @@ import Testing
     "exports/receipt-0e7c2f4a-9a0b-4c5d-8e6f-112233445566.json", "America/Argentina/ComodRivadavia",
     "com.example.subscriptions.professional.monthly", "--register-apps", "example.com/receipts",
     "verification.reply.environment", "receipts.example/ledger1",
-    "export-2026-Q1-revenue-by-country.csv",
+    "export-2026-Q1-revenue-by-country.csv", "s3://receipts/copies/of/the/year/2026/of/all/shops",
+    "Users/Anna/Receipts/History/Of/2026/Uploads/All",
   ]) func whatIsAnOrdinaryNameIsShown(_ text: String) {
     #expect(!SecretText.isLikely(text))
   }

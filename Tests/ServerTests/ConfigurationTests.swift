@@ -304,6 +304,10 @@ enum ConfigurationSample {
       "webhooks.private_networks[1]: must not cover all addresses"
     ),
     (
+      #"{"webhooks":{"private_networks":["2000::/4","3000::/4"]}}"#,
+      "webhooks.private_networks: must not cover all addresses"
+    ),
+    (
       #"{"webhooks":{"private_networks":["intranet"]}}"#,
       "webhooks.private_networks[0]: must be an address or a network such as 10.0.0.0/8 or ::1"
     ),
@@ -357,6 +361,10 @@ enum ConfigurationSample {
     (
       #"{"trusted_proxies":["::ffff:0:0/96"]}"#,
       "trusted_proxies[0]: must not cover all addresses: every client would be trusted"
+    ),
+    (
+      #"{"trusted_proxies":["0.0.0.0/1","128.0.0.0/1"]}"#,
+      "trusted_proxies: must not cover all addresses: every client would be trusted"
     ),
     (
       #"{"trusted_proxies":["10.0.0.1/8"]}"#,

@@ -17,7 +17,7 @@ import Testing
     .base64EncodedString(),
     "eyJhbGciOiJFUzI1NiIsIng1YyI6WyJNSUlFTURDQ0E3YWdBd0lCQWdJUWFQb1BsZHZwU29FSDBsQnJqRFB2OWpBS0JnZ3EifQ."
       + "eyJ0cmFuc2FjdGlvbklkIjoiMjAwMDAwMDQ4MDY2MjA2MCJ9.Q8_kP2-vYx7aB3mN9cLw1ZsR5tEh0uJo6iGdFq4XrTk",
-    "b7c1f0a94e2d4f7c8a1b3c5d7e9f0a1b",
+    "b7c1f0a94e2d4f7c8a1b3c5d7e9f0a1b", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
   ]
 
   /// The other arguments that a command needs: positional ones, then options.

@@ -52,6 +52,7 @@ struct ConfigurationReader {
           if let fault = NetworkText.fault(text) { return reader.fail(path, fault) }
           return text
         }
+        if let fault = NetworkText.fault(ofAll: result.trustedProxies) { reader.fail(key, fault) }
       case "shared_secrets": result.sharedSecrets = reader.sharedSecrets(value, key)
       case "apps": result.apps = reader.apps(value, key)
       case "webhooks": result.webhooks = reader.webhooks(value, key)
@@ -417,6 +418,8 @@ struct ConfigurationReader {
     return webhook
   }
 
+  private static let wholeFault = "must not cover all addresses"
+
   private mutating func webhooks(_ value: JSONValue, _ path: String) -> Configuration.Webhooks {
     var result = Configuration.Webhooks()
     forEachMember(of: value, at: path, known: ["private_networks", "disable_after_days"]) {
@@ -429,8 +432,10 @@ struct ConfigurationReader {
         result.privateNetworks = reader.list(value, "\(path).\(key)") { reader, value, path in
           guard let text = reader.text(value, path) else { return nil }
           guard let fault = NetworkText.fault(text) else { return text }
-          return reader.fail(
-            path, fault == NetworkText.wholeFault ? "must not cover all addresses" : fault)
+          return reader.fail(path, fault == NetworkText.wholeFault ? Self.wholeFault : fault)
+        }
+        if NetworkText.fault(ofAll: result.privateNetworks) != nil {
+          reader.fail("\(path).\(key)", Self.wholeFault)
         }
       }
     }

@@ -126,20 +126,15 @@ enum NetworkText {
       address[bit / 8] & (0x80 >> (bit % 8)) != 0
     }
     if hasHostBits { return "has bits set after its prefix of \(prefix)" }
-    return holdsAll(address, prefix) ? wholeFault : nil
+    return NetworkRange(text).map { NetworkRange.holdInternet([$0]) } == true ? wholeFault : nil
   }
 
   /// Anyone could name any address as theirs.
   static let wholeFault = "must not cover all addresses: every client would be trusted"
 
-  /// Whether a network is all of IPv6, or all of IPv4 in either form.
-  static func holdsAll(_ address: [UInt8], _ prefix: Int) -> Bool {
-    if prefix == 0 { return true }
-    guard address.count == 16, prefix <= 96 else { return false }
-    // IPv4 within IPv6 is ::ffff:0:0/96.
-    return (0..<prefix).allSatisfy { bit in
-      (address[bit / 8] & (0x80 >> (bit % 8)) != 0) == (80..<96).contains(bit)
-    }
+  /// What is wrong with networks together, each of which is good; nil where nothing is.
+  static func fault(ofAll texts: [String]) -> String? {
+    NetworkRange.holdInternet(texts.compactMap(NetworkRange.init)) ? wholeFault : nil
   }
 
   private static func bytes(

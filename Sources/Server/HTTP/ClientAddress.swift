@@ -11,6 +11,9 @@ package struct NetworkAddress: Equatable, Hashable, Sendable, CustomStringConver
 
   var isIPv4: Bool { bytes.starts(with: Self.mappedPrefix) }
 
+  /// The bytes as one number.
+  fileprivate var number: UInt128 { bytes.reduce(0) { $0 << 8 | UInt128($1) } }
+
   /// Reads a numeric address; nil for anything else, zones (`%eth0`) included.
   package init?(_ text: String) {
     // No address is longer; and C would take a NUL for the end.
@@ -82,6 +85,27 @@ struct NetworkRange: Sendable, Equatable {
     prefixBits = isShort ? bits + 96 : bits
   }
 
+  /// Whether networks together hold every address at which a peer on the Internet may be: all of IPv4 below multicast
+  /// (224.0.0.0), or all that IPv6 gives out (2000::/3). Who names them trusts everyone.
+  static func holdInternet(_ networks: [NetworkRange]) -> Bool {
+    let bounds = networks.map(\.bounds).sorted { $0.first < $1.first }
+    return ["0.0.0.0 223.255.255.255", "2000:: 3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"].contains {
+      let ends = $0.split(separator: " ").compactMap { NetworkAddress(String($0))?.number }
+      var next = ends[0]
+      for bound in bounds where bound.first <= next && bound.last >= next {
+        if bound.last >= ends[1] { return true }
+        next = bound.last + 1
+      }
+      return false
+    }
+  }
+
+  /// Its first and its last address.
+  private var bounds: (first: UInt128, last: UInt128) {
+    let hostBits = prefixBits == 0 ? UInt128.max : (1 << UInt128(128 - prefixBits)) - 1
+    return (address.number & ~hostBits, address.number | hostBits)
+  }
+
   func contains(_ other: NetworkAddress) -> Bool {
     let (whole, rest) = prefixBits.quotientAndRemainder(dividingBy: 8)
     guard address.bytes.prefix(whole) == other.bytes.prefix(whole) else { return false }
@@ -104,12 +128,12 @@ package struct TrustedProxies: Sendable {
           operation: "trust the proxy", object: PrintableText.shortened(text),
           cause: "it is neither an address nor a network such as 10.0.0.0/8")
       }
-      guard !NetworkText.holdsAll(network.address.bytes, network.prefixBits) else {
-        throw HTTPServerError(
-          operation: "trust the proxy", object: PrintableText.shortened(text),
-          cause: "it \(NetworkText.wholeFault)")
-      }
       networks.append(network)
+    }
+    guard !NetworkRange.holdInternet(networks) else {
+      throw HTTPServerError(
+        operation: "trust proxies", object: PrintableText.shortened(texts.joined(separator: ", ")),
+        cause: "they \(NetworkText.wholeFault)")
     }
     self.networks = networks
   }
