@@ -13,28 +13,30 @@ import Testing
     let taken = { (number: String) in
       Int64(number).map { (0...Timestamp.rangeMs.upperBound).contains($0) } ?? false
     }
+    var lines: [String] = []
+    var refused: [Int] = []
     for number in JSONText.boundaryNumbers.map(\.text) {
       let reply =
         #"{"status":\#(number),"environment":"Production","receipt":{"bundle_id":"com.example.app","#
         + #""request_date_ms":\#(number),"in_app":[{"transaction_id":"1","quantity":\#(number),"#
         + #""purchase_date_ms":\#(number),"expires_date_ms":\#(number)}]}}"#
       let prices = #""metadata":{"prices":[{"product_id":"coins","price":\#(number)}]}"#
-      let run = try ImportRun.signed()
-      let (summary, problems) = try run(
-        lines: Sample.line(#""occurred_at":\#(number)"#),
+      let notification = try SignedSample.sign(
+        SignedSample.notificationPayload(environment: "Xcode", signedDate: number))
+      refused += ((taken(number) ? [] : [1, 2]) + [5, 7]).map { lines.count + $0 }
+      lines += [
+        Sample.line(#""occurred_at":\#(number)"#),
         Sample.recorded(#""occurred_at":\#(number)"#, transaction: 2),
         Sample.recorded(reply: reply), Sample.line(prices),
         SignedSample.line([try SignedSample.transaction(["signedDate": number])]),
         SignedSample.line([try SignedSample.transaction(["price": number, "expiresDate": number])]),
-        SignedSample.line(
-          notification: try SignedSample.sign(
-            SignedSample.notificationPayload(environment: "Xcode", signedDate: number))),
-        Sample.line(transaction: 9))
-      let refused = (taken(number) ? [] : [1, 2]) + [5, 7]
-      #expect(
-        problems.filter { $0.severity == .refused }.map(\.line) == refused, "\(number.prefix(40))")
-      #expect(summary.lines == 8 && summary.refused == refused.count)
+        SignedSample.line(notification: notification), Sample.line(transaction: lines.count + 9),
+      ]
     }
+    let run = try ImportRun.signed()
+    let (summary, problems) = try run(Array(lines.joined(separator: "\n").utf8))
+    #expect(problems.filter { $0.severity == .refused }.map(\.line) == refused)
+    #expect(summary.lines == lines.count && summary.refused == refused.count)
   }
 
   // MARK: Bad lines

@@ -92,7 +92,7 @@ private func checksum(_ bytes: some Sequence<UInt8>) -> UInt32 {
     #expect(failure { _ = try scan(fixture.path, 0..<1) }?.exitCode == .newerFormat)
   }
 
-  @Test(arguments: [("thing.happened", 1), ("receipt.uploaded", 2)])
+  @Test(arguments: [("thing.happened", 1), ("receipt.uploaded", 3)])
   func anEventOfALaterProgramIsReported(_ type: String, _ version: Int) throws {
     let fixture = try LedgerFixture()
     try fixture.append([.upload(), .raw(type: type, version: version, [:])])

@@ -41,11 +41,10 @@ package struct JSONText: Sendable, Equatable {
       "0", "-0", "-0.0", "0.5", "-0.5", "-1", "1e3", "1E+400", "-1e400", "1e-400", "9.3e18",
       "-9.3e18",
     ]
-    // Of widths of 8 to 64 bits; then the first and the last instant, and the greatest price.
+    // Of 32 and 64 bits; then the first and the last instant, and the greatest price.
     for limit in [
-      "127", "255", "32767", "2147483647", "4294967295", "9007199254740992", "9223372036854775807",
-      "9223372036854775808", "18446744073709551615", "62135596800000", "253402300799999",
-      "99999999999999", "99999999999999999",
+      "2147483647", "9223372036854775807", "18446744073709551615", "62135596800000",
+      "253402300799999", "99999999999999",
     ] {
       let value = Int128(limit) ?? 0
       for near in [value, value + 1, -value, -value - 1] {
