@@ -106,6 +106,30 @@ import Testing
     #expect(value["line_sha256"]?.stringValue == Self.hidden)
   }
 
+  @Test(
+    "What stayed for another user goes with their erasure, the file or its facts",
+    arguments: [1, 2])
+  func laterErasure(version: Int) throws {
+    let fixture = try LedgerFixture()
+    let receipt = version == 1 ? nil : JSONText(raw: Self.facts)
+    try fixture.append([
+      .upload(reply(row("500"))),
+      .raw(type: "receipt.uploaded", version: version, Self.upload(receipt: receipt)),
+    ])
+    try fixture.redact { event in event.position == 2 ? Taking(extents: [.names]) : nil }
+    let reducer = try LineReducer(
+      erasure: fixture.eventCount, SignedOwnership(), try fixture.rebuilt(),
+      lineDigest: { KeptLine.hidden($0) })
+    let line = try LogReader(fixture.directory).event(at: 2)
+    let kept = try line.withUnsafeBytes { bytes in
+      try reducer.kept(of: try #require(EventLine(bytes)), [.whole])
+    }
+    let value = try JSONValue(try #require(kept))
+    #expect(value["receipt_sha256"] == nil)
+    #expect(value["receipt_id"]?.stringValue?.dropFirst(14).first == "4")
+    #expect(value["receipt"]?["purchases"]?.arrayValue?.count == 1)
+  }
+
   @Test("A receipt's erasure leaves the user, and the id where another upload has it")
   func receiptAlone() throws {
     let kept = try #require(
