@@ -297,7 +297,7 @@ import Testing
     case let answer: Issue.record("\(answer)")
     }
     #expect(try fixture.events().count == (seconds == nil ? 2 : 1))
-    // A fault that stays outweighs one that passes.
+    // A fault that stays outweighs a fault that passes.
     guard seconds ?? 0 > 0 else { return }
     let malformed = try sign.transaction(
       "3", ["bundleId": nil, "signedDate": "\(ms("2026-01-05"))"])

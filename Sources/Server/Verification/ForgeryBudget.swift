@@ -1,7 +1,7 @@
 // How much evidence of frauds is kept whole in a day, and how much of an upload that leaves.
 import Base
 
-/// Counts the bytes of frauds that are stored whole, by app family and day of UTC. A server that starts begins anew.
+/// Counts the bytes of frauds that are stored whole, by app family and day of UTC. A server counts from its start.
 final class ForgeryBudget: Sendable {
   private struct State {
     var day = Int.min
