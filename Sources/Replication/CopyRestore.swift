@@ -52,7 +52,7 @@ package struct CopyRestore {
   package var checkCancelled: () throws -> Void = {}
   /// The heads to compare with, given the ledger as it will be.
   package var givenHeads: (LedgerDirectory) throws -> [GivenHead] = { _ in [] }
-  /// A webhook's state for a log of so many events.
+  /// A webhook's file for a log of so many events.
   package var boundedWebhook: ([UInt8], Int) -> [UInt8] = { bytes, _ in bytes }
   package var nowMs: () -> Int64 = { Timestamp.now() }
 

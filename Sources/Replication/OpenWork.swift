@@ -79,7 +79,7 @@ struct OpenWork: Equatable, Sendable {
   /// finds nothing when it is carried out again.
   /// - Parameters:
   ///   - size: how many events the ledger has.
-  ///   - bounded: a webhook's state for a log of so many events.
+  ///   - bounded: a webhook's file for a log of so many events.
   func write(
     to root: Folder, size: Int, bounded: ([UInt8], Int) -> [UInt8]
   ) throws(LedgerError) {
@@ -92,8 +92,8 @@ struct OpenWork: Equatable, Sendable {
         try root.sync()
       }
       for (file, bytes) in files.sorted(by: { $0.key < $1.key }) {
-        let isState = name == Self.webhooksFolder && file.hasSuffix(".json")
-        try folder.replaceFile(file, with: isState ? bounded(bytes, size) : bytes)
+        try folder.replaceFile(
+          file, with: name == Self.webhooksFolder ? bounded(bytes, size) : bytes)
       }
     }
   }

@@ -34,7 +34,7 @@ package struct Promotion {
   package var progress: @Sendable (_ doneBytes: Int, _ totalBytes: Int) -> Void = { _, _ in }
   /// Throws to cancel.
   package var checkCancelled: () throws -> Void = {}
-  /// A webhook's state for a log of so many events.
+  /// A webhook's file for a log of so many events.
   package var boundedWebhook: ([UInt8], Int) -> [UInt8] = { bytes, _ in bytes }
   package var newWriter: () -> UUID16 = { .random() }
   package var nowMs: () -> Int64 = { Timestamp.now() }

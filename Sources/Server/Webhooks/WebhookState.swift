@@ -119,19 +119,21 @@ package struct WebhookState: Equatable, Sendable {
   }
 }
 
-extension WebhookState {
-  /// The content of a file for a log that has so many events; what is no state stays as it is.
-  package static func bounded(_ bytes: [UInt8], by size: Position) -> [UInt8] {
-    WebhookState(bytes)?.bounded(by: size).bytes ?? bytes
-  }
-}
-
 /// The files of webhooks in a ledger's directory.
 package struct WebhookFiles: Sendable {
   package static let folderName = "webhooks"
   private static let sizeBytesMax = 1 << 20
 
   private let root: Folder
+
+  /// A file's content for a log that has so many events: a state or a request that is beyond it is set to its end.
+  package static func bounded(_ bytes: [UInt8], by size: Position) -> [UInt8] {
+    if let state = WebhookState(bytes) { return state.bounded(by: size).bytes }
+    guard let from = (try? JSONValue(bytes))?["from"]?.integerValue, from > size else {
+      return bytes
+    }
+    return Request.begin(from: size).bytes
+  }
 
   package init(_ directory: LedgerDirectory) { root = directory.root }
 
@@ -156,6 +158,15 @@ package struct WebhookFiles: Sendable {
     case begin(from: Position)
     /// A webhook that was disabled goes on where it stopped.
     case enable
+
+    fileprivate var bytes: [UInt8] {
+      let member: JSONValue.Member =
+        switch self {
+        case .begin(let position): .init("from", .number(String(position)))
+        case .enable: .init("enable", .boolean(true))
+        }
+      return JSONValue.object([member]).bytes
+    }
   }
 
   /// Nil where nobody asked for anything.
@@ -168,15 +179,9 @@ package struct WebhookFiles: Sendable {
   }
 
   package func put(_ request: Request, of family: String) throws(LedgerError) {
-    let member: JSONValue.Member
-    switch request {
-    case .begin(let position): member = .init("from", .number(String(position)))
-    case .enable:
-      // What begins again is enabled.
-      if case .begin = try self.request(of: family) { return }
-      member = .init("enable", .boolean(true))
-    }
-    try folder().replaceFile(family + ".request", with: JSONValue.object([member]).bytes)
+    // What begins again is enabled.
+    if request == .enable, case .begin = try self.request(of: family) { return }
+    try folder().replaceFile(family + ".request", with: request.bytes)
   }
 
   package func removeRequest(of family: String) throws(LedgerError) {

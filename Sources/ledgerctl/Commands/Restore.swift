@@ -56,7 +56,7 @@ let restoreCommand = Command(
   }
   var restore = CopyRestore()
   restore.size = try invocation.value("at", "is not a position", read: positionValue)
-  restore.boundedWebhook = { WebhookState.bounded($0, by: $1) }
+  restore.boundedWebhook = { WebhookFiles.bounded($0, by: $1) }
   restore.isPartial = invocation.has("partial")
   restore.checkCancelled = { try context.interruption.check() }
   restore.givenHeads = { directory in

@@ -282,8 +282,10 @@ final class ErasureFixture {
         #"{"user_identifier":"alice-4711","reason":"user_request"}"#, path: "/v1/erasures",
         token: token))
     let answer = try client.answer()
-    let works = try FileManager.default.contentsOfDirectory(atPath: path + "/work")
-    let found = try works.map { try String(contentsOfFile: "\(path)/work/\($0)", encoding: .utf8) }
+    let works = try FileManager.default.contentsOfDirectory(
+      at: URL(fileURLWithPath: path).appendingPathComponent("work"),
+      includingPropertiesForKeys: nil)
+    let found = try works.map { try String(contentsOf: $0, encoding: .utf8) }
     try server.stop()
     #expect(answer?.status == 202)
     #expect(found.contains { $0.contains("alice-4711") })

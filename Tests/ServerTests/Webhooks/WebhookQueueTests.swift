@@ -148,6 +148,15 @@ import Testing
     #expect(bounded.next == ChangePoint(next))
     #expect(bounded.waiting.map(\.point.position) == waiting)
     #expect(state.bounded(by: 5) == state)
+    #expect(WebhookFiles.bounded(state.bytes, by: size) == bounded.bytes)
+  }
+
+  @Test(arguments: [
+    (#"{"from":9}"#, #"{"from":4}"#), (#"{"from":4}"#, #"{"from":4}"#),
+    (#"{"enable":true}"#, #"{"enable":true}"#), ("?", "?"),
+  ])
+  func aRequestBeyondTheLogIsSetToItsEnd(text: String, bounded: String) {
+    #expect(WebhookFiles.bounded(Array(text.utf8), by: 4) == Array(bounded.utf8))
   }
 
   @Test func theStateIsReadAsItWasWritten() throws {
