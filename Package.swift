@@ -86,7 +86,11 @@ let package = Package(
         "Erasure", "ObjectStore", "Replication", "Server", "AdditionalProjections",
         "ReportDocuments",
       ],
-      swiftSettings: strict),
+      swiftSettings: strict,
+      // All names are looked up at the start, so that the table of addresses can be made read-only.
+      linkerSettings: [
+        .unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"], .when(configuration: .release))
+      ]),
     library(
       "PartitionedFold",
       knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections"]),
