@@ -122,7 +122,7 @@ private struct ProofLines {
     self.object = object
   }
 
-  func refusal(_ cause: String) -> ProofError { ProofError(object, cause, isOfForm: true) }
+  func refusal(_ cause: String) -> ProofError { ProofError(object, cause) }
 
   private mutating func line() throws(ProofError) -> [UInt8] {
     guard let end = rest.firstIndex(of: 0x0A) else { throw refusal("it ends too early") }
@@ -130,8 +130,12 @@ private struct ProofLines {
     return Array(rest[..<end])
   }
 
+  /// Checks the first line. Without it the file is not a damaged proof: it is none.
   mutating func expect(_ text: String) throws(ProofError) {
-    guard try line() == Array(text.utf8) else { throw refusal("it does not begin with '\(text)'") }
+    // `try?`: what has no first line does not begin with it either.
+    guard (try? line()) == Array(text.utf8) else {
+      throw ProofError(object, "it does not begin with '\(text)'", isOfForm: true)
+    }
   }
 
   /// The bytes after a word and a space; nil if the line does not begin with them.

@@ -51,10 +51,12 @@ package struct SignedNote: Sendable, Equatable {
     let lines = bytes[(end + 1)...].split(separator: 0x0A, omittingEmptySubsequences: false)
     guard lines.count > 1 else { throw refusal("it has no signature") }
     guard lines.count - 1 <= Self.signatureCountMax
-    else { throw refusal("it has more than \(Self.signatureCountMax) signatures") }
+    else {
+      throw ProofError("signed note", "it has more than \(Self.signatureCountMax) signatures")
+    }
     for line in lines.dropLast() {
       guard let signature = Self.signature(line)
-      else { throw refusal("a signature line is malformed") }
+      else { throw ProofError("signed note", "a signature line is malformed") }
       signatures.append(signature)
     }
   }

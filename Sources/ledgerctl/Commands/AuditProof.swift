@@ -30,10 +30,10 @@ let auditProofCommand = Command(
 
 private func auditProof(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
   let keys = try invocation.verifierKeys()
-  let (proof, head) = try readEvidence(invocation.positionals[0]) { bytes throws(ProofError) in
-    let proof = try InclusionProof(bytes)
-    return (proof, try proof.verify(keys))
+  let proof = try readEvidence(invocation.positionals[0]) { bytes throws(ProofError) in
+    try InclusionProof(bytes)
   }
+  let head = try proof.verify(keys)
   var erasure: Position?
   if let path = invocation.value("event") {
     erasure = try readEvidence(path, byteCountMax: ledgerLineByteCountMax) {
@@ -98,9 +98,10 @@ let auditConsistencyCommand = Command(
 
 private func auditConsistency(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
   let keys = try invocation.verifierKeys()
-  let heads = try readEvidence(invocation.positionals[0]) { bytes throws(ProofError) in
-    try ConsistencyProof(bytes).verify(keys)
+  let proof = try readEvidence(invocation.positionals[0]) { bytes throws(ProofError) in
+    try ConsistencyProof(bytes)
   }
+  let heads = try proof.verify(keys)
   if let path = invocation.value("checkpoint") {
     let noted = try readEvidence(path) { bytes throws(ProofError) in
       try Checkpoint(bytes, keys: keys)
