@@ -116,6 +116,9 @@ package final class ServerAPIAccount: Sendable {
     }
   }
 
+  /// Gives up a token that the App Store refused: the next call gets a fresh one.
+  package func discardToken() { newest.withLock { $0 = nil } }
+
   private func makeToken(nowMs: Int64) -> String? {
     var header = JSONWriter()
     header.beginObject()

@@ -44,6 +44,8 @@ package final class FetchQueries {
   private let selectHistory: Statement
   private let selectPages: Statement
   private let selectNotifications: Statement
+  private let selectRanges: Statement
+  private let selectHeldPages: Statement
   private let selectSales: Statement
   private let selectNewestSale: Statement
   /// The page that was read last: a customer's sales follow one another.
@@ -81,6 +83,25 @@ package final class FetchQueries {
       AND from_ms IS NOT NULL AND to_ms IS NOT NULL
       AND environment IN (SELECT id FROM symbols WHERE text = ?1)
       AND bundle IN (SELECT id FROM symbols WHERE text = ?2) ORDER BY position DESC LIMIT 1
+      """)
+    selectRanges = try database.prepare(
+      """
+      SELECT from_ms, to_ms, occurred_at_ms FROM fetched_pages
+      WHERE call = \(FetchCallCode.notificationHistory.rawValue) AND error_code IS NULL
+      AND has_more = 0 AND from_ms IS NOT NULL AND to_ms IS NOT NULL
+      AND environment IN (SELECT id FROM symbols WHERE text = ?1)
+      AND bundle IN (SELECT id FROM symbols WHERE text = ?2) ORDER BY from_ms, to_ms
+      """)
+    let ofHistory = """
+      FROM fetched_pages WHERE transaction_hash = ?1 AND transaction_id = ?2 AND call = \(call)
+      AND environment IN (SELECT id FROM symbols WHERE text = ?3)
+      AND bundle IN (SELECT id FROM symbols WHERE text = ?4)
+      """
+    selectHeldPages = try database.prepare(
+      """
+      SELECT position \(ofHistory) AND revision IS ?5
+      AND position > (SELECT ifnull(max(position), -1) \(ofHistory) AND has_more = 0)
+      ORDER BY position DESC LIMIT \(Self.heldPagesMax)
       """)
     selectSales = try database.prepare(
       "SELECT id, first_position FROM sales WHERE id > ? ORDER BY id")
@@ -149,6 +170,35 @@ package final class FetchQueries {
     return nil
   }
 
+  /// The most pages of a history that one is compared with.
+  private static let heldPagesMax = 256
+
+  /// Whether the log has a page of a history already: the same answer to the same question, judged alike. Pages from
+  /// before the history was last fetched to its end do not count.
+  package func containsHistoryPage(_ page: TransactionsFetched) throws -> Bool {
+    guard let id = page.transactionID else { return false }
+    let data = page.data
+    // What comes before the call is in the row, but for the time.
+    let call = Array("\"call\":".utf8)
+    let start = data.indices.first { data[$0...].starts(with: call) }
+    guard let start else { return false }
+    let rows = selectHeldPages
+    rows.bind(1, withText(id) { $0.indexHash })
+    rows.bind(2, text: id)
+    rows.bind(3, text: page.environment)
+    rows.bind(4, text: page.bundleID)
+    rows.bind(5, text: page.revision)
+    defer { rows.reset() }
+    while try rows.step() {
+      let line = try readEvent(Position(rows.integer(0)))
+      let isSame = line.withUnsafeBytes { line in
+        data.withUnsafeBytes { Self.contains(line, .init(rebasing: $0[start...])) }
+      }
+      if isSame { return true }
+    }
+    return false
+  }
+
   private func shows(_ transactionID: String, at position: Position) throws -> Bool {
     if lastPage?.position != position { lastPage = (position, try readEvent(position)) }
     guard let line = lastPage?.line else { return false }
@@ -185,6 +235,31 @@ package final class FetchQueries {
     return FetchedNotifications(
       fromMs: rows.integer(0), toMs: rows.integer(1), isComplete: rows.integer(2) == 0,
       paginationToken: rows.optionalText(3))
+  }
+
+  /// Where what was fetched to its end leaves a gap that reaches beyond a moment, because notifications in it were
+  /// refused: from when, and when it was last asked for; nil if there is none.
+  package func notificationGap(
+    ofBundle bundleID: String, environment: String, afterMs: Int64
+  ) throws(DatabaseError) -> (fromMs: Int64, askedAtMs: Int64)? {
+    let rows = selectRanges
+    rows.bind(1, text: environment)
+    rows.bind(2, text: bundleID)
+    defer { rows.reset() }
+    var end: (ms: Int64, askedAtMs: Int64)?
+    while try rows.step() {
+      let (fromMs, toMs, atMs) = (rows.integer(0), rows.integer(1), rows.integer(2))
+      guard let known = end else {
+        end = (toMs, atMs)
+        continue
+      }
+      if fromMs > known.ms, fromMs - known.ms > 1, fromMs > afterMs {
+        return (max(known.ms, afterMs), known.askedAtMs)
+      }
+      if toMs > known.ms { end = (toMs, atMs) }
+      if toMs == known.ms { end?.askedAtMs = max(known.askedAtMs, atMs) }
+    }
+    return nil
   }
 
   // MARK: New sales

@@ -15,6 +15,7 @@ package final class AppStoreSync {
   private let stop: StopFlag
   private let onProgress: (SyncSummary) -> Void
   private let onAnswer: (ServerAPIAnswer) -> Void
+  private let onPause: (_ host: String, _ pauseMs: Int64) -> Void
   private let recorder: SyncRecorder
   private let results = Monitor<[SyncResult]>([], conditionCount: 1)
 
@@ -27,8 +28,8 @@ package final class AppStoreSync {
   private var waiting: [(dueMs: Int64, job: SyncJob)] = []
   private var runningCount = 0
   private var lanes: [AppStoreEndpoint: Lane]
-  /// Accounts that the App Store refuses, by bundle id and key.
-  private var refusedAccounts: Set<String> = []
+  /// How many jobs in a row the App Store refused, by bundle id and key.
+  private var refusals: [String: Int] = [:]
   private var random = SystemRandomNumberGenerator()
 
   /// What is kept of each environment.
@@ -37,6 +38,8 @@ package final class AppStoreSync {
     var breaker = CircuitBreaker()
     var failuresInARow = 0
     var isGivenUp = false
+    /// Until when the App Store wants no calls.
+    var heldUntilMs: Int64 = 0
 
     /// When a call may be made; nil while a probe decides.
     var freeAtMs: Int64? {
@@ -57,11 +60,13 @@ package final class AppStoreSync {
   ///   - stop: looked at between answers.
   ///   - onProgress: called now and then.
   ///   - onAnswer: called with each answer.
+  ///   - onPause: called when a host wants no calls for a time.
   package init(
     _ apps: [SyncApp], service: any ServerAPIService, ledger: any SyncLedger,
     verifier: SignedObjectVerifier, options: SyncOptions, stop: StopFlag,
     onProgress: @escaping (SyncSummary) -> Void = { _ in },
-    onAnswer: @escaping (ServerAPIAnswer) -> Void = { _ in }
+    onAnswer: @escaping (ServerAPIAnswer) -> Void = { _ in },
+    onPause: @escaping (_ host: String, _ pauseMs: Int64) -> Void = { _, _ in }
   ) throws {
     self.apps = apps
     self.service = service
@@ -70,6 +75,7 @@ package final class AppStoreSync {
     self.stop = stop
     self.onProgress = onProgress
     self.onAnswer = onAnswer
+    self.onPause = onPause
     queries = try ledger.folded()
     customers = SyncCustomers(apps, sinceMs: options.sinceMs, afterSale: options.afterSale)
     recorder = SyncRecorder(
@@ -107,9 +113,13 @@ package final class AppStoreSync {
 
   private static let hourMs: Int64 = 3_600_000
   private static let dayMs: Int64 = 24 * hourMs
+  /// Before this, what was refused is not asked for again; less than a day, as a daily run does not begin to the
+  /// second.
+  private static let askAgainMs: Int64 = 23 * hourMs
 
   /// - Parameter isLeft: whether to go on with ranges that were not fetched to their end; else from the last fetched
-  ///   moment, less an hour for what came late, and at first as far back as the App Store goes.
+  ///   moment, less an hour for what came late, and at first as far back as the App Store goes. Once a day from before
+  ///   the first notification that was refused.
   private func notificationJobs(isLeft: Bool) throws -> [SyncJob] {
     let nowMs = options.clock.nowMs()
     var jobs: [SyncJob] = []
@@ -128,7 +138,13 @@ package final class AppStoreSync {
             job.subject = .notifications(
               fromMs: known.fromMs, toMs: known.toMs, token: known.paginationToken)
           } else if let known {
-            let fromMs = known.isComplete ? known.toMs - Self.hourMs : known.fromMs
+            var fromMs = known.isComplete ? known.toMs - Self.hourMs : known.fromMs
+            let gap = try queries.fetches.notificationGap(
+              ofBundle: account.bundleID, environment: job.environment, afterMs: oldestMs)
+            if let gap, nowMs - gap.askedAtMs >= Self.askAgainMs {
+              fromMs = min(fromMs, gap.fromMs)
+            }
+            if let sinceMs = options.sinceMs { fromMs = min(fromMs, sinceMs) }
             guard fromMs < nowMs else { continue }
             job.subject = .notifications(fromMs: max(fromMs, oldestMs), toMs: nowMs, token: nil)
           }
@@ -186,8 +202,12 @@ package final class AppStoreSync {
     return lane.freeAtMs.map { $0 <= nowMs } ?? false
   }
 
+  private func account(of job: SyncJob) -> String {
+    "\(job.account.keyID) \(job.account.bundleID)"
+  }
+
   private func isRefused(_ job: SyncJob) -> Bool {
-    refusedAccounts.contains("\(job.account.keyID) \(job.account.bundleID)")
+    refusals[account(of: job), default: 0] >= options.failuresMax
   }
 
   private func start(_ job: SyncJob, _ nowMs: Int64) {
@@ -246,26 +266,42 @@ package final class AppStoreSync {
     case .rateLimited(let pauseMs):
       lanes[job.endpoint]?.breaker.recordSuccess()
       lanes[job.endpoint]?.pacer.hold(untilMs: nowMs + pauseMs)
+      // Calls that were under way say the same.
+      if let lane = lanes[job.endpoint], lane.heldUntilMs <= nowMs {
+        lanes[job.endpoint]?.heldUntilMs = nowMs + pauseMs
+        onPause(service.host(of: job.endpoint), pauseMs)
+      }
       return ready.insert(job, at: 0)
     default:
       lanes[job.endpoint]?.breaker.recordSuccess()
       lanes[job.endpoint]?.failuresInARow = 0
     }
+    if case .unauthorized = answer {} else { refusals[account(of: job)] = nil }
     switch answer {
     case .page(let page): try take(page, of: job)
     case .settled(let code): try settle(job, code)
-    case .unauthorized:
-      refusedAccounts.insert("\(job.account.keyID) \(job.account.bundleID)")
-      summary.failures += 1
-      problem(
-        "the App Store does not accept key \(job.account.keyID) for \(job.account.bundleID): "
-          + "check server_api in config.json")
+    case .unauthorized: refuse(job)
     case .failure(.status(_, let code)) where isStale(code) && job.revision != nil:
       // What it was asked with is too old.
       ready.append(job.asked(with: nil))
     case .failure(let failure): fail(job, failure.description)
     case .testToken, .testResult, .rateLimited: fail(job, "the answer is of another call")
     }
+  }
+
+  /// One refusal says little about a key: the call is made once more with a fresh token.
+  private func refuse(_ job: SyncJob) {
+    job.account.discardToken()
+    if !job.wasUnauthorized {
+      var again = job
+      again.wasUnauthorized = true
+      return ready.insert(again, at: 0)
+    }
+    refusals[account(of: job), default: 0] += 1
+    summary.failures += 1
+    problem(
+      "the App Store does not accept key \(job.account.keyID) for \(job.account.bundleID): "
+        + "check server_api in config.json")
   }
 
   /// Whether an error says that a revision or a pagination token is not accepted.
@@ -307,20 +343,33 @@ package final class AppStoreSync {
       page.environment.map({ $0 == job.environment }) ?? true
     else { return fail(job, "a page is of another app or environment") }
     let host = service.host(of: job.endpoint)
+    let recorded: RecordedPage
     switch job.subject {
     case .history:
-      guard let shown = try recorder.record(page, of: job, host: host, &summary) else {
-        return fail(job, "a page holds what is no signed transaction, or too much for an event")
+      guard let taken = try recorder.record(page, of: job, host: host, queries, &summary) else {
+        return fail(job, "a page is too much for an event")
       }
+      recorded = taken
       customers.note(
-        shown: shown, environment: job.environment, bundleID: job.account.bundleID)
-      if !page.hasMore { summary.histories += 1 }
+        shown: taken.originals, environment: job.environment, bundleID: job.account.bundleID)
     case .notifications:
-      guard try recorder.recordNotifications(page, of: job, host: host, queries, &summary) else {
-        return fail(job, "a page holds what is no signed notification")
-      }
+      recorded = try recorder.recordNotifications(page, of: job, host: host, queries, &summary)
     }
-    if page.hasMore { ready.insert(job.asked(with: page.revision), at: 0) }
+    for reason in recorded.refusals {
+      problem("\(job.account.bundleID), \(job.environment), \(name(job)): refused: \(reason)")
+    }
+    guard page.hasMore else {
+      guard case .history = job.subject else { return }
+      if recorded.hold == nil { summary.histories += 1 } else { summary.failures += 1 }
+      return
+    }
+    var next = job.asked(with: page.revision)
+    next.hold = recorded.hold
+    next.note(shown: recorded.ids)
+    guard next.pagesWithoutNews < SyncJob.pagesWithoutNewsMax else {
+      return fail(job, "its pages have no end")
+    }
+    ready.insert(next, at: 0)
   }
 
   private func settle(_ job: SyncJob, _ code: Int64) throws {

@@ -18,11 +18,46 @@ struct SyncJob: Sendable {
   var subject: Subject
   /// How often it failed.
   var failures = 0
+  /// Whether the call was refused once, with a token that was given up then.
+  var wasUnauthorized = false
   /// Pages that were fetched before it.
   var pages = 0
+  /// What the pages before it showed, as hashes of ids, and how many in a row showed nothing else.
+  private var shown: Set<Int> = []
+  private(set) var pagesWithoutNews = 0
+  /// Set by the first page with an object that is refused.
+  var hold: Hold?
 
-  /// The most pages of one customer or range: an answer that never ends is none.
+  /// The most pages of one customer or range, and the most in a row that show nothing new: an answer that never ends
+  /// is none.
   static let pagesMax = 50_000
+  static let pagesWithoutNewsMax = 100
+  private static let shownMax = 65_536
+
+  /// What is to be asked for again, because something in it was refused.
+  enum Hold: Sendable, Equatable {
+    /// The revision that the first such page of a history was asked with; nil for the first page.
+    case history(revision: String?)
+    /// When the first and the last notification were signed that were refused.
+    case notifications(ClosedRange<Int64>)
+  }
+
+  init(
+    app: SyncApp, account: ServerAPIAccount, endpoint: AppStoreEndpoint, subject: Subject
+  ) {
+    self.app = app
+    self.account = account
+    self.endpoint = endpoint
+    self.subject = subject
+  }
+
+  /// Notes what a page showed.
+  mutating func note(shown ids: [String]) {
+    let known = shown
+    if shown.count + ids.count > Self.shownMax { shown = [] }
+    shown.formUnion(ids.map(\.hashValue))
+    pagesWithoutNews = shown.isSubset(of: known) ? pagesWithoutNews + 1 : 0
+  }
 
   /// As events and reports name it.
   var environment: String { endpoint == .production ? "Production" : "Sandbox" }
@@ -47,6 +82,7 @@ struct SyncJob: Sendable {
   func asked(with revision: String?) -> SyncJob {
     var next = self
     next.failures = 0
+    next.wasUnauthorized = false
     next.pages += 1
     switch subject {
     case .history(let id, _, let isFallback):

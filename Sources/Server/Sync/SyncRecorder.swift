@@ -34,38 +34,64 @@ final class SyncRecorder {
 
   // MARK: Histories
 
-  /// Appends a page of a history; nil, and nothing, if it holds what is no signed object, or more than an event can.
-  /// - Returns: the original transaction ids of its valid transactions.
+  /// Appends a page of a history; nil, and nothing, if it holds more than an event can.
+  ///
+  /// From the first page on with an object that is refused, the events say that the history is to be asked for again
+  /// from that page. Such a page is appended once: asked for again it mostly says the same.
   func record(
-    _ page: ServerAPIPage, of job: SyncJob, host: String, _ summary: inout SyncSummary
-  ) throws -> Set<String>? {
+    _ page: ServerAPIPage, of job: SyncJob, host: String, _ queries: SyncQueries,
+    _ summary: inout SyncSummary
+  ) throws -> RecordedPage? {
     let nowMs = clock.nowMs()
+    var recorded = RecordedPage(hold: job.hold)
     var records: [SignedObjectRecord] = []
-    var shown: Set<String> = []
     guard page.transactions.count <= TransactionsFetched.objectCountMax else { return nil }
     for (index, text) in page.transactions.enumerated() {
-      guard let object = try? SignedObject(text) else { return nil }
-      let checked = CheckedSignedObject(
-        object, .transaction(index), verifier, keeper, nowMs: nowMs)
-      guard let record = try? checked.record() else { return nil }
+      let checked: CheckedSignedObject
+      do throws(SignedObjectFault) {
+        checked = CheckedSignedObject(
+          try SignedObject(text), .transaction(index), verifier, keeper, nowMs: nowMs)
+      } catch {
+        recorded.refusals.insert(error.description)
+        continue
+      }
+      guard let record = try? checked.record() else {
+        recorded.refusals.insert(SignedObjectFault.payloadNotJSON.description)
+        continue
+      }
       records.append(record)
-      if checked.fault == nil, let id = originalTransactionID(object) { shown.insert(id) }
+      if let fault = checked.fault {
+        recorded.refusals.insert(fault.description)
+        summary.refusedTransactions += 1
+      } else if let row = ids(checked.object) {
+        recorded.ids.append(row.own)
+        recorded.originals.insert(row.original)
+      }
+    }
+    if !recorded.refusals.isEmpty, recorded.hold == nil {
+      recorded.hold = .history(revision: job.revision)
     }
     var event = event(page, job, host: host, nowMs: nowMs)
     event.transactions = records
-    let data = event.data
-    guard data.count <= EventLimits.dataBytes else { return nil }
-    try append([EventDraft(.transactionsFetched, data)], &summary)
-    return shown
+    if case .history(let revision)? = recorded.hold {
+      (event.revision, event.hasMore) = (revision, true)
+    }
+    guard event.data.count <= EventLimits.dataBytes else { return nil }
+    if recorded.hold != nil, try queries.fetches.containsHistoryPage(event) { return recorded }
+    try append([EventDraft(.transactionsFetched, event.data)], &summary)
+    return recorded
   }
 
-  private func originalTransactionID(_ object: SignedObject) -> String? {
+  private func ids(_ object: SignedObject) -> (own: String, original: String)? {
     keeper.removeAll()
     return object.payload.withUnsafeBytes { payload in
-      let row = (try? SignedTransaction(payload: payload, keeper))?.row
-      return (row?.originalTransactionID ?? row?.transactionID).map {
-        String(decoding: $0, as: UTF8.self)
-      }
+      guard let row = (try? SignedTransaction(payload: payload, keeper))?.row,
+        let any = row.transactionID ?? row.originalTransactionID
+      else { return nil }
+      return (
+        String(decoding: any, as: UTF8.self),
+        String(decoding: row.originalTransactionID ?? any, as: UTF8.self)
+      )
     }
   }
 
@@ -97,16 +123,17 @@ final class SyncRecorder {
 
   // MARK: Notifications
 
-  /// Appends a page of a notification history, with the notifications that the ledger does not have; false, and
-  /// nothing, if it holds what is no signed object.
+  /// Appends a page of a notification history, with the notifications that the ledger does not have.
+  ///
+  /// What is refused leaves a gap in the ranges that are fetched to their end. As a later page alone would not show
+  /// it, a range that was interrupted after a refusal begins again.
   func recordNotifications(
     _ page: ServerAPIPage, of job: SyncJob, host: String, _ queries: SyncQueries,
     _ summary: inout SyncSummary
-  ) throws -> Bool {
+  ) throws -> RecordedPage {
     let nowMs = clock.nowMs()
-    var drafts = [
-      EventDraft(.transactionsFetched, event(page, job, host: host, nowMs: nowMs).data)
-    ]
+    var recorded = RecordedPage(hold: job.hold)
+    var drafts: [EventDraft] = []
     var added: [(uuid: String, signedAtMs: Int64)] = []
     var isAppended = false
     defer {
@@ -114,26 +141,40 @@ final class SyncRecorder {
     }
     var (knownCount, refusedCount) = (0, 0)
     for text in page.notifications {
-      guard let object = try? SignedObject(text) else { return false }
+      let object: SignedObject
+      do throws(SignedObjectFault) { object = try SignedObject(text) } catch {
+        recorded.refuse(error.description, signedAtMs: nil, job)
+        refusedCount += 1
+        continue
+      }
       let checked = CheckedNotification(object, verifier, nowMs: nowMs)
-      guard isGood(checked, of: job) else {
+      if let reason = reasonToRefuse(checked, job) {
+        recorded.refuse(reason, signedAtMs: object.signedDateMs, job)
         refusedCount += 1
         continue
       }
       let uuid = checked.uuid
+      recorded.ids.append(uuid)
       let isNew = try !added.contains { $0.uuid == uuid } && claim(uuid, queries)
       guard isNew else {
         knownCount += 1
         continue
       }
-      added.append((uuid, object.signedDateMs ?? nowMs))
       guard
         let draft = try? checked.draft(
           appFamily: job.app.family, occurredAtMs: nowMs, origin: .fetch)
-      else { return false }
+      else {
+        ledger.release(notification: uuid, .failed)
+        recorded.refuse(
+          SignedObjectFault.payloadNotJSON.description, signedAtMs: object.signedDateMs, job)
+        refusedCount += 1
+        continue
+      }
+      added.append((uuid, object.signedDateMs ?? nowMs))
       drafts.append(draft)
     }
-    let first = try append(drafts, &summary).lowerBound
+    let pages = pageEvents(page, job, recorded.hold, host: host, nowMs: nowMs)
+    let first = try append([pages[0]] + drafts + pages.dropFirst(), &summary).lowerBound
     isAppended = true
     for (index, one) in added.enumerated() {
       ledger.release(notification: one.uuid, .durable(first + 1 + index))
@@ -143,7 +184,24 @@ final class SyncRecorder {
     summary.refusedNotifications += refusedCount
     summary.newNotifications += added.count
     for one in added { note(one.signedAtMs, job, &summary) }
-    return true
+    return recorded
+  }
+
+  /// The events of a page of a notification history: one; of the last page, two around what was refused.
+  private func pageEvents(
+    _ page: ServerAPIPage, _ job: SyncJob, _ hold: SyncJob.Hold?, host: String, nowMs: Int64
+  ) -> [EventDraft] {
+    var event = event(page, job, host: host, nowMs: nowMs)
+    guard case .notifications(let refused)? = hold, let fromMs = event.fromMs, let toMs = event.toMs
+    else { return [EventDraft(.transactionsFetched, event.data)] }
+    event.revision = nil
+    if page.hasMore { return [EventDraft(.transactionsFetched, event.data)] }
+    let endMs = max(fromMs, refused.lowerBound - 1)
+    event.toMs = endMs
+    let before = event.data
+    event.fromMs = min(toMs, max(refused.upperBound + 1, endMs + 2))
+    event.toMs = toMs
+    return [before, event.data].map { EventDraft(.transactionsFetched, $0) }
   }
 
   /// Claims a notification that the ledger does not have; false if it has it, or is about to.
@@ -160,13 +218,17 @@ final class SyncRecorder {
     return false
   }
 
-  /// Whether a notification and what lies in it are signed, and of the app that was asked about.
-  private func isGood(_ checked: CheckedNotification, of job: SyncJob) -> Bool {
-    checked.problems.isEmpty && !checked.uuid.isEmpty
-      && checked.objects.allSatisfy { object in
-        object.fault == nil && !object.isLocal && object.names(appAppleID: job.app.appAppleID)
-          && (object.place == .notifiedRenewal || object.bundleID == job.account.bundleID)
-      }
+  /// Why a notification is refused; nil if it and what lies in it are signed, and of the app that was asked about.
+  private func reasonToRefuse(_ checked: CheckedNotification, _ job: SyncJob) -> String? {
+    for object in checked.objects {
+      if let fault = object.fault { return fault.description }
+      if object.isLocal { return SignedObjectFault.localTestingEnvironment.description }
+      let isOfBundle =
+        object.place == .notifiedRenewal || object.bundleID == job.account.bundleID
+      if !isOfBundle || !object.names(appAppleID: job.app.appAppleID) { return "of another app" }
+    }
+    if let problem = checked.problems.first { return problem.message }
+    return checked.uuid.isEmpty ? SignedObjectFault.missingNotificationUUID.description : nil
   }
 
   private func note(_ atMs: Int64, _ job: SyncJob, _ summary: inout SyncSummary) {
@@ -223,5 +285,32 @@ final class SyncRecorder {
     unfolded = []
     unfoldedCount = 0
     newUUIDs = []
+  }
+}
+
+/// What a page showed, and what of it was refused.
+struct RecordedPage {
+  /// Of what is good: transaction ids, or UUIDs of notifications.
+  var ids: [String] = []
+  /// The original transaction ids of a history's good transactions.
+  var originals: Set<String> = []
+  /// Why objects were refused, each reason once.
+  var refusals: Set<String> = []
+  /// What is to be asked for again, this page and those before it considered.
+  var hold: SyncJob.Hold?
+
+  init(hold: SyncJob.Hold?) { self.hold = hold }
+
+  /// Notes that a notification was refused.
+  /// - Parameter signedAtMs: as it says, which may be anything; nil if it says nothing.
+  fileprivate mutating func refuse(_ reason: String, signedAtMs: Int64?, _ job: SyncJob) {
+    refusals.insert(reason)
+    guard case .notifications(let fromMs, let toMs, _) = job.subject else { return }
+    let atMs = min(max(signedAtMs ?? fromMs, fromMs), toMs)
+    if case .notifications(let range)? = hold {
+      hold = .notifications(min(range.lowerBound, atMs)...max(range.upperBound, atMs))
+    } else {
+      hold = .notifications(atMs...atMs)
+    }
   }
 }

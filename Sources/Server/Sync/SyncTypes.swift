@@ -70,7 +70,8 @@ package struct SyncOptions: Sendable {
   package var callsMax = 16
   /// In each environment.
   package var callsPerSecond = 50
-  /// Histories that were last fetched before this are asked for what is new; nil for none. Epoch milliseconds.
+  /// Histories that were last fetched before this are asked for what is new, and notifications from this moment; nil
+  /// for none. Epoch milliseconds.
   package var sinceMs: Int64?
   /// Whether notification histories are fetched.
   package var fetchesNotifications = true
@@ -106,6 +107,8 @@ package struct SyncSummary: Equatable, Sendable {
   package var newNotifications = 0
   /// Those whose signatures or content are not good, or that are of another app.
   package var refusedNotifications = 0
+  /// Transactions of histories whose signatures or content are not good.
+  package var refusedTransactions = 0
   /// Histories that were fetched to their end, and those that were already.
   package var histories = 0
   package var knownHistories = 0

@@ -117,6 +117,10 @@ final class SyncWorker: Sendable {
       options.afterSale = memory.afterSale
     }
     let summary = try synchronize(apps, ledger, options, configuration)
+    if summary.refusedNotifications + summary.refusedTransactions > 0 {
+      parts.metrics.count(.alarms, label: OperatorAlarm.syncRefused.metricLabel)
+      say(OperatorAlarm.syncRefused.text, &memory)
+    }
     memory.afterSale = summary.newestSale
     if options.fetchesNotifications { memory.problems = [] }
     for problem in summary.problems { say(problem, &memory) }
@@ -148,7 +152,11 @@ final class SyncWorker: Sendable {
     let summary = try AppStoreSync(
       apps, service: client, ledger: ledger,
       verifier: configuration.trust.signedObjectVerifier(), options: options, stop: stopFlag,
-      onAnswer: { metrics.count(.syncCalls, label: $0.metricLabel) }
+      onAnswer: { metrics.count(.syncCalls, label: $0.metricLabel) },
+      onPause: { [parts] host, pauseMs in
+        guard pauseMs >= Self.longPauseMs else { return }
+        parts.say("app-store sync: \(host) takes no calls for \(pauseMs / 1000) s")
+      }
     ).run()
     metrics.count(.syncNotifications, by: summary.newNotifications)
     metrics.count(.syncHistories, by: summary.histories)

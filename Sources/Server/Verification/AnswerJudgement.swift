@@ -25,6 +25,7 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
   case webhookDisabled = "webhook_disabled"
   case webhookCursorMissing = "webhook_cursor_missing"
   case forgeriesBounded = "forgeries_bounded"
+  case syncRefused = "sync_refused"
 
   /// The alarm of a status; nil for most.
   init?(status: Int64) { self.init(rawValue: "status_\(status)") }
@@ -56,6 +57,8 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
     case .forgeriesBounded:
       "more forgeries were uploaded today than verification.forged_bytes_daily_max keeps whole "
         + "(forgeries_bounded): who uploads them?"
+    case .syncRefused:
+      "a synchronization refused signed objects (sync_refused): check the clock, and trust in config.json"
     }
   }
 }

@@ -15,7 +15,10 @@ let appStoreSyncCommand = Command(
       + "whose history was not fetched yet. What comes is checked and appended page by page; notifications that the "
       + "ledger has are left out.",
     "A history that was fetched once is not fetched again, because notifications tell of what comes after. With "
-      + "`--since` those that were last fetched before MOMENT are asked for what is new since.",
+      + "`--since` those that were last fetched before MOMENT are asked for what is new since, and notifications are "
+      + "asked for from MOMENT on.",
+    "What is refused, for its signature say, is named with the reason and asked for again: a history from that page on "
+      + "by the next run, notifications from before the first refused one, once a day.",
     "A run that is interrupted, or that the App Store does not answer, keeps what it appended; the next one goes on "
       + "from there. The exit code is 3 if something could not be fetched. While a server runs, the events go "
       + "through it; it fetches by itself too, once a day.",
@@ -25,7 +28,8 @@ let appStoreSyncCommand = Command(
     Option(
       "since", value: .init("MOMENT"),
       help:
-        "also ask for what is new in histories last fetched before this: a day (UTC) or an RFC 3339 time"
+        "also ask for what is new in histories last fetched before this, and for notifications since: a day (UTC) or an "
+        + "RFC 3339 time"
     ),
     .json,
   ],
@@ -108,6 +112,7 @@ private func synchronize(_ invocation: Invocation, _ context: Context) throws ->
   let trust = try TrustDeclared(configuration.appStore, configuration.trust, verifier)
   let interruption = context.interruption
   var summary = SyncSummary()
+  var saidAtMs = MonotonicClock.nowMs()
   try ledger.withWriter(replicates: true) { appender in
     let recorded = try IntakeLookup(try ledger.projections(isFrugal: true)).newestTrust()
     if recorded != trust { _ = try appender.append([trust.draft]) }
@@ -116,7 +121,20 @@ private func synchronize(_ invocation: Invocation, _ context: Context) throws ->
       apps, service: service, ledger: CommandSyncLedger(ledger, appender),
       verifier: configuration.trust.signedObjectVerifier(), options: options,
       stop: StopFlag { interruption.isRequested },
-      onProgress: { progress.update($0.pages, of: nil) })
+      onProgress: { summary in
+        progress.update(summary.pages, of: nil)
+        guard !context.errorTerminal.isTerminal, MonotonicClock.nowMs() - saidAtMs >= 60_000 else {
+          return
+        }
+        saidAtMs = MonotonicClock.nowMs()
+        context.say("app-store sync: \(counted(summary.pages, "page")) so far")
+      },
+      onPause: { host, pauseMs in
+        progress.erase()
+        context.say(
+          "app-store sync: \(host) takes no more calls: waiting \((pauseMs + 999) / 1000) s"
+        )
+      })
     summary = try sync.run()
     progress.erase()
   }
@@ -135,6 +153,7 @@ extension SyncSummary {
     [
       "calls": calls, "pages": pages, "new_notifications": newNotifications,
       "known_notifications": knownNotifications, "refused_notifications": refusedNotifications,
+      "refused_transactions": refusedTransactions,
       "histories": histories, "known_histories": knownHistories,
       "unknown_transactions": unknownTransactions, "failures": failures, "new_sales": newSales,
       "gaps": gaps.map(\.record), "problems": problems,
@@ -153,6 +172,9 @@ extension SyncSummary {
     ])
     if refusedNotifications > 0 {
       try sheet.fields([("refused notifications", "\(refusedNotifications)")])
+    }
+    if refusedTransactions > 0 {
+      try sheet.fields([("refused transactions", "\(refusedTransactions)")])
     }
     if failures > 0 { try sheet.fields([("not fetched", "\(failures)")]) }
     try sheet.table(

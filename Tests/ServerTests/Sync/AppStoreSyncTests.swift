@@ -125,21 +125,107 @@ import Testing
     #expect(again.calls == [])
   }
 
-  @Test func anObjectThatIsForgedIsKeptAndCountsForNothing() throws {
-    let fixture = try SyncFixture(Self.uploads("1"))
-    let good = try Self.transaction("3")
+  /// The same with another signature.
+  private static func forged(_ good: String) throws -> String {
     let end = try #require(good.lastIndex(of: "."))
     let signature = good[good.index(after: end)...]
-    let forged = good[...end] + (signature.hasPrefix("A") ? "B" : "A") + signature.dropFirst()
-    let summary = try fixture.run(ScriptedServerAPI { _, _, _ in .page([String(forged)]) })
-    #expect(summary.pages == 1 && summary.newSales == 0)
-    #expect(try fixture.texts("SELECT sale_key FROM sale_view") == ["1"])
+    return String(good[...end] + (signature.hasPrefix("A") ? "B" : "A") + signature.dropFirst())
+  }
+
+  /// A history of three pages.
+  private static func history(
+    _ first: [String], _ second: [String], _ third: [String]
+  ) -> ScriptedServerAPI {
+    ScriptedServerAPI { call, _, _ in
+      switch call {
+      case .history("1", nil): .page(first, revision: "r1", hasMore: true)
+      case .history("1", "r1"): .page(second, revision: "r2", hasMore: true)
+      case .history("1", "r2"): .page(third, revision: "r3")
+      default: .page([])
+      }
+    }
+  }
+
+  private static let asked = [
+    "production history 1 -", "production history 1 r1", "production history 1 r2",
+  ]
+
+  @Test func aPageWithAForgedObjectCountsOnceAndIsAskedForAgainUntilItIsGood() throws {
+    let fixture = try SyncFixture(Self.uploads("1"))
+    let (good, other) = (try Self.transaction("3"), try Self.transaction("4"))
+    let (one, last) = (try Self.transaction("1"), try Self.transaction("5"))
+    let forged = try Self.forged(good)
+    let first = Self.history([one], [forged, other], [last])
+    let summary = try fixture.run(first)
+    #expect(first.calls == Self.asked)
+    #expect(summary.pages == 3 && summary.newSales == 2 && summary.failures == 1)
+    #expect(summary.refusedTransactions == 1 && !summary.isWhole)
+    #expect(
+      summary.problems == [
+        "app, Production, a history: refused: the signature does not match the content"
+      ])
+    let sales = "SELECT sale_key FROM sale_view ORDER BY 1"
+    #expect(try fixture.texts(sales) == ["1", "4", "5"])
+    let pages = [
+      "Production history 1 r1 - 1", "Production history 1 r1 - 1", "Production history 1 r1 - 1",
+    ]
+    #expect(try fixture.pages == pages)
+    // Nothing has changed: the same pages are asked for, and nothing is appended.
+    let second = Self.history([one], [forged, other], [last])
+    let again = try fixture.run(second)
+    #expect(second.calls == Array(Self.asked.dropFirst()))
+    #expect(again.pages == 0 && again.failures == 1 && !again.isWhole)
+    #expect(try fixture.pages == pages)
+    let third = try fixture.run(Self.history([one], [good, other], [last]))
+    #expect(third.isWhole && third.pages == 2 && third.newSales == 1)
+    #expect(try fixture.texts(sales) == ["1", "3", "4", "5"])
+    let done = ScriptedServerAPI { _, _, _ in .notFound }
+    #expect(try fixture.run(done).isWhole)
+    #expect(done.calls == [])
+  }
+
+  @Test func aHistoryWhoseRootIsPinnedLaterCountsThen() throws {
+    let fixture = try SyncFixture(Self.uploads("1"))
+    let pinned = fixture.verifier
+    fixture.verifier = SignedObjectVerifier(pinnedRoots: [])
+    let two = try Self.transaction("2")
+    let service = ScriptedServerAPI { _, _, _ in .page([two], revision: "r") }
+    for pages in [1, 0] {
+      let summary = try fixture.run(service)
+      #expect(!summary.isWhole && summary.pages == pages && summary.newSales == 0)
+    }
+    fixture.verifier = pinned
+    let summary = try fixture.run(service)
+    #expect(summary.isWhole && summary.newSales == 1)
+    #expect(service.calls == Array(repeating: "production history 1 -", count: 3))
+  }
+
+  @Test func pagesAfterSeveralBadOnesAreReachedAndTheNextRunBeginsWithTheFirst() throws {
+    let fixture = try SyncFixture(Self.uploads("1"))
+    let forged = try Self.forged(try Self.transaction("9"))
+    let last = try Self.transaction("2")
+    let service = Self.history([forged], ["no.jws"], [last])
+    #expect(try fixture.run(service).newSales == 1)
+    #expect(try fixture.run(service).pages == 0)
+    #expect(service.calls == Self.asked + Self.asked)
+  }
+
+  @Test(arguments: [true, false])
+  func pagesWithoutNewsEnd(_ areEmpty: Bool) throws {
+    let fixture = try SyncFixture(Self.uploads("1"))
+    let one = try Self.transaction("1")
+    let service = ScriptedServerAPI { _, _, index in
+      .page(areEmpty ? [] : [one], revision: "r\(index)", hasMore: true)
+    }
+    let summary = try fixture.run(service)
+    #expect(service.calls.count == (areEmpty ? 100 : 101))
+    #expect(summary.problems == ["app, Production, a history: its pages have no end"])
   }
 
   @Test(arguments: [
     (
       "what is no signed object", ServerAPIAnswer.page(["no.jws"]),
-      "a page holds what is no signed transaction, or too much for an event"
+      "refused: not three parts with a dot between them"
     ),
     ("the same revision again", .page([], revision: "r", hasMore: true), "its pages have no end"),
     ("an error", .failure(.status(400, errorCode: 4_000_002)), "HTTP status 400, error 4000002"),
@@ -193,14 +279,28 @@ import Testing
     }
     #expect(try fixture.run(service).isWhole)
     #expect(service.calls.count == 2)
+    #expect(fixture.pauses == ["production.example 5"])
   }
 
-  @Test func aKeyThatIsNotAcceptedEndsTheAppsCalls() throws {
+  @Test func aStrayRefusalIsFollowedByTheSameCallAndALastingOneFailsItsJobAlone() throws {
+    let fixture = try SyncFixture(Self.uploads("1", "2", "3"))
+    fixture.options.callsMax = 1
+    let service = ScriptedServerAPI { call, _, index in
+      if index == 0 { return .unauthorized }
+      return call == .history(transactionID: "2", revision: nil) ? .unauthorized : .page([])
+    }
+    let summary = try fixture.run(service)
+    #expect(service.calls.count == 5)
+    #expect(summary.histories == 2 && summary.failures == 1 && summary.problems.count == 1)
+  }
+
+  @Test func aKeyThatIsNeverAcceptedEndsTheAppsCalls() throws {
     let fixture = try SyncFixture(Self.uploads("1", "2", "3", "4"))
     fixture.options.callsMax = 1
+    fixture.options.failuresMax = 2
     let service = ScriptedServerAPI { _, _, _ in .unauthorized }
     let summary = try fixture.run(service)
-    #expect(service.calls.count == 1 && summary.failures == 4)
+    #expect(service.calls.count == 4 && summary.failures == 4)
     #expect(summary.problems.count == 1)
     #expect(summary.problems[0].contains("does not accept key KEY1 for app"))
   }
@@ -251,6 +351,8 @@ import Testing
     let summary = try fixture.run(service)
     #expect(summary.newNotifications == 2 && summary.knownNotifications == 4)
     #expect(summary.refusedNotifications == 1 && summary.newSales == 1)
+    #expect(
+      summary.problems == ["app, Production, the notification history: refused: of another app"])
     let gap = try #require(summary.gaps.first)
     #expect(summary.gaps.count == 1 && gap.bundleID == "app" && gap.environment == "Production")
     #expect(gap.notifications == 2)
@@ -292,6 +394,84 @@ import Testing
     #expect(asked[0] == [start, end, 1])
     #expect(asked[1][0] == end - 3_600_000 && asked[1][2] == 0)
     #expect(asked[1][1] > end)
+  }
+
+  /// The start of the range of each call to Production, and an answer to all of them.
+  private static func notifications(
+    _ answer: ServerAPIAnswer, _ starts: Monitor<[Int64]>
+  ) -> ScriptedServerAPI {
+    ScriptedServerAPI { call, endpoint, _ in
+      guard case .notificationHistory(let fromMs, _, _) = call, endpoint == .production else {
+        return .told([])
+      }
+      starts.withLock { $0.append(fromMs) }
+      return answer
+    }
+  }
+
+  @Test func theMarkStaysBeforeARefusedNotificationWhichIsAskedForDaily() throws {
+    let fixture = try SyncFixture([])
+    fixture.options.fetchesNotifications = true
+    let startMs = Timestamp.now()
+    let signedMs = startMs - 3 * 86_400_000
+    let good = try Self.notification("n1", at: signedMs)
+    let forged = try Self.forged(good)
+    let starts = Monitor<[Int64]>([])
+    let summary = try fixture.run(Self.notifications(.told([forged]), starts))
+    #expect(summary.refusedNotifications == 1 && !summary.isWhole)
+    #expect(
+      summary.problems == [
+        "app, Production, the notification history: refused: the signature does not match the content"
+      ])
+    // Within a day only what is newer is asked for, however often.
+    for _ in 0..<2 { try fixture.run(Self.notifications(.told([]), starts)) }
+    let known = starts.withLock { $0 }
+    #expect(known.count == 3 && known.dropFirst().allSatisfy { $0 >= startMs - 3_600_000 })
+    // A day later, twice: it is refused again, then it is good.
+    for (days, answer, refused) in [(1, [forged], 1), (2, [good], 0)] {
+      let nowMs = startMs + Int64(days) * 86_400_000
+      fixture.options.clock.nowMs = { nowMs }
+      let summary = try fixture.run(Self.notifications(.told(answer), starts))
+      #expect(summary.refusedNotifications == refused)
+      #expect(starts.withLock { $0.last } == signedMs - 1)
+    }
+    #expect(
+      try fixture.texts("SELECT notification_uuid FROM notification_view") == ["n1"])
+    fixture.options.clock.nowMs = { startMs + 3 * 86_400_000 }
+    try fixture.run(Self.notifications(.told([]), starts))
+    #expect(starts.withLock { $0.last } == startMs + 2 * 86_400_000 - 3_600_000)
+  }
+
+  @Test func aRangeThatWasInterruptedAfterARefusalBeginsAgain() throws {
+    let fixture = try SyncFixture([])
+    fixture.options.fetchesNotifications = true
+    let forged = try Self.forged(try Self.notification("n1"))
+    let stop = StopFlag()
+    try fixture.run(
+      ScriptedServerAPI { _, endpoint, _ in
+        if endpoint == .sandbox { return .told([]) }
+        stop.set()
+        return .told([forged], token: "p1", hasMore: true)
+      }, stop: stop)
+    let service = ScriptedServerAPI { _, _, _ in .told([]) }
+    try fixture.run(service)
+    #expect(service.calls.first { $0.hasPrefix("production") } == "production notifications -")
+    #expect(!service.calls.contains("production notifications p1"))
+  }
+
+  @Test func withAMomentNotificationsAreAskedForSinceThen() throws {
+    let fixture = try SyncFixture([])
+    fixture.options.fetchesNotifications = true
+    let starts = Monitor<[Int64]>([])
+    try fixture.run(Self.notifications(.told([]), starts))
+    let sinceMs = Timestamp.now() - 5 * 86_400_000
+    fixture.options.sinceMs = sinceMs
+    try fixture.run(Self.notifications(.told([]), starts))
+    #expect(starts.withLock { $0.last } == sinceMs)
+    // No further back than the App Store goes.
+    fixture.options.sinceMs = 0
+    try fixture.run(Self.notifications(.told([]), starts))
+    #expect(starts.withLock { $0.last }! > sinceMs - 180 * 86_400_000)
   }
 
   @Test func aFirstRunGoesBackAsFarAsTheAppStoreDoes() throws {

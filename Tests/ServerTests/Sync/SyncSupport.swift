@@ -77,12 +77,14 @@ extension ServerAPIAnswer {
 final class SyncFixture: SyncLedger {
   let ledger: LedgerFixture
   let apps: [SyncApp]
-  let verifier: SignedObjectVerifier
+  var verifier: SignedObjectVerifier
   var options = SyncOptions()
   /// Notifications that somebody else is appending.
   var foreignUUIDs: Set<String> = []
   /// How claims on notifications ended.
   private(set) var ends: [String: NotificationClaimEnd] = [:]
+  /// For how long hosts wanted no calls.
+  private(set) var pauses: [String] = []
 
   init(_ events: [TestEvent], appAppleID: Int64? = nil) throws {
     ledger = try LedgerFixture()
@@ -117,7 +119,8 @@ final class SyncFixture: SyncLedger {
   @discardableResult
   func run(_ service: ScriptedServerAPI, stop: StopFlag = StopFlag()) throws -> SyncSummary {
     try AppStoreSync(
-      apps, service: service, ledger: self, verifier: verifier, options: options, stop: stop
+      apps, service: service, ledger: self, verifier: verifier, options: options, stop: stop,
+      onPause: { self.pauses.append("\($0) \($1)") }
     ).run()
   }
 
