@@ -135,7 +135,8 @@ package final class LedgerServer: Sendable {
     do {
       try workflow.start()
       let handover = try RemoteAppendServer(
-        writer: writer, onAppended: { [workflow] in workflow.foldForeignAppends() },
+        writer: writer, claims: HandedOverClaims(workflow, projections),
+        onAppended: { [workflow] in workflow.foldForeignAppends() },
         onOutcome: { [workflow] in workflow.recordForeignAppend($0) },
         onRetry: { [workflow] in workflow.retryNow() })
       listening = handover

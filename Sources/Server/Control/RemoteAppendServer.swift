@@ -36,6 +36,7 @@ package final class RemoteAppendServer: Sendable {
 
   let writer: LedgerWriter
   let options: Options
+  let claims: HandedOverClaims?
   let onAppended: @Sendable () -> Void
   let onOutcome: @Sendable (LedgerError?) -> Void
   let onRetry: @Sendable () -> Void
@@ -45,17 +46,19 @@ package final class RemoteAppendServer: Sendable {
 
   /// Begins to listen, until `stop()`. The writer is to be closed after that. A socket that a dead server left
   /// is replaced: the writer's lock proves that no other server is running.
+  /// - Parameter claims: nil where no notifications come another way.
   /// - Parameter onAppended: told when a session's events have become durable, on that session's thread.
   /// - Parameter onOutcome: told why an append failed, or nil where appends have succeeded; on that thread, too.
   /// - Parameter onRetry: called to try all pending receipts now.
   package init(
-    writer: LedgerWriter, options: Options = Options(),
+    writer: LedgerWriter, options: Options = Options(), claims: HandedOverClaims? = nil,
     onAppended: @escaping @Sendable () -> Void = {},
     onOutcome: @escaping @Sendable (LedgerError?) -> Void = { _ in },
     onRetry: @escaping @Sendable () -> Void = {}
   ) throws(LedgerError) {
     self.writer = writer
     self.options = options
+    self.claims = claims
     self.onAppended = onAppended
     self.onOutcome = onOutcome
     self.onRetry = onRetry

@@ -2,6 +2,7 @@
 import Base
 import Glibc
 import Intake
+import JSON
 import Ledger
 
 /// Serves one connection, on one thread.
@@ -131,7 +132,7 @@ struct RemoteAppendSession {
           }
         }
         if server.isStopping { throw .refused(refusal(.closed, "the server is stopping")) }
-        submissions.add(drafts)
+        try submit(drafts, submissions)
       case .positions:
         let number = try parsed { () throws(RemoteAppendFault) in
           let number = try reader.number(UInt64.self)
@@ -181,6 +182,88 @@ struct RemoteAppendSession {
     }
   }
 
+  /// How long a notification is waited for that is being appended another way.
+  private static let claimLimitMs: Int64 = 30_000
+
+  /// Submits what the ledger does not have: notifications that it has are left out.
+  private func submit(
+    _ drafts: [EventDraft], _ submissions: RemoteAppendSubmissions
+  ) throws(Ending) {
+    guard let claims = server.claims else {
+      _ = submissions.add(drafts)
+      return
+    }
+    var kept: [EventDraft] = []
+    var claimed: [(index: Int, uuid: String)] = []
+    var known: String?
+    do throws(Ending) {
+      for draft in drafts {
+        if let uuid = Self.notification(draft) {
+          // Leaving one out would move what the others name.
+          guard drafts.allSatisfy(\.references.isEmpty) else {
+            throw Ending.connection(
+              .malformed("a submission with a notification names another of its events"))
+          }
+          guard !claimed.contains(where: { $0.uuid == uuid }), try isNew(uuid, claims) else {
+            known = uuid
+            continue
+          }
+          claimed.append((kept.count, uuid))
+        }
+        kept.append(draft)
+      }
+      if kept.isEmpty, let known { return submissions.add(at: try position(of: known, claims)) }
+    } catch {
+      for one in claimed { claims.abandon(one.uuid) }
+      throw error
+    }
+    if let ticket = submissions.add(kept) {
+      claims.record(claimed, ticket)
+    } else {
+      for one in claimed { claims.abandon(one.uuid) }
+    }
+  }
+
+  /// The UUID of a checked draft of a notification; nil of any other.
+  private static func notification(_ draft: EventDraft) -> String? {
+    guard draft.type == EventType.notificationReceived.rawValue else { return nil }
+    return draft.data.withUnsafeBytes { data in
+      (try? NotificationReceivedView(data: data))?.notificationUUID?.string
+    }
+  }
+
+  private func isNew(_ uuid: String, _ claims: HandedOverClaims) throws(Ending) -> Bool {
+    try decided(uuid) { () throws in try claims.claim(uuid) }
+  }
+
+  /// Where a notification stands that the ledger has; it is folded for that.
+  private func position(of uuid: String, _ claims: HandedOverClaims) throws(Ending) -> Position {
+    try decided(uuid) { () throws in
+      if let position = try claims.position(uuid) { return position }
+      server.onAppended()
+      return try claims.position(uuid)
+    }
+  }
+
+  /// Asks until there is an answer.
+  private func decided<Answer>(
+    _ uuid: String, _ ask: () throws -> Answer?
+  ) throws(Ending) -> Answer {
+    let deadlineMs = MonotonicClock.nowMs() + Self.claimLimitMs
+    while true {
+      do {
+        if let answer = try ask() { return answer }
+      } catch { throw .refused(refusal(.inputOutput, "cannot look up a notification: \(error)")) }
+      guard !server.isStopping else { throw .refused(refusal(.closed, "the server is stopping")) }
+      guard MonotonicClock.nowMs() < deadlineMs else {
+        throw .refused(
+          refusal(.inputOutput, "a notification that is being appended another way stays undecided")
+        )
+      }
+      usleep(10_000)
+    }
+  }
+
   private func answer(
     _ kind: RemoteAppendProtocol.Kind, _ body: () throws(LedgerError) -> [UInt8]
   ) throws(Ending) {
@@ -197,9 +280,15 @@ final class RemoteAppendSubmissions {
   private static let waitingCountMax = 1024
   private static let waitingByteCountMax = 16 << 20
 
+  private enum Submission {
+    case ticket(AppendTicket)
+    /// The ledger had it already.
+    case known(Position)
+  }
+
   private let writer: LedgerWriter
   private let onOutcome: (LedgerError?) -> Void
-  private var waiting: [(ticket: AppendTicket, byteCount: Int)] = []
+  private var waiting: [(submission: Submission, byteCount: Int)] = []
   private var waitingByteCount = 0
   /// The positions of the latest submissions; nil for one that was lost.
   private var finished: [Range<Position>?] = []
@@ -216,16 +305,29 @@ final class RemoteAppendSubmissions {
 
   private var finishedCount: UInt64 { firstFinished + UInt64(finished.count) }
 
-  func add(_ drafts: [EventDraft]) {
-    if failure != nil { return }
+  /// Submits drafts; nil where they are not taken.
+  func add(_ drafts: [EventDraft]) -> AppendTicket? {
+    if failure != nil { return nil }
     do throws(LedgerError) {
       let byteCount = drafts.reduce(0) { $0 + $1.data.count + 128 + $1.references.count * 16 }
-      waiting.append((try writer.submit(drafts), byteCount))
-      waitingByteCount += byteCount
+      let ticket = try writer.submit(drafts)
+      wait(for: .ticket(ticket), byteCount)
+      return ticket
     } catch {
       failure = error
       onOutcome(error)
+      return nil
     }
+  }
+
+  /// Counts what the ledger has already as a submission that stands there.
+  func add(at position: Position) {
+    if failure == nil { wait(for: .known(position), 0) }
+  }
+
+  private func wait(for submission: Submission, _ byteCount: Int) {
+    waiting.append((submission, byteCount))
+    waitingByteCount += byteCount
     while waiting.count > Self.waitingCountMax || waitingByteCount > Self.waitingByteCountMax {
       // Half at once: taking them off one by one would move the rest each time.
       waitForFirst((waiting.count + 1) / 2)
@@ -276,10 +378,13 @@ final class RemoteAppendSubmissions {
 
   private func waitForFirst(_ count: Int) {
     var isLastKept = false
-    for (ticket, byteCount) in waiting.prefix(count) {
+    for (submission, byteCount) in waiting.prefix(count) {
       waitingByteCount -= byteCount
       do throws(LedgerError) {
-        finished.append(try writer.positions(of: ticket))
+        switch submission {
+        case .ticket(let ticket): finished.append(try writer.positions(of: ticket))
+        case .known(let position): finished.append(position..<position + 1)
+        }
         isLastKept = true
       } catch {
         finished.append(nil)

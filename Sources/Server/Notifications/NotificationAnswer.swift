@@ -1,6 +1,8 @@
 // A notification of the App Store as it was posted, and what came of it.
 package import Intake
 package import Ledger
+package import Projections
+import Revenue
 
 /// One notification as it came over the network. Nothing of it is checked.
 package struct PostedNotification: Sendable {
@@ -51,6 +53,31 @@ package enum NotificationResult: String, CaseIterable, Sendable {
   case busy
   /// It could not be appended, or not be looked up.
   case failed
+}
+
+/// The claims on notifications that commands hand over: the same one may come another way at that moment.
+package struct HandedOverClaims: Sendable {
+  /// False if the ledger has it, nil while it is being appended.
+  package var claim: @Sendable (_ uuid: String) throws -> Bool?
+  /// Ends claims once their submission is decided; each with its place in it.
+  package var record: @Sendable ([(index: Int, uuid: String)], AppendTicket) -> Void
+  /// Ends a claim on what was not submitted.
+  package var abandon: @Sendable (_ uuid: String) -> Void
+  /// Where a notification that is folded stands.
+  package var position: @Sendable (_ uuid: String) throws -> Position?
+
+  package init(_ workflow: UploadWorkflow, _ projections: LiveProjections) {
+    claim = { try workflow.claim(handedOver: $0) }
+    record = { workflow.record(handedOver: $0, $1) }
+    abandon = { workflow.release(notification: $0, .failed) }
+    position = { uuid in
+      let rows = try projections.readingConnection().prepare(
+        "SELECT position FROM notifications WHERE uuid_hash = ? AND notification_uuid = ?")
+      rows.bind(1, withText(uuid) { $0.indexHash })
+      rows.bind(2, text: uuid)
+      return try rows.step() ? Position(rows.integer(0)) : nil
+    }
+  }
 }
 
 /// How the claim of a synchronization on a notification ended.

@@ -26,8 +26,11 @@ final class NotificationIntake: Sendable {
   private struct Submitted: Sendable {
     let key: NotificationRegistry.Key
     let ticket: AppendTicket
+    /// Its place in the submission.
+    var index = 0
     let submittedAtMs: Int64
-    let response: PendingResponse
+    /// Nil where a command has handed it over.
+    let response: PendingResponse?
   }
 
   private struct Threads {
@@ -127,6 +130,35 @@ final class NotificationIntake: Sendable {
     }
   }
 
+  /// Claims a notification that a command hands over; false if the ledger has it, nil while it is being appended.
+  func claim(handedOver uuid: String) throws -> Bool? {
+    let key = NotificationRegistry.key(of: uuid)
+    switch registry.claim(key, nil, foldedTo: shared.projections.position) {
+    case .durable: return false
+    case .joined: return nil
+    case .first, .full: break
+    }
+    do {
+      guard try shared.projections.containsNotification(uuid: uuid) else { return true }
+    } catch {
+      release(uuid: uuid, .failed)
+      throw error
+    }
+    release(uuid: uuid, .known)
+    return false
+  }
+
+  /// Ends such claims once the submission is decided.
+  /// - Parameter uuids: each with its place in the submission.
+  func record(handedOver uuids: [(index: Int, uuid: String)], _ ticket: AppendTicket) {
+    for one in uuids {
+      submitted.push(
+        Submitted(
+          key: NotificationRegistry.key(of: one.uuid), ticket: ticket, index: one.index,
+          submittedAtMs: shared.clock.monotonicMs(), response: nil))
+    }
+  }
+
   private func count(_ result: NotificationResult) {
     shared.metrics.count(.notifications, label: result.rawValue)
   }
@@ -222,14 +254,25 @@ final class NotificationIntake: Sendable {
 
   private func record(_ one: Submitted) {
     let result = shared.wait(for: one.ticket)
+    guard let response = one.response else {
+      guard let result else {
+        for joined in registry.abandon(one.key) {
+          answer(joined, .retry(nil, afterSeconds: 5), .failed)
+        }
+        return
+      }
+      let joined = registry.recordDurable(one.key, at: result.firstPosition + one.index)
+      for response in joined { answer(response, .known, .known) }
+      return
+    }
     shared.metrics.observe(
       .commitSeconds, seconds: Double(shared.clock.monotonicMs() - one.submittedAtMs) / 1000)
     guard let result else {
-      return abandon(one.key, one.response, .retry(nil, afterSeconds: 5), .failed)
+      return abandon(one.key, response, .retry(nil, afterSeconds: 5), .failed)
     }
     shared.metrics.count(.appendedEvents, by: result.count)
     let joined = registry.recordDurable(one.key, at: result.firstPosition)
-    answer(one.response, .recorded, .recorded)
+    answer(response, .recorded, .recorded)
     for response in joined { answer(response, .known, .known) }
   }
 }

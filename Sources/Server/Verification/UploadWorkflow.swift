@@ -230,6 +230,16 @@ package final class UploadWorkflow: ClientService {
     notifications.release(uuid: uuid, end)
   }
 
+  /// Claims a notification that a command hands over; false if the ledger has it, nil while it is being appended.
+  func claim(handedOver uuid: String) throws -> Bool? {
+    try notifications.claim(handedOver: uuid)
+  }
+
+  /// Ends such claims once the submission is decided.
+  func record(handedOver uuids: [(index: Int, uuid: String)], _ ticket: AppendTicket) {
+    notifications.record(handedOver: uuids, ticket)
+  }
+
   /// Handles the results of appends that commands have handed over.
   /// - Parameter error: why one failed; nil where they succeeded.
   package func recordForeignAppend(_ error: LedgerError?) { shared.recordAppend(error) }

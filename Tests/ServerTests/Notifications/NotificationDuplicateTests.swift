@@ -81,6 +81,79 @@ import Testing
     #expect(try fixture.notificationUUIDs() == [sample.uuid])
   }
 
+  /// What a command hands over, beside a workflow.
+  private func handOver(
+    _ fixture: WorkflowFixture,
+    _ body: (RemoteAppender, (String) throws -> EventDraft) throws -> Void
+  ) throws {
+    let workflow = try fixture.workflow
+    let server = try RemoteAppendServer(
+      writer: try fixture.writer,
+      claims: HandedOverClaims(workflow, try #require(fixture.projections)),
+      onAppended: { workflow.foldForeignAppends() })
+    defer { server.stop() }
+    let appender = try #require(try RemoteAppender.connect(fixture.directory))
+    try body(appender) { text in
+      try CheckedNotification(
+        try SignedObject(Array(text.utf8)), fixture.configuration.trust.signedObjectVerifier(),
+        nowMs: ms("2026-01-06")
+      ).draft(appFamily: fixture.family, occurredAtMs: 0, origin: .fetch)
+    }
+    try appender.close()
+  }
+
+  @Test("one that a command hands over after it came is left out") func handedOverAfter() throws {
+    let fixture = try WorkflowFixture.signed()
+    let text = try sample.signed()
+    #expect(try fixture.notify(text) == .recorded)
+    try handOver(fixture) { appender, draft in
+      let alone = try appender.positions(of: try appender.submit([try draft(text)]))
+      let events = try fixture.events()
+      #expect(alone.count == 1 && events[alone.lowerBound].type == "notification.received")
+      let other = try draft(try sample.signed(uuid: sample.uuid(1)))
+      let both = try appender.positions(
+        of: try appender.submit([try draft(text), other, other]))
+      #expect(both.count == 1)
+    }
+    #expect(try fixture.notificationUUIDs() == [sample.uuid, sample.uuid(1)])
+  }
+
+  @Test("one that a command has handed over is known before it is folded") func handedOverBefore()
+    throws
+  {
+    let fixture = try WorkflowFixture.signed()
+    let text = try sample.signed()
+    try handOver(fixture) { appender, draft in
+      fixture.foldFault.set(true)
+      _ = try appender.submit([try draft(text)])
+      #expect(try fixture.notify(text) == .known)
+      #expect(try !fixture.workflow.claim(notification: sample.uuid))
+      fixture.foldFault.set(false)
+    }
+    #expect(try fixture.notificationUUIDs() == [sample.uuid])
+  }
+
+  @Test(
+    "one that a command hands over while a synchronization appends it waits until that is decided",
+    arguments: [true, false])
+  func handedOverMeanwhile(_ fails: Bool) throws {
+    let fixture = try WorkflowFixture.signed()
+    let text = try sample.signed()
+    #expect(try fixture.workflow.claim(notification: sample.uuid))
+    try handOver(fixture) { appender, draft in
+      let mine = try draft(text)
+      let ticket = try appender.submit([mine])
+      if fails {
+        try fixture.workflow.release(notification: sample.uuid, .failed)
+      } else {
+        let position = try fixture.writer.append([mine]).firstPosition
+        try fixture.workflow.release(notification: sample.uuid, .durable(position))
+      }
+      #expect(try appender.positions(of: ticket).count == 1)
+    }
+    #expect(try fixture.notificationUUIDs() == [sample.uuid])
+  }
+
   @Test("while folds fail, notifications are taken, known again, and folded later") func unfolded()
     throws
   {
