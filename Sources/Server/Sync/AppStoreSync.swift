@@ -77,7 +77,7 @@ package final class AppStoreSync {
     self.onAnswer = onAnswer
     self.onPause = onPause
     queries = try ledger.folded()
-    customers = SyncCustomers(apps, sinceMs: options.sinceMs, afterSale: options.afterSale)
+    customers = SyncCustomers(apps, options)
     recorder = SyncRecorder(
       ledger, verifier, clock: options.clock, newestSale: try queries.fetches.newestSale())
     lanes = Dictionary(
@@ -134,10 +134,12 @@ package final class AppStoreSync {
           let known = try queries.fetches.notifications(
             ofBundle: account.bundleID, environment: job.environment)
           if isLeft {
-            guard let known, !known.isComplete, known.fromMs >= oldestMs else { continue }
+            guard let known, !known.isComplete, known.fromMs >= oldestMs, !options.isAgain else {
+              continue
+            }
             job.subject = .notifications(
               fromMs: known.fromMs, toMs: known.toMs, token: known.paginationToken)
-          } else if let known {
+          } else if let known, !options.isAgain {
             var fromMs = known.isComplete ? known.toMs - Self.hourMs : known.fromMs
             let gap = try queries.fetches.notificationGap(
               ofBundle: account.bundleID, environment: job.environment, afterMs: oldestMs)

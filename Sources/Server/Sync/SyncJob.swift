@@ -114,6 +114,7 @@ struct SyncCustomers {
 
   private let apps: [SyncApp]
   private let sinceMs: Int64?
+  private let isAgain: Bool
   /// The sale that was read last.
   private(set) var sale: Int64
   private var batch: ArraySlice<FetchCustomer> = []
@@ -121,10 +122,11 @@ struct SyncCustomers {
   private(set) var knownHistories = 0
   private var hasEnded = false
 
-  init(_ apps: [SyncApp], sinceMs: Int64?, afterSale: Int64) {
+  init(_ apps: [SyncApp], _ options: SyncOptions) {
     self.apps = apps
-    self.sinceMs = sinceMs
-    sale = afterSale
+    sinceMs = options.sinceMs
+    isAgain = options.isAgain
+    sale = options.afterSale
   }
 
   /// The next question; nil once every customer was looked at.
@@ -173,7 +175,7 @@ struct SyncCustomers {
     if let history {
       if wasAsked(customer, history.transactionID) { return nil }
       let isOld = sinceMs.map { history.atMs < $0 } ?? false
-      if history.isComplete, !isOld {
+      if history.isComplete, !isOld, !isAgain {
         knownHistories += 1
         note(customer, customer.originalTransactionID)
         return nil
@@ -184,7 +186,8 @@ struct SyncCustomers {
     note(customer, id)
     return SyncJob(
       app: app, account: account, endpoint: endpoint,
-      subject: .history(transactionID: id, revision: history?.revision, isFallback: false))
+      subject: .history(
+        transactionID: id, revision: isAgain ? nil : history?.revision, isFallback: false))
   }
 
   private func account(ofBundle bundleID: String) -> (SyncApp, ServerAPIAccount)? {

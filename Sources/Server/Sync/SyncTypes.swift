@@ -73,6 +73,8 @@ package struct SyncOptions: Sendable {
   /// Histories that were last fetched before this are asked for what is new, and notifications from this moment; nil
   /// for none. Epoch milliseconds.
   package var sinceMs: Int64?
+  /// Whether everything is asked for from its beginning, whatever was fetched.
+  package var isAgain = false
   /// Whether notification histories are fetched.
   package var fetchesNotifications = true
   /// Customers are those of the sales after this one.

@@ -31,6 +31,9 @@ let appStoreSyncCommand = Command(
         "also ask for what is new in histories last fetched before this, and for notifications since: a day (UTC) or an "
         + "RFC 3339 time"
     ),
+    Option(
+      "again",
+      help: "ask for all notifications and whole histories again, whatever was fetched"),
     .json,
   ],
   examples: [
@@ -101,6 +104,7 @@ private func synchronize(_ invocation: Invocation, _ context: Context) throws ->
   var options = SyncOptions()
   options.sinceMs = try invocation.value(
     "since", "is not a day or an RFC 3339 time", read: sinceMs)
+  options.isAgain = invocation.has("again")
   let ledger = try OpenLedger(invocation, context)
   let configuration = try ConfigurationFile(ledger.directory).read()
   if let appID { _ = try ledger.appName(appID, operation: "app-store sync") }

@@ -200,6 +200,22 @@ import Testing
     #expect(service.calls == Array(repeating: "production history 1 -", count: 3))
   }
 
+  @Test func againAsksForAllOfAHistoryThatAnEarlierVersionTookForFetched() throws {
+    // Complete, with a revision, though a sale in it was refused.
+    let fixture = try SyncFixture(
+      Self.uploads("1") + [.fetched(signed("1"), about: "1", revision: "r9")])
+    let two = try Self.transaction("2")
+    let service = ScriptedServerAPI { call, _, _ in
+      call == .history(transactionID: "1", revision: nil) ? .page([two], revision: "r9") : .page([])
+    }
+    #expect(try fixture.run(service).newSales == 0)
+    #expect(service.calls == [])
+    fixture.options.isAgain = true
+    let summary = try fixture.run(service)
+    #expect(summary.newSales == 1 && summary.isWhole)
+    #expect(service.calls == ["production history 1 -"])
+  }
+
   @Test func pagesAfterSeveralBadOnesAreReachedAndTheNextRunBeginsWithTheFirst() throws {
     let fixture = try SyncFixture(Self.uploads("1"))
     let forged = try Self.forged(try Self.transaction("9"))
