@@ -246,8 +246,10 @@ import Testing
       #expect {
         try fixture.csv(ReportRequest(report), from: fixture.current())
       } throws: {
-        "\($0)" == "projections: the sales do not match their journal; "
-          + "'ledgerctl rebuild' rebuilds them from the log"
+        [
+          "projections: the sales do not match their journal; 'ledgerctl rebuild' rebuilds them from the log",
+          "projections: reading the projections: column 1 of a row has a value that this program never writes",
+        ].contains("\($0)")
       }
     }
   }

@@ -17,7 +17,7 @@ import Testing
       sale.kind = SaleKind.allCases.randomElement(using: &random) ?? .regular
       sale.priceBasis = PriceBasis.allCases.randomElement(using: &random) ?? .none
       sale.quantity = Int64.random(in: 1...Sale.quantityMax, using: &random)
-      sale.saleDateMs = Int64.random(in: .min...(.max), using: &random)
+      sale.saleDateMs = Int64.random(in: storedInstantsMs, using: &random)
       sale.firstPosition = Int.random(in: 0...(1 << 52), using: &random)
       if Bool.random(using: &random), let currency = Currency.parse(("EUR" as StaticString).text) {
         // Of a whole quantity the amount has 64 bits, and nothing else would be taken.

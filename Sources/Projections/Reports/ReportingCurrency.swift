@@ -22,7 +22,7 @@ struct ReportingCurrency {
       while try rows.step() {
         guard let base = Currency.parse(rows.bytes(2)), let quote = Currency.parse(rows.bytes(3)),
           let rate = try? Decimal18(parsing: rows.bytes(4))
-        else { throw DatabaseError(inconsistency: "an exchange rate cannot be read") }
+        else { continue }
         rates.append(
           DeclaredRate(
             source: rows.text(0), dateDay: try rows.day(1), base: base, quote: quote,

@@ -102,7 +102,7 @@ final class DeclarationTable {
       """)
     while try rows.step() {
       guard let currency = Currency.parse(symbols.text(try rows.number(4)))
-      else { throw DatabaseError(inconsistency: "a price of a list has no currency") }
+      else { continue }
       priceList.add(
         try rows.number(2),
         PriceList.Entry(
