@@ -1,4 +1,4 @@
-# A log whose events were altered, with every checksum put right: what notices it, and what says that it did not look.
+# A log whose events were altered, with every checksum put right: what notices it, and what does not look.
 """LEDGERCTL names the program; without it the one on the path is taken."""
 
 import base64
@@ -44,8 +44,8 @@ def price(line):
     return line.replace(b'"price":"1.25"', b'"price":"9.25"', 1)
 
 
-# What is done to the second event. The tree of a tail is computed when the log is opened, so that no command takes
-# one whose leaves are others.
+# What is done to the second event. The tree of a tail is computed when the log is opened, so that no command
+# takes one whose leaves are others.
 ALTERATIONS = [
     ("block", "another price", price),
     ("block", "another price, with its digest", lambda line: digest(price(line))),
@@ -105,8 +105,10 @@ class AlteredLogTests(unittest.TestCase):
     def make(cls, name, count):
         cls.run_ledgerctl("init", name, "--origin", "altered.example")
         for number in range(3):
-            rows = "".join(f"product.{row}.{'x' * 60},,EUR,1.25,2026-01-0{number + 1}\n" for row in range(count))
-            (cls.folder / "prices.csv").write_text("product_id,country_code,currency,price,effective_from\n" + rows)
+            rows = "".join(
+                f"product.{row}.{'x' * 60},,EUR,1.25,2026-01-0{number + 1}\n" for row in range(count))
+            (cls.folder / "prices.csv").write_text(
+                "product_id,country_code,currency,price,effective_from\n" + rows)
             cls.run_ledgerctl("prices", "import", "prices.csv", "--ledger", name)
 
     @classmethod
@@ -158,8 +160,8 @@ class AlteredLogTests(unittest.TestCase):
         self.assertEqual(self.verified(ledger), 3)
         report = self.folder / "report.csv"
         self.run_ledgerctl(
-            "export", "revenue", "--by", "period", "--as-of", "1", "--manifest", "-o", str(report), "--ledger",
-            ledger)
+            "export", "revenue", "--by", "period", "--as-of", "1", "--manifest", "-o", str(report),
+            "--ledger", ledger)
         manifest = json.loads(Path(f"{report}.manifest.json").read_text())
         self.assertEqual(manifest["verified_up_to"], 2)
 

@@ -273,7 +273,8 @@ package final class LedgerQueries {
         row.isNull(index) ? nil : "\(CivilDate(dayNumber: try row.day(index)))"
       }
       return .rates(
-        rates: try row.ordinal(0), days: try row.ordinal(1), firstDay: try day(2), lastDay: try day(3))
+        rates: try row.ordinal(0), days: try row.ordinal(1), firstDay: try day(2),
+        lastDay: try day(3))
     }
   }
 }
