@@ -172,7 +172,7 @@ final class CopyContent {
 
   /// Looks at open work, now and then or if somebody waits for it.
   /// - Parameters:
-  ///   - pauseMs: how long nobody need have looked.
+  ///   - pauseMs: the shortest time between two looks.
   ///   - demand: counts those who have waited.
   func observeWork(
     nowMs: Int64, pauseMs: Int64, demand: Int, wantsAll: Bool

@@ -117,7 +117,7 @@ struct OpenWorkReader {
     erasures = try Self.files(
       of: directory, OpenWork.erasuresFolder, OpenWork.isRequestFile, knowing: erasures
     ) { value in
-      // What is done or has failed names nobody, and is only for whoever asked here.
+      // A request that is done or has failed names no user; its answer is kept only on this disk.
       let state = value["state"]?.stringValue
       return state == "waiting" || state == "running"
     }
@@ -134,7 +134,7 @@ struct OpenWorkReader {
     guard let folder = try directory.folderIfPresent(name) else { return [:] }
     var files: [String: Known] = [:]
     for name in try folder.names() where isName(name) {
-      // One that goes meanwhile is not there.
+      // A file that is removed meanwhile counts as absent.
       guard let status = try folder.status(name) else { continue }
       let stamp = FileStamp(status)
       if let known = known[name], known.stamp == stamp {

@@ -54,6 +54,10 @@ struct ShiftingLogTests {
     storage.remove("/ledger/log/" + tailName(2))
     let damage = try #require(try LogReader(directory).damage?.damage)
     #expect(damage.verdict == .missing && damage.position == 2)
+    // A lock file that must not be opened does not hide it.
+    storage.remove("/ledger/lock")
+    storage.placeLink("/ledger/lock", to: "/elsewhere")
+    #expect(try LogReader(directory).damage?.damage == damage)
   }
 
   @Test("A gap that stays is damage beside a writer that works all the time, too")

@@ -248,7 +248,7 @@ import Testing
       } throws: {
         [
           "projections: the sales do not match their journal; 'ledgerctl rebuild' rebuilds them from the log",
-          "projections: reading the projections: column 1 of a row has a value that this program never writes",
+          "projections: reading the projections: column line has a value that this program never writes",
         ].contains("\($0)")
       }
     }

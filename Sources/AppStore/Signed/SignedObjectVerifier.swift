@@ -15,7 +15,7 @@ package final class SignedObjectVerifier: Sendable {
   static let knownSignerLimit = 256
   /// How far an object's `signedDate` may be ahead of the clock here, in milliseconds.
   package static let clockToleranceMs: Int64 = 60_000
-  /// One that is ahead by up to this many milliseconds may be good once the clocks agree; it has not been altered.
+  /// An object signed up to this many milliseconds ahead may be good once the clocks agree; it has not been altered.
   package static let clockDriftMs: Int64 = 300_000
 
   private struct SignerKey: Hashable {

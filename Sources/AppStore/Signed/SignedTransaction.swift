@@ -38,7 +38,7 @@ package struct SignedTransaction {
   package var revocationPercentage: Int64?
   /// What `transactionReason` says: a renewal, or a purchase; nil for any other value.
   package var isRenewal: Bool?
-  /// The product's type; nil if it is absent or one that this program does not know.
+  /// The product's type; nil if it is absent or unknown to this program.
   package var type: SignedProductType?
   /// Whether `type` names something other than an auto-renewable subscription.
   package var isOfOtherType = false

@@ -21,7 +21,7 @@ package final class AuditedLines: @unchecked Sendable {
   private let hasher = SHA256()
 
   /// For lines that are added one by one.
-  /// - Parameter count: at most so many, for which there is room at once.
+  /// - Parameter count: the number of lines to reserve memory for.
   package init(count: Int) { leafHashes.reserveCapacity(count) }
 
   /// Checks the form, positions, times and digests of lines, and hashes their leaves.

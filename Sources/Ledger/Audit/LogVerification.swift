@@ -6,7 +6,7 @@ import JSON
 package struct LogVerification {
   private let hasher = SHA256()
   /// The tree of the events so far.
-  private(set) var frontier = Frontier()
+  private var frontier = Frontier()
   private var lastEventAtMs: Int64 = 0
   private var redactions = RedactionAudit()
 
@@ -63,7 +63,7 @@ package struct VerifiedHead: Equatable, Sendable {
 
   package init(size: Int, root: SHA256Digest) { (self.size, self.root) = (size, root) }
 
-  /// What the ledger's file names; nil if there is none, or if it is not about this log.
+  /// Reads the ledger's file; nil if it is missing, unreadable, or about another log.
   package init?(_ reader: LogReader) {
     guard
       let bytes = try? reader.directory.readSmallFile(
@@ -83,8 +83,10 @@ package struct VerifiedHead: Equatable, Sendable {
     try directory.replaceFile(Self.fileName, with: lines.bytes)
   }
 
-  /// Removes the file: what it says does not hold.
+  /// Removes the file, durably: what it says does not hold.
   package static func forget(_ directory: LedgerDirectory) throws(LedgerError) {
-    if try directory.root.status(fileName) != nil { try directory.root.unlink(fileName) }
+    guard try directory.root.status(fileName) != nil else { return }
+    try directory.root.unlink(fileName)
+    try directory.root.sync()
   }
 }

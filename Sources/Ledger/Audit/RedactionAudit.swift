@@ -134,7 +134,7 @@ struct RedactionAudit {
 
   // MARK: The verdict
 
-  /// The position of the first line that lost its data without an event that lists it so; nil if there is none.
+  /// The position of the first line that lost its data although no event lists it so; nil if every line is listed.
   /// - Parameter size: how far the log was read; events after it may list lines.
   mutating func firstUnlisted(_ directory: LedgerDirectory, readTo size: Int) -> Position? {
     if !positions.indices.allSatisfy(isRight) { readLateEvents(directory, from: size) }

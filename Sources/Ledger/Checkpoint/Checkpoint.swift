@@ -29,7 +29,7 @@ package struct Checkpoint: Sendable, Equatable {
 
   private init(_ note: SignedNote, _ bytes: [UInt8]) throws(ProofError) {
     func refusal(_ cause: String) -> ProofError {
-      ProofError("checkpoint", cause, isOfForm: true)
+      ProofError("checkpoint", cause, lacksForm: true)
     }
     let lines = note.text.dropLast().split(separator: 0x0A, omittingEmptySubsequences: false)
     guard lines.count >= 3, lines.allSatisfy({ !$0.isEmpty })

@@ -7,12 +7,12 @@ package struct ProofError: Error, Sendable, Equatable, CustomStringConvertible {
   /// What is wrong with it.
   package let cause: String
   /// Whether the bytes lack the object's form. They are then evidence of nothing.
-  package let isOfForm: Bool
+  package let lacksForm: Bool
 
-  package init(_ object: String, _ cause: String, isOfForm: Bool = false) {
+  package init(_ object: String, _ cause: String, lacksForm: Bool = false) {
     self.object = object
     self.cause = cause
-    self.isOfForm = isOfForm
+    self.lacksForm = lacksForm
   }
 
   package var description: String { "\(object): \(cause)" }

@@ -130,11 +130,11 @@ private struct ProofLines {
     return Array(rest[..<end])
   }
 
-  /// Checks the first line. Without it the file is not a damaged proof: it is none.
+  /// Checks the first line. A file without it is not a damaged proof, but some other file.
   mutating func expect(_ text: String) throws(ProofError) {
     // `try?`: what has no first line does not begin with it either.
     guard (try? line()) == Array(text.utf8) else {
-      throw ProofError(object, "it does not begin with '\(text)'", isOfForm: true)
+      throw ProofError(object, "it does not begin with '\(text)'", lacksForm: true)
     }
   }
 

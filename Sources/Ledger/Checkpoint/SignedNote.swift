@@ -34,7 +34,7 @@ package struct SignedNote: Sendable, Equatable {
   /// Reads a note. The text ends at the last empty line.
   package init(_ bytes: [UInt8]) throws(ProofError) {
     func refusal(_ cause: String) -> ProofError {
-      ProofError("signed note", cause, isOfForm: true)
+      ProofError("signed note", cause, lacksForm: true)
     }
     guard bytes.count <= Self.byteCountMax else { throw refusal("it is too large") }
     guard String(validating: bytes, as: UTF8.self) != nil else {

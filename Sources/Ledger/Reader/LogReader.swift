@@ -567,6 +567,8 @@ private struct LogTraces: Equatable {
 
   init(_ directory: LedgerDirectory) throws(LedgerError) {
     names = try directory.listIfPresent(Format.logDirectoryName)?.sorted() ?? []
-    durablePosition = try directory.openFileIfPresent(Format.lockName)?.lockContent().position
+    // A lock file that cannot be read must not hide the damage.
+    let lock = (try? directory.openFileIfPresent(Format.lockName)) ?? nil
+    durablePosition = (try? lock?.lockContent().position) ?? nil
   }
 }

@@ -334,6 +334,11 @@ package final class Statement {
 
   package func optionalText(_ index: Int32) -> String? { isNull(index) ? nil : text(index) }
 
+  /// The column's name in the statement.
+  func name(_ index: Int32) -> String {
+    sqlite3_column_name(handle, index).map { String(cString: $0) } ?? "\(index)"
+  }
+
   /// The integer in a column; nil for any other value.
   func wholeNumber(_ index: Int32) -> Int64? {
     sqlite3_column_type(handle, index) == SQLITE_INTEGER ? integer(index) : nil

@@ -7,7 +7,7 @@ let storedInstantsMs: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799
 extension Statement {
   private func damage(_ index: Int32) -> DatabaseError {
     DatabaseError(
-      inconsistency: "column \(index) of a row has a value that this program never writes")
+      inconsistency: "column \(name(index)) has a value that this program never writes")
   }
 
   /// The number in a column. Throws damage if it does not fit: other programs may write to the file.

@@ -239,7 +239,7 @@ extension LedgerQueries {
     return row.optionalInteger(1) == 0
   }
 
-  /// So many uploads before one may have come at the same instant.
+  /// How many uploads before one are searched for those of the same instant.
   private static var simultaneousMax: Int { 4096 }
 
   private func fraud(

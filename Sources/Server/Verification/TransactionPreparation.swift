@@ -12,7 +12,7 @@ struct TransactionPreparation {
     /// - Parameter id: the upload's.
     case prepared(EventDraft, id: UUID16)
     case refused([FieldProblem])
-    /// Nothing is wrong but that some were signed ahead of this shared.clock.
+    /// Nothing is wrong but that some were signed ahead of this clock.
     case later([FieldProblem], afterSeconds: Int)
     /// A fraud for whose evidence the day has no room left.
     case overBound

@@ -68,7 +68,7 @@ private func check(_ file: [UInt8], _ proof: InclusionProof) throws(ProofError) 
       line.leafRecord == proof.leafRecord && (line.isRedacted || line.verifyDigest(SHA256()))
     return (true, isTheEvent, line.redactedBy)
   }
-  if !isLine { throw ProofError("event", "it is not a line of a log", isOfForm: true) }
+  if !isLine { throw ProofError("event", "it is not a line of a log", lacksForm: true) }
   if !isTheEvent { throw ProofError("event", "the proof is about another event") }
   return erasure
 }

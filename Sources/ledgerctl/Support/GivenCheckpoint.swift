@@ -33,7 +33,7 @@ func readEvidence<Value>(
 ) throws -> Value {
   let bytes = try readSmallFile(path, byteCountMax: byteCountMax)
   do throws(ProofError) { return try read(bytes) } catch {
-    guard error.isOfForm else { throw error }
+    guard error.lacksForm else { throw error }
     throw UsageError(visible(path), "is not a valid \(error.object): \(error.cause)")
   }
 }
