@@ -18,10 +18,12 @@ struct StoredEvent {
 
   var isUpload: Bool { type == EventType.receiptUploaded.rawValue }
 
-  /// The positions of other events that the data names, in the order in which they stand. Only verifications name
-  /// any: the sizes in `snapshot.created` and `history.accepted` belong to heads, which no other ledger has.
+  /// The positions of other events that the data names, in the order in which they stand: an upload, a
+  /// verification whose reply was reused, a page with accepted objects. The sizes in `snapshot.created` and `history.accepted` belong to heads, which no other ledger has.
   var references: [Reference] {
-    guard type == EventType.receiptVerified.rawValue else { return [] }
+    let isNaming =
+      type == EventType.receiptVerified.rawValue || type == EventType.signaturesAccepted.rawValue
+    guard isNaming else { return [] }
     return data.withUnsafeBytes { bytes in
       var found: [Reference] = []
       // Data that is no JSON is malformed in any ledger.
@@ -65,7 +67,7 @@ struct StoredEvent {
 
 /// Where the data of a verification names the position of another event.
 struct Reference {
-  /// Whether it names the verification whose reply was reused, not the upload.
+  /// Whether it names the verification whose reply was reused, not an upload or a page.
   let isOfReply: Bool
   let position: Position
   /// Where the member stands: its name and its value.
@@ -83,7 +85,7 @@ struct Reference {
       if key == "reply" { return }
       let isOfReply = key == "reply_of"
       let value = try cursor.readRaw()
-      guard isOfReply || key == "upload",
+      guard isOfReply || key == "upload" || key == "page",
         let position = Position(String(decoding: value, as: UTF8.self)), position >= 0,
         let start = bytes.baseAddress, let name = key.raw.baseAddress, let first = value.baseAddress
       else { continue }

@@ -378,6 +378,34 @@ import Testing
         ]))
   }
 
+  @Test(
+    "Of what a page had refused, the facts stay if the reason was one of time or trust",
+    arguments: [
+      ("untrusted_root", true), ("signed_in_future", true), ("wrong_signature", false),
+    ])
+  func refused(_ reason: String, _ staysAsFacts: Bool) throws {
+    let refused = SignedObjectRecord.Verdict.invalid(reason: reason)
+    let data = try Self.data(
+      .fetched(
+        [SignedObjectPlan(signed("9", ["appAccountToken": "\(Self.token)"]), refused)],
+        renewals: [
+          SignedObjectPlan(["originalTransactionId": "9", "autoRenewStatus": 0], refused)
+        ],
+        .statuses))
+    var ownership = SignedOwnership()
+    ownership.transactionIDs = [Array("9".utf8)]
+    ownership.originalTransactionIDs = [Array("9".utf8)]
+    let kept = try #require(
+      try Self.kept(.transactionsFetched, data, [.objects], ownership: ownership))
+    #expect(!kept.contains(Self.token) && !kept.contains(#""signature":"#))
+    let value = try JSONValue(Array(kept.utf8))
+    for (name, id) in [("transactions", "transactionId"), ("renewals", "originalTransactionId")] {
+      let object = try #require(value[name]?.arrayValue?.first)
+      #expect(object["reason"]?.stringValue == reason)
+      #expect(object["payload"]?[id]?.stringValue == (staysAsFacts ? "9" : nil))
+    }
+  }
+
   @Test("Of a fetched page, objects about others stay as they were")
   func fetched() throws {
     let data = try Self.data(

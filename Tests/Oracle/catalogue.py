@@ -181,13 +181,24 @@ def _is_reason(value):
     return _is_text(value) and re.fullmatch("[a-z][a-z0-9_]{0,31}", value, re.ASCII) is not None
 
 
+def _rise(values):
+    return all(first < second for first, second in zip(values, values[1:]))
+
+
+def _accepted(value):
+    """Places in a list of a page with verdicts, by place."""
+    of_one = [("index", _is_position, False), ("outcome", _word("valid"), False),
+              ("root_sha256", _is_digest, False)]
+    is_list = isinstance(value, list) and all(map(_has(of_one), value))
+    return is_list and _rise([int(one["index"].text) for one in value])
+
+
 def _redacted_lines(value):
     """At most so many positions with their digests, by position."""
     of_line = [("position", _is_position, False), ("sha256", _is_digest, False)]
     if not _list_of(of_line, 0, MOST_REDACTED)(value):
         return False
-    positions = [int(line["position"].text) for line in value]
-    return all(first < second for first, second in zip(positions, positions[1:]))
+    return _rise([int(line["position"].text) for line in value])
 
 
 # The members of each type in the catalogue's order: name, what it must be, whether it may be absent.
@@ -281,6 +292,12 @@ CATALOGUE = {
         ("has_more", lambda value: isinstance(value, bool), False),
         ("transactions", _fetched_objects, False),
         ("renewals", _fetched_objects, False),
+    ],
+    "signatures.accepted": [
+        ("page", _is_position, False),
+        ("occurred_at", _is_time, False),
+        ("transactions", _accepted, False),
+        ("renewals", _accepted, False),
     ],
     "prices.declared": [
         ("source", _is_text, False),

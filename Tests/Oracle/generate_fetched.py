@@ -5,6 +5,7 @@ import random
 
 from dates import DAY_MS, time_text
 from catalogue import CATALOGUE
+from log import TIME_OR_TRUST
 
 PAGES = 40
 CALLS = ["history", "history", "transaction", "statuses", "statuses", "refund_lookup"]
@@ -19,6 +20,7 @@ class Pages:
         # Redacted lines have no objects to send again.
         log = [event for event in map(json.loads, lines) if event["data"] is not None]
         self.at = log[-1]["at"]
+        self.next_position = json.loads(lines[-1])["seq"] + 1
         self.families = {}
         for event in log:
             if event["type"] == "app.registered":
@@ -45,7 +47,9 @@ class Pages:
     def _changed(self, one, changes):
         """The object with other members in its payload; rarely one whose signature was bad."""
         payload = {name: value for name, value in (one["payload"] | changes).items() if value is not None}
-        verdict = {"outcome": "invalid", "reason": "wrong_signature"} if self.chance(0.05) else {}
+        verdict = {}
+        if self.chance(0.15):
+            verdict = {"outcome": "invalid", "reason": self.pick("wrong_signature", *TIME_OR_TRUST)}
         changed = one | verdict | {"payload": payload}
         changed.pop("payload_base64url", None)
         return changed
@@ -99,12 +103,32 @@ class Pages:
             told |= {"notification_uuid": f"fetched-{self.random.randrange(10**9)}", "via": "fetch"}
             yield "notification.received", {n: v for n, v in told.items() if not n.startswith("line")}
 
+    def _acceptance(self, pages):
+        """Some refused objects of an earlier page, or what no page has."""
+        position, page = self.random.choice(pages)
+        accepted = {"page": self.pick(position, position, position, position + 1, 0), "occurred_at": self.at}
+        for name in ("transactions", "renewals"):
+            accepted[name] = [
+                {"index": place, "outcome": "valid", "root_sha256": one.get("root_sha256", "ab" * 32)}
+                for place, one in enumerate(page[name])
+                if (one.get("reason") in TIME_OR_TRUST or self.chance(0.02)) and self.chance(0.8)
+            ]
+        return accepted
+
     def events(self):
+        position, refused = self.next_position, []
         for _ in range(PAGES):
             if self.notifications and self.chance(0.2):
-                yield from self._history()
+                made = list(self._history())
+            elif refused and self.chance(0.3):
+                made = [("signatures.accepted", self._acceptance(refused))]
             else:
-                yield "transactions.fetched", self._page()
+                page = self._page()
+                made = [("transactions.fetched", page)]
+                if any("reason" in one for one in page["transactions"] + page["renewals"]):
+                    refused.append((position, page))
+            yield from made
+            position += len(made)
 
 
 def events(lines, seed):

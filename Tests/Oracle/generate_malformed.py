@@ -29,6 +29,14 @@ SAMPLES = {
             "renewals": [],
         }
     ],
+    "signatures.accepted": [
+        {
+            "page": 0,
+            "occurred_at": "2026-01-03T00:00:00.000Z",
+            "transactions": [{"index": 0, "outcome": "valid", "root_sha256": "ab" * 32}],
+            "renewals": [],
+        }
+    ],
     "trust.declared": [
         {
             "production_host": "buy.itunes.apple.com",

@@ -12,6 +12,7 @@ from sales import Fold
 from signed import SignedEvent, SignedRenewal, Statement, payload_of, trust_of
 from values import members, parse
 
+TIME_OR_TRUST = ("certificate_expired", "certificate_not_yet_valid", "signed_in_future", "untrusted_root")
 APPLE_HOSTS = ("buy.itunes.apple.com", "sandbox.itunes.apple.com")
 
 
@@ -46,6 +47,8 @@ class LogReader:
         self.rates = []
         self._uploads = {}
         self._bundles = set()
+        # Fetched pages that are well-formed, by position.
+        self._pages = {}
         # When the last event was recorded.
         self._last_ms = None
         # The replies of verifications that are well-formed in themselves, whatever they name.
@@ -95,11 +98,46 @@ class LogReader:
                 SignedRenewal(one["payload"], data["environment"], data["bundle_id"])
                 for one in data["renewals"] if one["outcome"] == "valid"
             )
+            self._pages[position] = data
+            for name in ("transactions", "renewals"):
+                for place, one in enumerate(data[name]):
+                    if one["outcome"] != "valid":
+                        self._note_refused(position, data, f"{name}[{place}]", one.get("reason", "none"))
             self._add_signed(position, data, found, renewals=renewals)
+        elif kind == "signatures.accepted":
+            self._accept(position, data)
         elif kind == "prices.declared":
             self._declare_prices(position, data["entries"])
         elif kind == "rates.declared":
             self._declare_rates(position, data["days"])
+
+    def _note_refused(self, position, data, place, reason):
+        event = SignedEvent(position, dates.time_from_text(data["occurred_at"]), None, ())
+        detail = f"{reason} at {position}, {place}"
+        self.fold.note("signature_refused", event, data["environment"], data["bundle_id"], detail)
+
+    def _accept(self, position, data):
+        """Objects of an earlier page that were refused for a reason of time or trust, and count from here on."""
+        page = self._pages.get(int(data["page"].text))
+        if page is None or int(data["page"].text) >= position:
+            raise Malformed("signatures.accepted page")
+        chosen = {}
+        for name in ("transactions", "renewals"):
+            chosen[name] = []
+            for one in data[name]:
+                place = int(one["index"].text)
+                objects = page[name]
+                if place >= len(objects) or objects[place].get("reason") not in TIME_OR_TRUST:
+                    raise Malformed(f"signatures.accepted {name}")
+                if objects[place]["outcome"] == "valid":
+                    raise Malformed(f"signatures.accepted {name}")
+                chosen[name].append((one, objects[place]["payload"]))
+        found = [self._statement(verdict, payload) for verdict, payload in chosen["transactions"]]
+        renewals = tuple(
+            SignedRenewal(payload, page["environment"], page["bundle_id"])
+            for _, payload in chosen["renewals"]
+        )
+        self._add_signed(position, page | {"occurred_at": data["occurred_at"]}, found, renewals=renewals)
 
     def _statement(self, verdict, payload):
         """R12, Counts: the statement; None where it counts for nothing."""

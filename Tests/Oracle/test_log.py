@@ -168,7 +168,7 @@ class Log(unittest.TestCase):
 
         refused = {**RECEIVED, "outcome": "invalid", "fraud_reason": "signature_invalid"}
         forged = {**FETCHED, "transactions": [{**OBJECT, "outcome": "invalid"}]}
-        cases = [("transactions.fetched", forged), ("transactions.received", refused),
+        cases = [("transactions.received", refused),
                  ("transactions.received", listed(outcome="invalid")),
                  ("notification.received", without(NOTIFIED, "transaction")),
                  ("notification.received", {**NOTIFIED, "transaction": {"outcome": "invalid"}}),
@@ -178,6 +178,9 @@ class Log(unittest.TestCase):
         for event in cases:
             found = book(("app.registered", APP), event)
             self.assertEqual(table("sales", found, "sale_key") + exceptions(found), [], event)
+        found = book(("app.registered", APP), ("transactions.fetched", forged))
+        self.assertEqual(table("sales", found, "sale_key"), [])
+        self.assertEqual(exceptions(found), [("signature_refused", "none at 1, transactions[0]")])
         # The app was registered too late; of a list the others count.
         found = book(("transactions.received", RECEIVED), ("app.registered", APP))
         self.assertEqual(table("sales", found, "sale_key"), [])
@@ -223,11 +226,30 @@ class Log(unittest.TestCase):
         log = [("app.registered", APP), ("transactions.received", RECEIVED),
                ("notification.received", notified)]
         written = generate_fetched.events(lines(*log), 1)
-        self.assertEqual({kind for kind, _ in written}, {"transactions.fetched", "notification.received"})
+        self.assertEqual(
+            {kind for kind, _ in written},
+            {"transactions.fetched", "notification.received", "signatures.accepted"})
         found = book(*log, *((kind, json.loads(data)) for kind, data in written))
-        self.assertNotIn("malformed_event", [name for name, _ in exceptions(found)])
+        faults = {detail.split()[0] for name, detail in exceptions(found) if name == "malformed_event"}
+        self.assertLessEqual(faults, {"signatures.accepted"})
         known = next(iter(found.subscriptions.known.values()))
         self.assertGreater(len(known.renewals), 5)
+
+    def test_what_was_refused_for_time_or_trust_counts_from_where_it_is_accepted(self):
+        accepted = {"page": 1, "occurred_at": NOTIFIED["occurred_at"], "renewals": [],
+                    "transactions": [{"index": 0, "outcome": "valid", "root_sha256": "ab" * 32}]}
+        for reason, counts in (("untrusted_root", True), ("signed_in_future", True),
+                               ("certificate_expired", True), ("certificate_not_yet_valid", True),
+                               ("wrong_signature", False), ("broken_chain", False)):
+            page = {**FETCHED, "transactions": [{**OBJECT, "outcome": "invalid", "reason": reason}]}
+            log = [("app.registered", APP), ("transactions.fetched", page),
+                   ("signatures.accepted", accepted)]
+            found = book(*log)
+            self.assertEqual(table("sales", found, "sale_key", "first_position"),
+                             [("1", "2")] if counts else [], reason)
+            refusal = ("signature_refused", f"{reason} at 1, transactions[0]")
+            fault = [] if counts else [("malformed_event", "signatures.accepted transactions")]
+            self.assertEqual(exceptions(found), [refusal] + fault)
 
     def test_an_event_of_a_later_program_ends_the_reading(self):
         for event in [("app.removed", {}), ("app.registered", APP, 2)]:

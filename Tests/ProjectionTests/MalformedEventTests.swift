@@ -39,7 +39,9 @@ import Testing
     }
   }
 
-  /// Each type's members in the catalogue's order. Position 5 holds neither an upload nor a verification.
+  private static let root = String(repeating: "0", count: 64)
+
+  /// Each type's members in the catalogue's order. Position 5 holds neither an upload, nor a verification, nor a page.
   private static let catalogue: [(type: String, members: [Member])] = [
     (
       "app.registered",
@@ -121,6 +123,16 @@ import Testing
       ]
     ),
     (
+      "signatures.accepted",
+      [
+        Member("page", 6), Member("occurred_at", time),
+        Member(
+          "transactions",
+          [["index": 0, "outcome": "valid", "root_sha256": JSONText(stringLiteral: root)]], [[]]),
+        Member("renewals", [], [[]]),
+      ]
+    ),
+    (
       "prices.declared",
       [
         Member("source", "p.csv", strings), Member("source_sha256", "00", strings),
@@ -172,6 +184,11 @@ import Testing
     ]
   }
 
+  /// What comes after it in the test of all members: a page with an object that may become good.
+  private static let page = TestEvent.fetched([
+    SignedObjectPlan(signed("7"), .invalid(reason: "untrusted_root"))
+  ])
+
   private static func event(
     _ type: String, _ members: [Member], _ change: (String, JSONText)?
   ) -> TestEvent {
@@ -191,7 +208,7 @@ import Testing
   /// Each member of each type with each value in its place.
   private static func plan() -> Plan {
     var plan = Plan()
-    var position = history.reduce(0) { $0 + $1.count }
+    var position = (history + [page]).reduce(0) { $0 + $1.count }
     for (type, members) in catalogue {
       for member in members {
         for value in values {
@@ -221,7 +238,7 @@ import Testing
   @Test func eachMemberRemovedOrMistypedIsAnExceptionAndTheFoldPassesOn() throws {
     let plan = Self.plan()
     let fixture = try LedgerFixture()
-    try fixture.append(Self.history)
+    try fixture.append(Self.history + [Self.page])
     _ = try fixture.current()
     var (start, middle) = (0, 0)
     while start < plan.events.count {
@@ -245,7 +262,8 @@ import Testing
       ),
       ("transactions.received", "SELECT position FROM signed_uploads ORDER BY 1"),
       ("notification.received", "SELECT position FROM notifications ORDER BY 1"),
-      ("transactions.fetched", "SELECT position FROM fetched_pages ORDER BY 1"),
+      ("transactions.fetched", "SELECT position FROM fetched_pages WHERE position > 6 ORDER BY 1"),
+      ("signatures.accepted", "SELECT position FROM signature_acceptances ORDER BY 1"),
       ("receipt.verified", "SELECT position FROM verifications WHERE position > 5 ORDER BY 1"),
       ("prices.declared", "SELECT position FROM declarations WHERE type = 0 ORDER BY 1"),
       ("rates.declared", "SELECT position FROM declarations WHERE type = 1 ORDER BY 1"),

@@ -39,6 +39,7 @@ enum RemoteAppendDrafts {
       app("Tide"), upload, verification, TestEvent.signedUpload(signed("1")).drafts[0],
       TestEvent.notification("TEST", uuid: "1", nil).drafts[0],
       TestEvent.fetched(signed("1")).drafts[0],
+      TestEvent.accepted(4, transactions: [0]).drafts[0],
       EventDraft(type: "prices.declared", version: 1, data: prices.data),
       EventDraft(type: "rates.declared", version: 1, data: rates.data),
       TrustDeclared(
@@ -50,8 +51,8 @@ enum RemoteAppendDrafts {
 }
 
 @Suite struct RemoteAppendDraftTests {
-  /// A served ledger that holds an upload at 0, its verification with a reply at 1, an app at 2, and a malformed
-  /// verification at 3.
+  /// A served ledger that holds an upload at 0, its verification with a reply at 1, an app at 2, a malformed
+  /// verification at 3, and a page at 4 whose second transaction is good.
   private func served() throws -> ServedLedger {
     let ledger = try ServedLedger()
     _ = try ledger.writer.append(TestEvent.upload(["status": 0]).drafts)
@@ -59,6 +60,11 @@ enum RemoteAppendDrafts {
     _ = try ledger.writer.append([
       EventDraft(type: "receipt.verified", version: 1, data: Array("{}".utf8))
     ])
+    _ = try ledger.writer.append(
+      TestEvent.fetched([
+        SignedObjectPlan(signed("1"), .invalid(reason: "untrusted_root")),
+        SignedObjectPlan(signed("2")), SignedObjectPlan(signed("3"), .invalid(reason: "x")),
+      ]).drafts)
     return ledger
   }
 
@@ -90,7 +96,7 @@ enum RemoteAppendDrafts {
   @Test func goodDraftsOfEachTypeAreTaken() throws {
     let ledger = try served()
     #expect(try refusal(RemoteAppendDrafts.goodOfEachType, by: ledger) == nil)
-    #expect(ledger.writer.nextPosition == 13)
+    #expect(ledger.writer.nextPosition == 15)
   }
 
   @Test func aDraftWithoutAMemberThatItNeedsIsRefused() throws {
@@ -112,6 +118,23 @@ enum RemoteAppendDrafts {
           error?.cause == "a draft cannot be read: \(draft.type) has no valid \(member.key)")
       }
     }
+  }
+
+  @Test(arguments: [
+    ("a page that is not there yet", TestEvent.accepted(5, transactions: [0]), "page"),
+    ("what is no page", .accepted(2, transactions: [0]), "page"),
+    ("a place that the page does not have", .accepted(4, transactions: [3]), "transactions"),
+    ("renewal information that it does not have", .accepted(4, renewals: [0]), "renewals"),
+    ("an object that counts already", .accepted(4, transactions: [0, 1]), "transactions"),
+    ("an object that was altered", .accepted(4, transactions: [2]), "transactions"),
+    ("the same object twice", .accepted(4, transactions: [0, 0]), "transactions"),
+  ])
+  func onlyWhatWasRefusedForTimeOrTrustIsAccepted(
+    _ situation: String, _ event: TestEvent, _ member: String
+  ) throws {
+    #expect(
+      try refusal(event.drafts, by: try served())?.cause
+        == "a draft cannot be read: signatures.accepted has no valid \(member)", "\(situation)")
   }
 
   @Test func anErasureIsRefused() throws {

@@ -15,19 +15,26 @@ package struct SignedObjectPlan: Sendable {
     (self.payload, self.verdict) = (payload, verdict)
   }
 
-  private static let header = Array(#"{"alg":"ES256","x5c":[]}"#.utf8)
-  private static let signature = [UInt8](repeating: 0, count: 64)
+  private var header = Array(#"{"alg":"ES256","x5c":[]}"#.utf8)
+  private var signature = [UInt8](repeating: 0, count: 64)
+
+  /// An object as it was sent, with its own signature.
+  package init(jws: String, _ verdict: SignedObjectRecord.Verdict) throws {
+    let parts = try jws.split(separator: ".").map { try Base64.decode(Array($0.utf8), .url) }
+    self.init(JSONText(raw: String(decoding: parts[1], as: UTF8.self)), verdict)
+    (header, signature) = (parts[0], parts[2])
+  }
 
   /// As a client or the App Store sends it.
   package var text: [UInt8] {
-    let parts = [Self.header, payload.bytes, Self.signature].map { Base64.encode($0, .url) }
+    let parts = [header, payload.bytes, signature].map { Base64.encode($0, .url) }
     return Array(parts.joined(separator: [UInt8(ascii: ".")]))
   }
 
   fileprivate var record: SignedObjectRecord {
     do throws {
       return try SignedObjectRecord(
-        header: Self.header, payload: payload.bytes, signature: Self.signature, verdict: verdict,
+        header: header, payload: payload.bytes, signature: signature, verdict: verdict,
         signedAtMs: ms(signedAt))
     } catch { preconditionFailure("a test's payload is an object: \(error)") }
   }
@@ -103,6 +110,21 @@ extension TestEvent {
     fetched(
       payloads.map { SignedObjectPlan($0) }, about: transactionID, revision: revision,
       hasMore: hasMore, at: time)
+  }
+
+  /// Accepts refused objects of the page at a position, on 11 January 2026.
+  package static func accepted(
+    _ page: Position, transactions: [Int] = [], renewals: [Int] = []
+  ) -> TestEvent {
+    func objects(_ indexes: [Int]) -> [SignaturesAccepted.Object] {
+      indexes.map { SignaturesAccepted.Object(index: $0, root: signedObjectRoot) }
+    }
+    let event = SignaturesAccepted(
+      page: page, occurredAtMs: ms("2026-01-11"), transactions: objects(transactions),
+      renewals: objects(renewals))
+    return .raw(
+      type: EventType.signaturesAccepted.rawValue,
+      JSONText(raw: String(decoding: event.data, as: UTF8.self)))
   }
 
   /// A notification on 10 January 2026, about a transaction with this payload.

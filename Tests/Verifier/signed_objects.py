@@ -171,6 +171,15 @@ class Trust:
         self.roots = {APPLE_ROOT_G3, *(root.lower().replace(":", "") for root in roots)}
         self.signers = {signer.lower().replace(":", "") for signer in signers}
         self._chains = {}
+        self._then = None
+
+    def declare(self, roots):
+        """Notes whom the log says was trusted from here on: what was refused then is judged by that."""
+        self._then = Trust(self.roots & set(roots), self.signers)
+
+    @property
+    def then(self):
+        return self._then or self
 
     def chain(self, certificates):
         """Leaf, intermediate and root, each in DER, as a chain that ends in a trusted root."""
@@ -304,7 +313,7 @@ def check_verdict(signed, members, trust, now_ms):
     recorded = {name: value_of(members.get(name)) for name in MEMBERS[:5]}
     if recorded["outcome"] == "invalid":
         try:
-            signed.check(trust, now_ms)
+            signed.check(trust.then, now_ms)
         except Forged:
             return
         raise Forged("it is recorded as invalid, and holds")

@@ -164,6 +164,29 @@ class LogOfSignedObjects(unittest.TestCase):
         stored = self.stored(text, outcome="invalid", reason="wrong_signature")
         self.assertEqual(self.count(("transactions.fetched", self.fetched([], stored=[stored]))), 1)
 
+    def test_what_was_refused_for_its_root_holds_once_that_is_declared(self):
+        text = self.authority.sign(self.payload())
+        stored = self.stored(text, root=None, outcome="invalid", root_sha256=None, reason="untrusted_root")
+        trusted = "trust.declared", compact({"roots_sha256": [self.authority.root]})
+        nobody = "trust.declared", compact({"roots_sha256": []})
+        page = "transactions.fetched", self.fetched([], stored=[stored])
+
+        def accepted(root, place=0, at=1):
+            one = {"index": place, "outcome": "valid", "root_sha256": root}
+            return "signatures.accepted", compact(
+                {"page": at, "occurred_at": "2026-01-01T00:00:00.000Z", "transactions": [one],
+                 "renewals": []})
+
+        self.assertEqual(self.count(nobody, page, trusted, accepted(self.authority.root)), 2)
+        for event, why in ((accepted("ab" * 32), "another root"),
+                           (accepted(self.authority.root, place=1), "no refused object"),
+                           (accepted(self.authority.root, at=0), "no refused object")):
+            with self.assertRaisesRegex(verify.Refused, f"position 3: {why}|position 3: the verdict.*{why}"):
+                self.count(nobody, page, trusted, event)
+        # Whoever trusted the root at that time may not call the object bad.
+        with self.assertRaisesRegex(verify.Refused, "position 1: it is recorded as invalid, and holds"):
+            self.count(trusted, page)
+
     def test_an_app_transaction_stands_last(self):
         plain = self.authority.sign(self.payload())
         app = self.authority.sign({"receiptType": "Sandbox", "receiptCreationDate": self.now_ms})

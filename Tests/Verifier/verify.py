@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import accepted_signatures
 import redactions
 import signed_objects
 
@@ -311,6 +312,7 @@ def check_log(lines, checkpoint, trust=None):
     """
     tree, erased = Tree(), redactions.Redactions()
     objects = signed_objects.Count(0, 0)
+    judge = accepted_signatures.Judge(trust)
     last_time = b""
     signed_root = tree.root() if checkpoint and checkpoint.size == 0 else None
     for text in lines:
@@ -320,7 +322,7 @@ def check_log(lines, checkpoint, trust=None):
             raise Refused(f"position {position}: the time decreases")
         last_time = line.time
         if trust is not None:
-            objects += check_objects(line, position, trust)
+            objects += check_objects(line, position, judge)
         tree.add(line.record)
         if checkpoint and checkpoint.size == tree.size:
             signed_root = tree.root()
@@ -336,14 +338,10 @@ def check_log(lines, checkpoint, trust=None):
     return Checked(tree.size, tree.root(), objects, len(erased), erased.unredacted())
 
 
-def check_objects(line, position, trust):
+def check_objects(line, position, judge):
     """How many signed objects of the line hold, and how many were redacted."""
     try:
-        if line.redaction is not None:
-            kept = line.redaction.kept
-            return signed_objects.check_kept(line.kind, line.version, line.time, kept, trust)
-        held = signed_objects.check_event(line.kind, line.version, line.time, line.data, trust)
-        return signed_objects.Count(held, 0)
+        return judge.take(line, position)
     except signed_objects.Forged as fault:
         raise Refused(f"position {position}: {fault}") from fault
 

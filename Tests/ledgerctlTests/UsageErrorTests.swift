@@ -102,7 +102,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "replay --type receipt.uploaded,receipt",
       "replay: --type receipt: must be app.registered, receipt.uploaded, receipt.verified, "
-        + "transactions.received, notification.received, transactions.fetched, prices.declared, "
+        + "transactions.received, notification.received, transactions.fetched, signatures.accepted, prices.declared, "
         + "rates.declared, snapshot.created, history.accepted, trust.declared or data.redacted; "
         + "did you mean receipt.uploaded?"),
     // Reports.

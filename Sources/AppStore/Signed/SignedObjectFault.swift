@@ -55,6 +55,9 @@ package enum SignedObjectFault: String, Error, Equatable, Sendable, CaseIterable
     case environment
   }
 
+  /// Whether an object that was refused for this can be good later: with a right clock, or once its root is trusted.
+  package var isOfTimeOrTrust: Bool { kind == .time || self == .untrustedRoot }
+
   package var kind: Kind {
     switch self {
     case .tooLarge, .notThreeParts, .notBase64URL, .headerNotJSON, .payloadNotJSON,

@@ -85,7 +85,7 @@ final class LineReducer {
     case .notificationReceived: return try notification(event)
     case .transactionsFetched: return try page(event, isWhole: extents.contains(.whole))
     case .appRegistered, .pricesDeclared, .ratesDeclared, .snapshotCreated, .historyAccepted,
-      .trustDeclared, .dataRedacted:
+      .trustDeclared, .dataRedacted, .signaturesAccepted:
       return nil
     }
   }
@@ -262,10 +262,12 @@ final class LineReducer {
     precondition(objects.count == transactions.count, "a signed object was not decoded")
     writer.beginArray()
     for (object, transaction) in zip(objects, transactions) {
-      let facts = transaction.map { keptSigned.facts(of: $0) } ?? KeptSigned.nothing
+      // What was refused for a reason of time or trust may count one day, or does already.
+      let counts = object.isValid || object.mayBecomeGood
+      let facts = counts ? transaction.map { keptSigned.facts(of: $0) } : nil
       let goes = isWhole || (transaction.map { isOwn($0) } ?? holdsToken(object.payload))
       if goes {
-        keptSigned.object(object, facts, to: &writer)
+        keptSigned.object(object, facts ?? KeptSigned.nothing, to: &writer)
       } else {
         writer.raw(object.bytes)
       }
@@ -306,10 +308,14 @@ final class LineReducer {
   private func page(_ event: EventLine, isWhole: Bool) throws -> [UInt8] {
     let view = try TransactionsFetchedView(data: event.data, isRedacted: event.isRedacted)
     let content = try FetchedTransactions(view, keeper)
+    // What was refused is somebody's too.
+    let transactions = zip(view.transactions, content.transactions).map { object, transaction in
+      transaction ?? (try? SignedTransaction(payload: object.payload, keeper))
+    }
     return try members(of: event.data, TransactionsFetchedView.members) { key, writer, _ in
       if key == "transactions" {
         writer.key("transactions")
-        try list(view.transactions, content.transactions, isWhole: isWhole, to: &writer)
+        try list(view.transactions, transactions, isWhole: isWhole, to: &writer)
         return true
       }
       guard key == "renewals" else { return false }
@@ -322,7 +328,9 @@ final class LineReducer {
           .map { ownership.originalTransactionIDs.contains(Array($0)) } ?? false
         if isWhole || isOwn || holdsToken(object.payload) {
           keptSigned.object(
-            object, object.isValid ? keptSigned.facts(of: renewal) : KeptSigned.nothing,
+            object,
+            object.isValid || object.mayBecomeGood
+              ? keptSigned.facts(of: renewal) : KeptSigned.nothing,
             to: &writer)
         } else {
           writer.raw(object.bytes)

@@ -15,6 +15,8 @@ package enum EventType: String, CaseIterable, Sendable {
   case notificationReceived = "notification.received"
   /// A call of the App Store Server API was answered.
   case transactionsFetched = "transactions.fetched"
+  /// Signed objects of a fetched page that were judged invalid are good now.
+  case signaturesAccepted = "signatures.accepted"
   /// A price list was declared.
   case pricesDeclared = "prices.declared"
   /// Exchange rates were declared.
@@ -51,6 +53,8 @@ package enum EventType: String, CaseIterable, Sendable {
       self = .notificationReceived
     } else if name == "transactions.fetched" {
       self = .transactionsFetched
+    } else if name == "signatures.accepted" {
+      self = .signaturesAccepted
     } else if name == "app.registered" {
       self = .appRegistered
     } else if name == "prices.declared" {

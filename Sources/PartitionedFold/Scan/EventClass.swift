@@ -34,7 +34,7 @@ enum EventClass {
       case .trustDeclared: _ = try TrustDeclared(data: line.data)
       case .dataRedacted: _ = try DataRedacted(data: line.data)
       case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
-        .transactionsFetched:
+        .transactionsFetched, .signaturesAccepted:
         return .malformed
       }
       return .declaration

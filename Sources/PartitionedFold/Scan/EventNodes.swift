@@ -46,10 +46,31 @@ struct EventNodes {
       add(id: notification.originalTransactionID)
       add(id: notification.renewal?.info.originalTransactionID)
     case .fetched(let page):
+      addRefused(of: page, at: event.line.position)
       if let id = page.view.transactionID { addText(id) }
       for transaction in page.transactions { add(transaction?.row) }
       for renewal in page.renewals { add(id: renewal.info.originalTransactionID) }
-    case .other: break
+    case .other:
+      guard EventType(event.line.type) == .signaturesAccepted,
+        let accepted = try? SignaturesAccepted(data: event.line.data)
+      else { return }
+      add(event: event.line.position)
+      add(event: accepted.page)
+    }
+  }
+
+  /// What a page has in common with others once its refused objects count: a later event may name it.
+  private mutating func addRefused(of page: FetchedTransactions, at position: Position) {
+    let refused = page.view.transactions.filter(\.mayBecomeGood)
+    let renewals = page.view.renewals.filter(\.mayBecomeGood)
+    if refused.isEmpty, renewals.isEmpty { return }
+    add(event: position)
+    let keeper = TextKeeper()
+    for object in refused {
+      add((try? SignedTransaction(payload: object.payload, keeper))?.row)
+    }
+    for object in renewals {
+      add(id: (try? SignedRenewal(payload: object.payload, keeper))?.info.originalTransactionID)
     }
   }
 

@@ -7,8 +7,8 @@ enum Schema {
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
     ("apps", 2), ("receipts", 5), ("sales", 7), ("journal", 4), ("users", 2),
-    ("verifications", 3), ("exceptions", 5), ("declarations", 2), ("uploads", 4),
-    ("notifications", 2), ("statements", 1), ("fetches", 1), ("subscriptions", 2),
+    ("verifications", 3), ("exceptions", 6), ("declarations", 2), ("uploads", 4),
+    ("notifications", 2), ("statements", 1), ("fetches", 2), ("subscriptions", 2),
     ("redactions", 1), ("views", 10),
   ]
 
@@ -32,7 +32,7 @@ enum Schema {
     "verifications": ["verifications"], "exceptions": ["exceptions"],
     "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
     "uploads": ["uploads", "signed_uploads"], "notifications": ["notifications"],
-    "statements": ["signed_statements"], "fetches": ["fetched_pages"],
+    "statements": ["signed_statements"], "fetches": ["fetched_pages", "signature_acceptances"],
     "subscriptions": ["subscriptions", "subscription_turns"], "redactions": ["redactions"],
     "views": [],
   ]
@@ -75,6 +75,8 @@ enum Schema {
       environment INTEGER NOT NULL, call INTEGER NOT NULL, transaction_hash INTEGER,
       transaction_id TEXT, from_ms INTEGER, to_ms INTEGER, revision TEXT, error_code INTEGER,
       has_more INTEGER NOT NULL, occurred_at_ms INTEGER NOT NULL);
+    CREATE TABLE signature_acceptances(
+      position INTEGER PRIMARY KEY, page INTEGER NOT NULL, occurred_at_ms INTEGER NOT NULL);
     CREATE TABLE verifications(
       position INTEGER PRIMARY KEY, upload INTEGER NOT NULL, receipt INTEGER,
       authority INTEGER NOT NULL, outcome INTEGER NOT NULL, status INTEGER, environment INTEGER,

@@ -114,7 +114,7 @@ final class EventFold {
       rows, symbols, keeper, receipts, openUploads, answerTimes)
     signedEvents = try SignedEventFold(
       rows, symbols, keeper, users: users, uploads: uploads, catalogue: catalogue,
-      revenue: revenue)
+      exceptions: exceptions, revenue: revenue)
   }
 
   /// Folds one event that another thread has parsed.
@@ -253,6 +253,9 @@ final class EventFold {
         keeper.removeAll()
         let view = try TransactionsFetchedView(data: data, isRedacted: isRedacted)
         try signedEvents.fold(try FetchedTransactions(view, keeper), event)
+      case .signaturesAccepted:
+        keeper.removeAll()
+        return try fold(try SignaturesAccepted(data: data), event)
       // These events do not affect sales or revenue.
       case .snapshotCreated: _ = try SnapshotCreated(data: data)
       case .historyAccepted: _ = try HistoryAccepted(data: data)
@@ -338,6 +341,33 @@ final class EventFold {
     // Without its receipt, nothing can be asked about an upload any more.
     if upload.receipt != nil { openUploads.add(event.position, receipt: number) }
     comparison.note(upload, at: event.position)
+  }
+
+  // MARK: signatures.accepted
+
+  /// Folds objects of an earlier page that count from here on. Returns what is wrong if it does not have them.
+  private func fold(
+    _ accepted: SignaturesAccepted, _ event: EventLine
+  ) throws(ProjectionError) -> EventError? {
+    let fault = EventError.badField(.signaturesAccepted, field: "page")
+    var page = accepted.page
+    if let origins {
+      guard let known = origins.position(named: page, by: event) else { return fault }
+      page = known
+    }
+    guard 0..<event.position ~= page else { return fault }
+    let line: [UInt8]
+    do throws(LedgerError) { line = try readEvent(page) } catch { throw .ledger(error) }
+    return try withText(line) { (line) throws(ProjectionError) -> EventError? in
+      let objects: AcceptedObjects
+      do throws(EventError) { objects = try AcceptedObjects(accepted, page: line, keeper) } catch {
+        return error
+      }
+      do {
+        try signedEvents.fold(objects, of: page, accepted.occurredAtMs, event)
+      } catch { throw Self.projectionError(error, at: event.position) }
+      return nil
+    }
   }
 
   // MARK: receipt.verified

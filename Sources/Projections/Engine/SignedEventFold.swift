@@ -1,5 +1,6 @@
-// Folds uploads of signed transactions, notifications and fetched pages into the tables and the rules.
+// Folds events with signed objects, and those that accept such objects later, into the tables and the rules.
 import AppStore
+import Base
 import JSON
 import Ledger
 import Revenue
@@ -12,7 +13,9 @@ final class SignedEventFold {
   private let verdicts: UploadVerdicts
   private let notifications: NotificationTable
   private let fetchedPages: FetchedPageTable
+  private let acceptances: RowTarget
   private let catalogue: AppCatalogue
+  private let exceptions: ExceptionTable
   private let revenue: RevenueFold
   private let keeper: TextKeeper
   private let rows: RowWriter
@@ -25,7 +28,8 @@ final class SignedEventFold {
   /// - Parameter keeper: keeps a text until the next event.
   init(
     _ rows: RowWriter, _ symbols: StringInterner, _ keeper: TextKeeper, users: UserTable,
-    uploads: UploadTable, catalogue: AppCatalogue, revenue: RevenueFold
+    uploads: UploadTable, catalogue: AppCatalogue, exceptions: ExceptionTable,
+    revenue: RevenueFold
   ) throws(DatabaseError) {
     self.rows = rows
     self.symbols = symbols
@@ -33,10 +37,12 @@ final class SignedEventFold {
     self.users = users
     self.uploads = uploads
     self.catalogue = catalogue
+    self.exceptions = exceptions
     self.revenue = revenue
     verdicts = try UploadVerdicts(rows)
     notifications = try NotificationTable(rows, symbols) { keeper.bytes(of: $0) }
     fetchedPages = try FetchedPageTable(rows, symbols) { keeper.bytes(of: $0) }
+    acceptances = try rows.target("INSERT INTO signature_acceptances", valueCount: 3)
     statements = try rows.target("INSERT INTO signed_statements", valueCount: 2)
   }
 
@@ -71,7 +77,7 @@ final class SignedEventFold {
       metadata: view.metadata ?? Text(start: nil, count: 0))
     let products = catalogue.isEmpty ? nil : catalogue.products(of: familySymbol)
     try fold(
-      zip(upload.transactions, view.transactions), of: event, evidence, products)
+      zip(upload.transactions, view.transactions.lazy.map(\.root)), of: event, evidence, products)
     if let reason = revenue.fraudReason { try convict(symbols.symbol(reason.rawValue), event) }
   }
 
@@ -97,7 +103,7 @@ final class SignedEventFold {
       originalTransactionID: transaction?.row.originalTransactionID
         ?? notification.originalTransactionID)
     if let verdict = view.transaction {
-      try fold(CollectionOfOne((transaction, verdict)), of: event, nil, nil)
+      try fold(CollectionOfOne((transaction, verdict.root)), of: event, nil, nil)
     }
     if let renewal = notification.renewal {
       try fold(
@@ -130,11 +136,21 @@ final class SignedEventFold {
     guard let environment = view.environment, let bundle = view.bundleID else {
       preconditionFailure("a decoded page names its environment and bundle")
     }
-    try fetchedPages.add(
-      view, event,
+    let place = (
       environment: symbols.symbol(keeper.bytes(of: environment), recent: &recentEnvironment),
-      bundle: symbols.symbol(keeper.bytes(of: bundle), recent: &recentBundle))
-    try fold(zip(page.transactions, view.transactions), of: event, nil, nil)
+      bundle: symbols.symbol(keeper.bytes(of: bundle), recent: &recentBundle)
+    )
+    try fetchedPages.add(view, event, environment: place.environment, bundle: place.bundle)
+    for (list, objects) in [("transactions", view.transactions), ("renewals", view.renewals)] {
+      for (index, object) in objects.enumerated() where !object.isValid {
+        let reason = object.reason?.string ?? "none"
+        let position = revenue.positionText(event.position)
+        try exceptions.add(
+          .signatureRefused, environment: place.environment, bundle: place.bundle,
+          detail: "\(reason) at \(position), \(list)[\(index)]", position: event.position)
+      }
+    }
+    try fold(zip(page.transactions, view.transactions.lazy.map(\.root)), of: event, nil, nil)
     for renewal in page.renewals {
       try fold(
         renewal, of: event, environment: keeper.bytes(of: environment),
@@ -142,20 +158,44 @@ final class SignedEventFold {
     }
   }
 
+  // MARK: signatures.accepted
+
+  /// Folds objects of an earlier page.
+  /// - Parameter page: its position.
+  func fold(
+    _ objects: AcceptedObjects, of page: Position, _ occurredAtMs: Int64, _ event: EventLine
+  ) throws {
+    rows.begin(acceptances)
+    rows.add(event.position)
+    rows.add(page)
+    rows.add(occurredAtMs)
+    try rows.end()
+    try fold(objects.transactions.lazy.map { ($0, $1) }, of: event, nil, nil)
+    // Who looks for a transaction's events must find the page too: it has the evidence.
+    for (transaction, _) in objects.transactions where counts(transaction) {
+      try note(transaction, at: page)
+    }
+    for renewal in objects.renewals {
+      try fold(
+        renewal, of: event, environment: keeper.bytes(of: objects.environment),
+        bundle: keeper.bytes(of: objects.bundleID))
+    }
+  }
+
   // MARK: Statements
 
   /// Folds the transactions that count (rule R12).
   private func fold(
-    _ list: some Sequence<(SignedTransaction?, SignedObjectView)>, of event: EventLine,
+    _ list: some Sequence<(SignedTransaction?, SHA256Digest?)>, of event: EventLine,
     _ upload: UploadEvidence?, _ products: DeclaredProducts?
   ) throws {
     var counting: [SignedStatement] = []
-    for (transaction, object) in list {
+    for (transaction, root) in list {
       guard let transaction, counts(transaction) else { continue }
       counting.append(
         SignedStatement(
-          transaction, trust: object.root == .appleRootG3 ? .appStore : .configured))
-      try note(transaction, event)
+          transaction, trust: root == .appleRootG3 ? .appStore : .configured))
+      try note(transaction, at: event.position)
     }
     try byRules {
       try revenue.fold(
@@ -201,13 +241,13 @@ final class SignedEventFold {
 
   /// Lets a sale's events be found by its transactions.
   private func note(
-    _ transaction: SignedTransaction, _ event: EventLine
+    _ transaction: SignedTransaction, at position: Position
   ) throws(DatabaseError) {
     let row = transaction.row
     guard let id = row.transactionID ?? row.originalTransactionID else { return }
     rows.begin(statements)
     rows.add(id.indexHash)
-    rows.add(event.position)
+    rows.add(position)
     try rows.end()
   }
 }

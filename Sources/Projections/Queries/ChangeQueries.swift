@@ -161,6 +161,7 @@ extension LedgerQueries {
     let row = try database.prepare(
       """
       SELECT EXISTS (SELECT 1 FROM fetched_pages WHERE position = ?1)
+      OR EXISTS (SELECT 1 FROM signature_acceptances WHERE position = ?1)
       OR EXISTS (SELECT 1 FROM notifications
         WHERE position = ?1 AND (is_fetched = 1 OR line IS NOT NULL))
       OR EXISTS (SELECT 1 FROM uploads WHERE line IS NOT NULL AND position =

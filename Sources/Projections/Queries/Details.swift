@@ -76,6 +76,7 @@ package struct StatementDetail: Equatable, Sendable {
     case upload = "transactions.received"
     case notification = "notification.received"
     case fetch = "transactions.fetched"
+    case acceptance = "signatures.accepted"
   }
 
   /// The reply's `receipt.request_date_ms` or the transaction's `signedDate`; nil if it has none.

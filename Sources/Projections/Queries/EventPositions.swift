@@ -82,6 +82,8 @@ extension LedgerQueries {
         result += try positions("SELECT position FROM notifications", end)
       case .transactionsFetched:
         result += try positions("SELECT position FROM fetched_pages", end)
+      case .signaturesAccepted:
+        result += try positions("SELECT position FROM signature_acceptances", end)
       case .dataRedacted:
         result += try positions("SELECT position FROM redactions", end)
       case .appRegistered, .snapshotCreated, .historyAccepted: break
@@ -112,7 +114,8 @@ extension LedgerQueries {
       UNION ALL SELECT position FROM declarations
       UNION ALL SELECT position FROM trust_declarations
       UNION ALL SELECT position FROM notifications
-      UNION ALL SELECT position FROM fetched_pages ORDER BY position
+      UNION ALL SELECT position FROM fetched_pages
+      UNION ALL SELECT position FROM signature_acceptances ORDER BY position
       """)
     var result: [Position] = []
     var next = 0

@@ -46,6 +46,8 @@ package final class FetchQueries {
   private let selectNotifications: Statement
   private let selectRanges: Statement
   private let selectHeldPages: Statement
+  private let selectAllPages: Statement
+  private let selectAcceptances: Statement
   private let selectSales: Statement
   private let selectNewestSale: Statement
   /// The page that was read last: a customer's sales follow one another.
@@ -103,6 +105,10 @@ package final class FetchQueries {
       AND position > (SELECT ifnull(max(position), -1) \(ofHistory) AND has_more = 0)
       ORDER BY position DESC LIMIT \(Self.heldPagesMax)
       """)
+    selectAllPages = try database.prepare(
+      "SELECT position FROM fetched_pages WHERE position > ? ORDER BY position LIMIT ?")
+    selectAcceptances = try database.prepare(
+      "SELECT position FROM signature_acceptances WHERE page = ? ORDER BY position")
     selectSales = try database.prepare(
       "SELECT id, first_position FROM sales WHERE id > ? ORDER BY id")
     selectNewestSale = try database.prepare("SELECT max(id) FROM sales")
@@ -197,6 +203,45 @@ package final class FetchQueries {
       if isSame { return true }
     }
     return false
+  }
+
+  // MARK: Refused objects
+
+  private static let invalid = Array(#""outcome":"invalid""#.utf8)
+
+  /// Calls `body` with those of the next pages after a position that have a refused object, and with what later events
+  /// accepted of each. Returns the position to go on after; nil once there are no more pages.
+  package func forEachRefusedPage(
+    after position: Position, limit: Int,
+    _ body: (Position, _ line: [UInt8], [SignaturesAccepted]) throws -> Void
+  ) throws -> Position? {
+    selectAllPages.bind(1, position)
+    selectAllPages.bind(2, limit)
+    let pages = try positions(selectAllPages)
+    for page in pages {
+      let line = try readEvent(page)
+      let isRefused = line.withUnsafeBytes { line in
+        Self.invalid.withUnsafeBytes { Self.contains(line, $0) }
+      }
+      if isRefused { try body(page, line, try acceptances(of: page)) }
+    }
+    return pages.last
+  }
+
+  private func acceptances(of page: Position) throws -> [SignaturesAccepted] {
+    selectAcceptances.bind(1, page)
+    return try positions(selectAcceptances).compactMap { position in
+      try readEvent(position).withUnsafeBytes { line in
+        try EventLine(line).map { try SignaturesAccepted(data: $0.data) }
+      }
+    }
+  }
+
+  private func positions(_ rows: Statement) throws(DatabaseError) -> [Position] {
+    defer { rows.reset() }
+    var result: [Position] = []
+    while try rows.step() { result.append(try rows.ordinal(0)) }
+    return result
   }
 
   private func shows(_ transactionID: String, at position: Position) throws -> Bool {

@@ -247,7 +247,8 @@ package final class LedgerQueries {
     }
     switch type {
     case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
-      .transactionsFetched, .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted:
+      .transactionsFetched, .signaturesAccepted, .snapshotCreated, .historyAccepted, .trustDeclared,
+      .dataRedacted:
       return nil
     case .appRegistered:
       return .app(

@@ -79,7 +79,8 @@ extension LedgerQueries {
   package func sales(shownBySignedEvent line: [UInt8]) throws -> [SaleDetail] {
     let keeper = TextKeeper()
     return try withText(line) { line in
-      try sales(withKeys: SignedStatements(line, keeper).transactions.compactMap(key))
+      try sales(
+        withKeys: SignedStatements(line, keeper, readEvent).transactions.compactMap(key))
     }
   }
 
@@ -181,7 +182,7 @@ extension LedgerQueries {
   ) throws -> [StatementDetail] {
     let keeper = TextKeeper()
     return try withText(try readEvent(position)) { line in
-      let signed = try SignedStatements(line, keeper)
+      let signed = try SignedStatements(line, keeper, readEvent)
       if let source = signed.source {
         return signed.transactions.filter { isOf(sale, key(of: $0)) }
           .map { StatementDetail($0, source, position) }
@@ -204,13 +205,15 @@ extension LedgerQueries {
   }
 }
 
-/// The valid signed transactions of an event.
+/// The signed transactions of an event that were valid when it came, or that it accepts.
 private struct SignedStatements {
   /// Nil for an event of another type.
   private(set) var source: StatementDetail.Source?
   private(set) var transactions: [SignedTransaction] = []
 
-  init(_ line: Text, _ keeper: TextKeeper) throws {
+  init(
+    _ line: Text, _ keeper: TextKeeper, _ readEvent: (Position) throws -> [UInt8]
+  ) throws {
     guard let event = EventLine(line), let type = EventType(event.type) else { return }
     switch type {
     case .transactionsReceived:
@@ -228,6 +231,13 @@ private struct SignedStatements {
       source = .fetch
       let view = try TransactionsFetchedView(data: event.data, isRedacted: event.isRedacted)
       transactions = try FetchedTransactions(view, keeper).transactions.compactMap(\.self)
+    case .signaturesAccepted:
+      source = .acceptance
+      let accepted = try SignaturesAccepted(data: event.data)
+      transactions = try withText(try readEvent(accepted.page)) { page in
+        let kept = keeper.keep(Array(page))
+        return try AcceptedObjects(accepted, page: kept, keeper).transactions.map(\.transaction)
+      }
     default: return
     }
   }

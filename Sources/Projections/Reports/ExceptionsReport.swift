@@ -109,12 +109,13 @@ struct ExceptionsReport {
       """
       SELECT e.type, e.environment, e.bundle, s.sale_key, s.product, s.transaction_id,
       e.product_id, e.transaction_id, e.detail, e.position, e.sale, s.sale_date_ms,
-      coalesce(v.occurred_at_ms, x.occurred_at_ms, n.occurred_at_ms), f.occurred_at_ms,
+      coalesce(v.occurred_at_ms, x.occurred_at_ms, n.occurred_at_ms), coalesce(f.occurred_at_ms, a.occurred_at_ms),
       s.country, s.user, s.kind, x.position, x.country, x.user
       FROM exceptions e LEFT JOIN sales s ON s.id = e.sale
       LEFT JOIN verifications v ON v.position = e.position
       LEFT JOIN notifications n ON n.position = e.position
-      LEFT JOIN fetched_pages f ON f.position = e.position \(ReportSource.uploadJoin)
+      LEFT JOIN fetched_pages f ON f.position = e.position
+      LEFT JOIN signature_acceptances a ON a.position = e.position \(ReportSource.uploadJoin)
       """)
     while try rows.step() {
       let type: ExceptionType = try rows.code(0)

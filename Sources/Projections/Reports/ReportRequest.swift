@@ -10,7 +10,7 @@ package enum ReportKind: String, CaseIterable, Sendable {
   /// Increased when the same events and filters would produce different bytes.
   package var version: Int {
     switch self {
-    case .exceptions: 6
+    case .exceptions: 7
     case .revenue, .journal: 5
     case .sales: 4
     case .receipts, .users: 3
@@ -20,8 +20,8 @@ package enum ReportKind: String, CaseIterable, Sendable {
 
   /// Whether this program writes a version of the report as the program that had it did.
   package func writes(version: Int) -> Bool {
-    // Version 6 of the exceptions only added columns.
-    version == self.version || self == .exceptions && version == 5
+    // Version 6 of the exceptions only added columns, version 7 a type.
+    version == self.version || self == .exceptions && (version == 5 || version == 6)
   }
 
   /// Whether the report accepts a range of days.

@@ -26,8 +26,9 @@ package struct ExceptionWords: Equatable, Sendable {
     case .priceConflict, .priceAmbiguous, .priceObservedLate, .priceUnreadable,
       .priceFormsDisagree, .priceZero, .currencyMissing, .currencyUnknown:
       self = Self.prices(type)
-    case .replyNotValid, .replyMismatch, .malformedEvent, .malformedTransaction, .pendingSale,
-      .renewalWithoutLineItem, .conflictingObservation, .badQuantity:
+    case .replyNotValid, .replyMismatch, .signatureRefused, .malformedEvent,
+      .malformedTransaction, .pendingSale, .renewalWithoutLineItem, .conflictingObservation,
+      .badQuantity:
       self = Self.evidence(type)
     case .claimedByOtherUser, .productUnknown, .transactionReplayed, .countryConflict:
       self = Self.customers(type)
@@ -133,6 +134,13 @@ package struct ExceptionWords: Equatable, Sendable {
         "Answers about another receipt",
         "The App Store’s answer did not match the receipt that was asked about.",
         "Ask an operator to look at the event.")
+    case .signatureRefused:
+      .init(
+        "Signed purchases that were refused",
+        "They came from the App Store, but their signatures could not be accepted. They are in no "
+          + "figure, unless a later answer showed them again.",
+        "Ask an operator to look at the event: the server’s clock or its trusted roots may have "
+          + "been wrong. ledgerctl app-store sync --again repairs that.")
     case .malformedEvent:
       .init(
         "Records that cannot be read",

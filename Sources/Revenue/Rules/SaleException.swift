@@ -11,6 +11,7 @@ package enum ExceptionType: Int8, CaseIterable {
   case malformedEvent
   case replyMismatch
   case countryConflict, multiSeatPrice, refundAmountUnknown
+  case signatureRefused
   // Derived from sales at the time of a report.
   case unpriced, pendingSale, unconverted, staleRate, refundExceedsAmount
 
@@ -39,6 +40,7 @@ package enum ExceptionType: Int8, CaseIterable {
     case .countryConflict: "country_conflict"
     case .multiSeatPrice: PriceProblem.multiSeat.word.description
     case .refundAmountUnknown: "refund_amount_unknown"
+    case .signatureRefused: "signature_refused"
     case .unpriced: "unpriced"
     case .pendingSale: "pending_sale"
     case .unconverted: "unconverted"

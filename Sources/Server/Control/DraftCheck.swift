@@ -4,6 +4,7 @@ import Base
 import Intake
 import JSON
 import Ledger
+import Projections
 import Revenue
 
 /// Decodes each draft of a submission as a fold will, and looks up the events that it names. Used by one thread.
@@ -51,6 +52,7 @@ struct DraftCheck {
         } else {
           try Self.decode(type, bytes)
         }
+        if type == .signaturesAccepted { try resolve(SignaturesAccepted(data: bytes)) }
         guard type == .receiptVerified else { return }
         for (member, named) in try Self.named(bytes, places, draft) {
           try resolve(member, named, at: index, of: drafts)
@@ -137,6 +139,8 @@ struct DraftCheck {
       let page = try TransactionsFetchedView(data: data)
       try require(page.host.map { $0.raw.count <= EventLimits.hostBytes } ?? true, "host")
       try require(page.isConsistent, "transactions")
+    // What it names is looked up afterwards.
+    case .signaturesAccepted: _ = try SignaturesAccepted(data: data)
     case .pricesDeclared:
       let prices = try PricesDeclared(data: data)
       for entry in prices.entries {
@@ -219,17 +223,31 @@ struct DraftCheck {
     if !isRight { throw EventError.badField(.receiptVerified, field: member) }
   }
 
+  /// Throws unless an event of the log has the objects that are accepted.
+  private mutating func resolve(_ accepted: SignaturesAccepted) throws {
+    guard let line = try line(at: accepted.page) else {
+      throw EventError.badField(.signaturesAccepted, field: "page")
+    }
+    try line.withUnsafeBytes { _ = try AcceptedObjects(accepted, page: $0, TextKeeper()) }
+  }
+
   private mutating func holds(_ position: Position, _ member: String) throws(Refusal) -> Bool {
+    guard let line = try line(at: position) else { return false }
+    return line.withUnsafeBytes { line in
+      guard let event = EventLine(line), let type = EventType(event.type) else { return false }
+      return Self.isRight(member, type, event.data)
+    }
+  }
+
+  /// An event of the log; nil if it has none at the position.
+  private mutating func line(at position: Position) throws(Refusal) -> [UInt8]? {
     do throws(LedgerError) {
       let reader = try openReader()
       if position >= reader.head.size { try reader.refresh() }
-      guard 0..<reader.head.size ~= position else { return false }
+      guard 0..<reader.head.size ~= position else { return nil }
       let line = try reader.event(at: position)
       try reader.closeSealedTails()
-      return line.withUnsafeBytes { line in
-        guard let event = EventLine(line), let type = EventType(event.type) else { return false }
-        return Self.isRight(member, type, event.data)
-      }
+      return line
     } catch { throw .ledger(error) }
   }
 

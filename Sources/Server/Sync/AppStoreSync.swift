@@ -88,6 +88,12 @@ package final class AppStoreSync {
 
   /// Runs once. Throws what appending and folding throw; what was appended before stays.
   package func run() throws -> SyncSummary {
+    if options.isAgain {
+      // First: a customer is asked about only once a sale of theirs counts.
+      let bundleIDs = Set(apps.flatMap { $0.accounts.map(\.bundleID) })
+      try recorder.acceptRefusedObjects(ofBundles: bundleIDs, queries, stop, &summary)
+      if recorder.unfoldedCount > 0 { try fold() }
+    }
     if options.fetchesNotifications {
       // First what an earlier run left: of each app, the newest page must tell how far its history was fetched.
       for isLeft in [true, false] {

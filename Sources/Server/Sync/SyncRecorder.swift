@@ -19,6 +19,9 @@ final class SyncRecorder {
   private var newUUIDs: Set<String> = []
   private var newestSale: Int64
 
+  /// Pages that are looked at, and perhaps accepted objects of, with one append.
+  private static let pagesAtOnce = 256
+
   init(
     _ ledger: any SyncLedger, _ verifier: SignedObjectVerifier, clock: WorkflowClock,
     newestSale: Int64
@@ -78,6 +81,7 @@ final class SyncRecorder {
     }
     guard event.data.count <= EventLimits.dataBytes else { return nil }
     if recorded.hold != nil, try queries.fetches.containsHistoryPage(event) { return recorded }
+    summary.pages += 1
     try append([EventDraft(.transactionsFetched, event.data)], &summary)
     return recorded
   }
@@ -101,6 +105,7 @@ final class SyncRecorder {
   ) throws {
     var event = event(ServerAPIPage(), job, host: host, nowMs: clock.nowMs())
     event.errorCode = errorCode
+    summary.pages += 1
     try append([EventDraft(.transactionsFetched, event.data)], &summary)
   }
 
@@ -119,6 +124,27 @@ final class SyncRecorder {
       (event.fromMs, event.toMs) = (fromMs, toMs)
     }
     return event
+  }
+
+  // MARK: Refused objects
+
+  /// Appends which objects of earlier pages are good now, page by page.
+  func acceptRefusedObjects(
+    ofBundles bundleIDs: Set<String>, _ queries: SyncQueries, _ stop: StopFlag,
+    _ summary: inout SyncSummary
+  ) throws {
+    let refused = RefusedObjects(ofBundles: bundleIDs, verifier, nowMs: clock.nowMs())
+    var last: Position? = -1
+    while let position = last, !stop.isSet {
+      var drafts: [EventDraft] = []
+      last = try queries.fetches.forEachRefusedPage(after: position, limit: Self.pagesAtOnce) {
+        page, line, accepted in
+        guard let good = refused.goodNow(of: line, at: page, accepted: accepted) else { return }
+        drafts.append(EventDraft(.signaturesAccepted, good.data))
+        summary.acceptedObjects += good.transactions.count + good.renewals.count
+      }
+      if !drafts.isEmpty { try append(drafts, &summary) }
+    }
   }
 
   // MARK: Notifications
@@ -174,6 +200,7 @@ final class SyncRecorder {
       drafts.append(draft)
     }
     let pages = pageEvents(page, job, recorded.hold, host: host, nowMs: nowMs)
+    summary.pages += 1
     let first = try append([pages[0]] + drafts + pages.dropFirst(), &summary).lowerBound
     isAppended = true
     for (index, one) in added.enumerated() {
@@ -253,7 +280,6 @@ final class SyncRecorder {
     _ drafts: [EventDraft], _ summary: inout SyncSummary
   ) throws -> Range<Position> {
     let positions = try ledger.append(drafts)
-    summary.pages += 1
     summary.positions =
       min(
         summary.positions?.lowerBound ?? .max, positions.lowerBound)...max(

@@ -111,6 +111,8 @@ package struct SyncSummary: Equatable, Sendable {
   package var refusedNotifications = 0
   /// Transactions of histories whose signatures or content are not good.
   package var refusedTransactions = 0
+  /// Signed objects in the log that were refused once, and count from now on.
+  package var acceptedObjects = 0
   /// Histories that were fetched to their end, and those that were already.
   package var histories = 0
   package var knownHistories = 0

@@ -18,7 +18,8 @@ let appStoreSyncCommand = Command(
       + "`--since` those that were last fetched before MOMENT are asked for what is new since, and notifications are "
       + "asked for from MOMENT on.",
     "What is refused, for its signature say, is named with the reason and asked for again: a history from that page on "
-      + "by the next run, notifications from before the first refused one, once a day.",
+      + "by the next run, notifications from before the first refused one, once a day. What was refused because of this "
+      + "clock or of missing trust, and lies in the log, counts after a run with `--again` once it is good.",
     "A run that is interrupted, or that the App Store does not answer, keeps what it appended; the next one goes on "
       + "from there. The exit code is 3 if something could not be fetched. While a server runs, the events go "
       + "through it; it fetches by itself too, once a day.",
@@ -33,7 +34,9 @@ let appStoreSyncCommand = Command(
     ),
     Option(
       "again",
-      help: "ask for all notifications and whole histories again, whatever was fetched"),
+      help:
+        "accept what was refused in the log and is good now, and ask for all notifications and whole histories again"
+    ),
     .json,
   ],
   examples: [
@@ -157,7 +160,7 @@ extension SyncSummary {
     [
       "calls": calls, "pages": pages, "new_notifications": newNotifications,
       "known_notifications": knownNotifications, "refused_notifications": refusedNotifications,
-      "refused_transactions": refusedTransactions,
+      "refused_transactions": refusedTransactions, "accepted_objects": acceptedObjects,
       "histories": histories, "known_histories": knownHistories,
       "unknown_transactions": unknownTransactions, "failures": failures, "new_sales": newSales,
       "gaps": gaps.map(\.record), "problems": problems,
@@ -179,6 +182,9 @@ extension SyncSummary {
     }
     if refusedTransactions > 0 {
       try sheet.fields([("refused transactions", "\(refusedTransactions)")])
+    }
+    if acceptedObjects > 0 {
+      try sheet.fields([("accepted from the log", "\(acceptedObjects)")])
     }
     if failures > 0 { try sheet.fields([("not fetched", "\(failures)")]) }
     try sheet.table(

@@ -15,6 +15,8 @@ enum EventEffects {
   case notification(NotificationDetail, [SaleDetail], [ExceptionDetail])
   /// A fetched page: itself, the sales that it shows, and its exceptions.
   case fetch(FetchDetail, [SaleDetail], [ExceptionDetail])
+  /// Objects of an earlier page that count now: its position, the sales that they show, and its exceptions.
+  case acceptance(Position, [SaleDetail], [ExceptionDetail])
   case declaration(DeclarationDetail)
   /// A malformed event, which was skipped.
   case malformed([ExceptionDetail])
@@ -64,6 +66,10 @@ enum EventEffects {
       let exceptions = try queries.exceptions(at: event.position)
       self =
         try queries.fetchedPage(at: event.position).map { .fetch($0, sales, exceptions) } ?? .none
+    case .signaturesAccepted:
+      self = .acceptance(
+        event.position, try queries.sales(shownBySignedEvent: line),
+        try queries.exceptions(at: event.position))
     case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted: self = .nothing
     case .appRegistered, .pricesDeclared, .ratesDeclared:
       self = try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none
@@ -105,6 +111,9 @@ enum EventEffects {
       try sheet.heading("Answer of the App Store Server API")
       try sheet.fields(page.fields)
       try Self.write(sales, exceptions, at: page.position, to: &sheet)
+    case .acceptance(let position, let sales, let exceptions):
+      try sheet.heading("Objects of an earlier answer that count from here on")
+      try Self.write(sales, exceptions, at: position, to: &sheet)
     case .declaration(let detail): try sheet.heading(Self.text(detail))
     case .malformed(let exceptions):
       try sheet.heading("This event is malformed and was skipped.")
@@ -179,6 +188,8 @@ enum EventEffects {
         + Self.record(sales, exceptions, at: notification.position)
     case .fetch(let page, let sales, let exceptions):
       return ["fetch": page.record] + Self.record(sales, exceptions, at: page.position)
+    case .acceptance(let position, let sales, let exceptions):
+      return Self.record(sales, exceptions, at: position)
     case .malformed(let exceptions): return ["exceptions": exceptions.map(\.record)]
     case .declaration(.app(let receipts)): return ["receipts": receipts]
     case .declaration(.prices(let entries, let pricedSales)):

@@ -30,6 +30,7 @@ struct SignatureAudit {
   init(_ directory: LedgerDirectory, _ report: inout AuditReport, _ context: Context) throws {
     let progress = Progress("Judging signatures", unit: .count("events"), context: context)
     let reader = try LogReader(directory)
+    let pages = try LogReader(directory)
     let size = reader.head.size
     try reader.read(from: 0, to: size) { chunk in
       try context.interruption.check()
@@ -38,23 +39,38 @@ struct SignatureAudit {
         if EventType(event.type) == .trustDeclared {
           // A malformed one is an exception of the projections.
           if let trust = try? TrustDeclared(data: event.data) { declare(trust) }
-        } else if let objects = (try? SignedEventObject.all(of: event)) ?? nil {
-          for object in objects {
-            if object.isRedacted {
-              redactedCount += 1
-              continue
-            }
-            objectCount += 1
-            guard let cause = judge(object, of: event) else { continue }
-            differenceCount += 1
-            report.add(
-              AuditFinding(
-                .init(verdict: .tampered, file: "log", position: event.position), cause: cause))
-          }
+        } else if let objects = (try? Self.objects(of: event, pages)) ?? nil {
+          for object in objects { add(object, of: event, &report) }
         }
       }
       return true
     }
+  }
+
+  /// The objects that an event holds, or accepts of an earlier one. What is malformed is an exception of the projections.
+  private static func objects(
+    of event: EventLine, _ pages: LogReader
+  ) throws -> [SignedEventObject]? {
+    guard EventType(event.type) == .signaturesAccepted else {
+      return try SignedEventObject.all(of: event)
+    }
+    let page = try SignaturesAccepted(data: event.data).page
+    guard page < event.position else { return nil }
+    return try SignedEventObject.accepted(by: event, page: pages.event(at: page))
+  }
+
+  private mutating func add(
+    _ object: SignedEventObject, of event: EventLine, _ report: inout AuditReport
+  ) {
+    if object.isRedacted {
+      redactedCount += 1
+      return
+    }
+    objectCount += 1
+    guard let cause = judge(object, of: event) else { return }
+    differenceCount += 1
+    report.add(
+      AuditFinding(.init(verdict: .tampered, file: "log", position: event.position), cause: cause))
   }
 
   private mutating func declare(_ trust: TrustDeclared) {

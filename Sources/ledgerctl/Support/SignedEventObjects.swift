@@ -6,9 +6,9 @@ import Ledger
 /// A signed object of an event.
 struct SignedEventObject {
   /// Where it stands: `transactions[0]`, `notification`, `notification.signedTransactionInfo`.
-  let place: String
+  var place: String
   /// What the event says of it; nil if it does not say why it is valid or not.
-  let recorded: SignedObjectRecord.Verdict?
+  var recorded: SignedObjectRecord.Verdict?
   /// As sent; nil if the notification does not hold it.
   let text: [UInt8]?
   /// Whether a redaction left only facts of it, so that its signature can't be judged.
@@ -40,6 +40,28 @@ struct SignedEventObject {
         }
       }
     default: return nil
+    }
+  }
+
+  /// The objects of an earlier page that an event accepts, as that event judges them; nil if the page does not have them.
+  static func accepted(by event: EventLine, page line: [UInt8]) throws -> [SignedEventObject]? {
+    let accepted = try SignaturesAccepted(data: event.data)
+    return try line.withUnsafeBytes { bytes in
+      guard let page = EventLine(bytes), EventType(page.type) == .transactionsFetched,
+        let objects = try all(of: page)
+      else { return nil }
+      let lists = [("transactions", accepted.transactions), ("renewals", accepted.renewals)]
+      return lists.flatMap { name, list in
+        list.map { one in
+          let place = "\(name)[\(one.index)]"
+          var object =
+            objects.first { $0.place == place }
+            ?? SignedEventObject(place: place, recorded: nil, text: nil)
+          if object.text != nil { object.recorded = .valid(root: one.root) }
+          object.place = "\(place) of position \(accepted.page)"
+          return object
+        }
+      }
     }
   }
 

@@ -200,6 +200,38 @@ import Testing
     #expect(service.calls == Array(repeating: "production history 1 -", count: 3))
   }
 
+  @Test func againAcceptsWhatIsInTheLogBeforeItAsks() throws {
+    // The customer's only sale was refused in two pages, as an earlier version recorded them.
+    let signer = try Self.transaction("1")
+    let (object, other) = (try Self.plan(signer), try Self.plan(try Self.forged(signer)))
+    let fixture = try SyncFixture([
+      .fetched([other, object], about: "1"), .fetched([other], about: "1"),
+      .fetched([SignedObjectPlan(signed("5")), object], about: "1"),
+    ])
+    let service = ScriptedServerAPI { _, _, _ in .page([signer], revision: "r9") }
+    #expect(try fixture.run(service).newSales == 0)
+    fixture.options.isAgain = true
+    let pinned = fixture.verifier
+    fixture.verifier = SignedObjectVerifier(pinnedRoots: [])
+    #expect(try fixture.run(ScriptedServerAPI { _, _, _ in .page([]) }).acceptedObjects == 0)
+    fixture.verifier = pinned
+    let summary = try fixture.run(service)
+    #expect(summary.acceptedObjects == 2 && summary.newSales == 1 && summary.isWhole)
+    #expect(service.calls.filter { $0 == "production history 1 -" }.count >= 1)
+    let first = "SELECT sale_key || ' ' || first_position FROM sale_view WHERE sale_key = '1'"
+    let accepted = "SELECT position || ' ' || page FROM signature_acceptances ORDER BY 1"
+    let rows = try fixture.texts(accepted)
+    #expect(rows.count == 2 && rows[0].hasSuffix(" 1") && rows[1].hasSuffix(" 3"))
+    #expect(try fixture.texts(first) == ["1 \(rows[0].prefix { $0 != " " })"])
+    // Once is enough.
+    #expect(try fixture.run(service).acceptedObjects == 0)
+  }
+
+  /// An object in the log, refused because its root was not trusted.
+  private static func plan(_ text: String) throws -> SignedObjectPlan {
+    try SignedObjectPlan(jws: text, .invalid(reason: "untrusted_root"))
+  }
+
   @Test func againAsksForAllOfAHistoryThatAnEarlierVersionTookForFetched() throws {
     // Complete, with a revision, though a sale in it was refused.
     let fixture = try SyncFixture(
