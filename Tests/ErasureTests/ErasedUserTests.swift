@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test("Claims before an erasure stay; those after it are none, of anyone")
+  @Test("Claims before an erasure stay; the first after it is none, and holds against the next user")
   func claimsAfterErasure() throws {
     let coins = AppRegistered.Product(id: "coins", type: .consumable)
     let fixture = try LedgerFixture()
@@ -61,8 +61,13 @@ import Testing
     #expect(try Self.claims(fixture) == before)
     try fixture.append([
       .upload(reply(row("500")), user: "u2", receipt: "two"),
-      .upload(reply(row("500")), user: "u3", receipt: "three"),
+      .upload(reply(row("500")), user: "u2", receipt: "two"),
     ])
     #expect(try Self.claims(fixture) == before)
+    try fixture.append([.upload(reply(row("500")), user: "u3", receipt: "three")])
+    let last = fixture.eventCount - 1
+    #expect(
+      Set(try Self.claims(fixture))
+        == Set(before + ["claimed_by_other_user \(last)", "transaction_replayed \(last)"]))
   }
 }

@@ -36,6 +36,8 @@ class Sale:
     user_identifier: str | None = None
     user_position: int | None = None
     has_token_for_user: bool = False
+    # Who holds it since the user was forgotten.
+    claimed_by: str | None = None
     # Whether an event with an upload has shown it.
     is_uploaded: bool = False
     # A client's unit price with its rule and position; a signed price for the whole quantity.
@@ -89,10 +91,16 @@ FORGOTTEN = re.compile(
     r"(?:token:)?\(redacted (0|[1-9][0-9]{0,17})(?:\.[1-9][0-9]{0,17})?\)", re.ASCII)
 
 
+def forgotten_at(user):
+    """The position of the erasure that took the user out; None for any other user."""
+    found = FORGOTTEN.fullmatch(user)
+    return None if found is None else int(found[1])
+
+
 def is_forgotten(user, position):
     """Whether an erasure before the position took the user out: nobody can tell any more who that was."""
-    found = FORGOTTEN.fullmatch(user)
-    return found is not None and position > int(found[1])
+    erasure = forgotten_at(user)
+    return erasure is not None and position > erasure
 
 
 def about_sale(name, sale, position, detail="", date_ms=None):
@@ -356,12 +364,22 @@ class Fold:
         if sale.user_identifier is None or sale.has_token_for_user:
             sale.user_identifier, sale.user_position = user, upload.position
             sale.has_token_for_user = False
-        elif user != sale.user_identifier and not is_forgotten(sale.user_identifier, upload.position):
+        elif user != sale.user_identifier and not self._claim(sale, user, upload.position):
             self.about("claimed_by_other_user", sale, position, user)
             # Fraud: a declared consumable belongs to the user who showed it first.
             if products.get(sale.product_id) == "consumable":
                 detail = f"upload at {upload.position}"
                 self.about("transaction_replayed", sale, position, detail)
+
+    def _claim(self, sale, user, position):
+        """R6: the first upload after the erasure of whoever holds a sale claims it; the name stays."""
+        if forgotten_at(sale.user_identifier) is None:
+            return False
+        holder = sale.claimed_by or sale.user_identifier
+        if holder != user and not is_forgotten(holder, position):
+            return False
+        sale.claimed_by = user
+        return True
 
     def _compare_countries(self, sale, position):
         """R12: the storefront's country and the first client's differ."""

@@ -210,10 +210,16 @@ class Claims(unittest.TestCase):
     def claims(self, *events):
         return sorted(detail for kind, detail in exceptions(book(*events)) if kind in self.CLAIMS)
 
-    def test_uploads_after_the_erasure_claim_nothing(self):
+    def test_the_first_upload_after_the_erasure_claims_the_sale(self):
         first = [("app.registered", CONSUMABLE), kept_upload(3), kept_reply(1, 3)]
         opening = ("data.redacted", OPENING)
         self.assertEqual(self.claims(*first, opening, uploaded("8"), verified(4)), [])
+        # The first of them holds it against the next, and is erased in its turn.
+        later = [uploaded("8"), verified(4), uploaded("7"), verified(6), uploaded("8"), verified(8)]
+        self.assertEqual(self.claims(*first, opening, *later), ["7", "upload at 6"])
+        later[0] = kept_upload(7)
+        later[4] = uploaded("7")
+        self.assertEqual(self.claims(*first, opening, *later), ["7", "upload at 6"])
         # Before it they do as ever, whoever asks when.
         first[1:] = [kept_upload(5), kept_reply(1, 5)]
         expected = ["8", "upload at 3"]

@@ -104,6 +104,36 @@ import Testing
       ],
       [fraud: ["false,", "false,", "false,", "true,transaction_replayed"]]),
     RuleCase(
+      "after an erasure the first upload claims the consumable, and the next user's is a replay",
+      [
+        app(("coins", .consumable)), .upload(reply(row("1")), user: "(redacted 2)"),
+        .upload(reply(row("1")), user: "u2", receipt: "b"),
+        .upload(reply(row("1")), user: "u3", receipt: "c"),
+        .upload(reply(row("1")), user: "u2", receipt: "b"),
+        .upload(reply(row("1")), user: "(redacted 2)", receipt: "d"),
+      ],
+      [
+        fraud: ["false,", "false,", "true,transaction_replayed", "false,"],
+        found: [
+          "claimed_by_other_user,coins,1,6,u3", "transaction_replayed,coins,1,6,upload at 5",
+        ],
+        "sales user_identifier,user_position": ["(redacted 2),1"],
+      ]),
+    RuleCase(
+      "a claim ends with the erasure of whoever held it, and what was refused before stays so",
+      [
+        app(("coins", .consumable)), .upload(reply(row("1")), user: "(redacted 2)"),
+        .upload(reply(row("1")), user: "(redacted 6)", receipt: "b"),
+        .upload(reply(row("1")), user: "u3", receipt: "c"),
+        .upload(reply(row("1")), user: "u3", receipt: "d"),
+        .upload(reply(row("1")), user: "u4", receipt: "e"),
+      ],
+      [
+        fraud: [
+          "false,", "false,", "true,transaction_replayed", "false,", "true,transaction_replayed",
+        ]
+      ]),
+    RuleCase(
       "of both reasons at one verification an unknown product comes first",
       [
         app(("coins", .consumable)), .upload(reply(row("1")), user: "u1"),

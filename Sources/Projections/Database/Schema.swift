@@ -6,7 +6,7 @@ enum Schema {
   /// The version of each projection's tables and fold. A database with other versions or other definitions is
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 2), ("receipts", 5), ("sales", 7), ("journal", 4), ("users", 2),
+    ("apps", 2), ("receipts", 5), ("sales", 8), ("journal", 4), ("users", 2),
     ("verifications", 3), ("exceptions", 6), ("declarations", 2), ("uploads", 4),
     ("notifications", 2), ("statements", 1), ("fetches", 2), ("subscriptions", 2),
     ("redactions", 1), ("views", 10),
@@ -27,7 +27,8 @@ enum Schema {
   static let tableNames: [String: [String]] = [
     "apps": ["apps", "app_bundles", "known_bundles"],
     "receipts": ["receipts", "upload_verdicts", "open_uploads", "pending_receipts"],
-    "sales": ["sales", "sale_transactions"], "journal": ["later_lines", "signed_refunds"],
+    "sales": ["sales", "sale_transactions", "sale_claims"],
+    "journal": ["later_lines", "signed_refunds"],
     "users": ["users"],
     "verifications": ["verifications"], "exceptions": ["exceptions"],
     "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
@@ -140,6 +141,8 @@ enum Schema {
       sale INTEGER NOT NULL, date_ms INTEGER NOT NULL, share INTEGER NOT NULL,
       share_value INTEGER NOT NULL, advanced_micros INTEGER NOT NULL,
       PRIMARY KEY(sale, date_ms)) WITHOUT ROWID;
+    CREATE TABLE sale_claims(
+      sale INTEGER PRIMARY KEY, user INTEGER NOT NULL, position INTEGER NOT NULL);
     CREATE TABLE exceptions(
       type INTEGER NOT NULL, sale INTEGER, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
       product_id TEXT NOT NULL, transaction_id TEXT NOT NULL, detail TEXT NOT NULL,

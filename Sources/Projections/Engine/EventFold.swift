@@ -96,9 +96,9 @@ final class EventFold {
       userIdentifier: { (number) throws(DatabaseError) in try users.identifier(number) },
       tokenUser: { (identifier) throws(DatabaseError) in try users.number(of: identifier) },
       positionText: { origins?.text(of: $0) ?? "\($0)" },
-      isAfterErasure: { (position, erasure, sale) in
+      isAfterErasure: { (position, erasure, named) in
         guard let origins else { return position > erasure }
-        let known = origins.position(named: erasure, inLedgerOf: sale.userPosition)
+        let known = origins.position(named: erasure, inLedgerOf: named)
         return known.map { position > $0 } ?? false
       })
     declarations = DeclarationTable(database, rows, symbols, isFresh: isFresh)

@@ -11,6 +11,7 @@ final class SaleTable: SaleSource {
   private var transactionTarget: RowTarget?
   private var lineTarget: RowTarget?
   private var refundTarget: RowTarget?
+  private var claimTarget: RowTarget?
   private var figures: PackedSaleTable<SaleFigures>
   private var times: PackedSaleTable<StatementTime>
   /// Receives each sale that is written; nil if not needed.
@@ -48,6 +49,9 @@ final class SaleTable: SaleSource {
       SELECT date_ms, share, share_value, advanced_micros FROM signed_refunds WHERE sale = ?
       ORDER BY date_ms
       """)
+  }
+  private lazy var selectClaim = Result { () throws(DatabaseError) in
+    try database.prepare("SELECT user, position FROM sale_claims WHERE sale = ?")
   }
 
   private static let columns = """
@@ -98,6 +102,14 @@ final class SaleTable: SaleSource {
     statement.bind(4, Int(sale.bundle))
     statement.bind(5, Int(sale.product))
     while try statement.step() { _ = try takeIn(statement, store) }
+  }
+
+  func claim(ofSale id: Int) throws(DatabaseError) -> SaleClaim? {
+    let statement = try selectClaim.get()
+    defer { statement.reset() }
+    statement.bind(1, id)
+    guard try statement.step() else { return nil }
+    return SaleClaim(user: try statement.number(0), position: try statement.ordinal(1))
   }
 
   /// Fetches the sales that a price list could price: those without a price from another source.
@@ -236,6 +248,7 @@ final class SaleTable: SaleSource {
     for place in sales.sales.indices where sales.sales[place].isChanged {
       try write(place, sales, rows)
     }
+    try writeClaims(sales, rows)
     if isFresh {
       try figures.storeAll(sales, rows) { figures(of: $0) }
       try times.storeAll(sales, rows) { StatementTime($0) }
@@ -405,6 +418,20 @@ final class SaleTable: SaleSource {
       try rows.end()
       if walk.exceedsAmount { hasExceeded = true }
       ordinal += 1
+    }
+  }
+
+  private func writeClaims(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
+    for (sale, claim) in sales.takeNewClaims() {
+      if claimTarget == nil {
+        claimTarget = try rows.target("INSERT OR REPLACE INTO sale_claims", valueCount: 3)
+      }
+      guard let claimTarget else { return }
+      rows.begin(claimTarget)
+      rows.add(sale)
+      rows.add(Int(claim.user))
+      rows.add(claim.position)
+      try rows.end()
     }
   }
 

@@ -15,8 +15,8 @@ package final class RevenueFold {
   let tokenUser: (Text) throws -> Int32
   /// How the details of exceptions name a position.
   package let positionText: (Int) -> String
-  /// Whether an upload came after the erasure that named a sale's user.
-  let isAfterErasure: (_ position: Int, _ erasure: Int, _ sale: Sale) -> Bool
+  /// Whether an upload came after an erasure of the ledger that another upload is in.
+  let isAfterErasure: (_ position: Int, _ erasure: Int, _ named: Int) -> Bool
   var prices = MetadataPrices()
 
   /// A row of the current verification, and the index of its sale.
@@ -40,7 +40,7 @@ package final class RevenueFold {
     exceptions: any ExceptionSink, userIdentifier: @escaping (Int32) throws -> Text,
     tokenUser: @escaping (Text) throws -> Int32,
     positionText: @escaping (Int) -> String = { "\($0)" },
-    isAfterErasure: @escaping (_ position: Int, _ erasure: Int, _ sale: Sale) -> Bool = {
+    isAfterErasure: @escaping (_ position: Int, _ erasure: Int, _ named: Int) -> Bool = {
       (position, erasure, _) in position > erasure
     }
   ) {
@@ -395,7 +395,7 @@ package final class RevenueFold {
       }
       return true
     }
-    if sale.user != upload.user, try !isClaimable(sale, by: upload) {
+    if sale.user != upload.user, try !claim(place, upload) {
       try exceptions.add(
         .claimedByOtherUser, sale: sale, detail: try userIdentifier(upload.user),
         position: verification.position)
@@ -404,10 +404,19 @@ package final class RevenueFold {
     return isChanged
   }
 
-  /// R6: whether another user may claim the sale, because it was of one who was erased before.
-  private func isClaimable(_ sale: Sale, by upload: UploadEvidence) throws -> Bool {
-    guard let erasure = ErasedUser.erasure(of: try userIdentifier(sale.user)) else { return false }
-    return isAfterErasure(upload.position, erasure, sale)
+  /// R6: whether another user's upload claims the sale, or has claimed it before. The first after the erasure of
+  /// whoever held it does; the sale keeps the name that the erasure gave.
+  private func claim(_ place: Int, _ upload: UploadEvidence) throws -> Bool {
+    let sale = store.sales[place]
+    guard ErasedUser.erasure(of: try userIdentifier(sale.user)) != nil else { return false }
+    let holder =
+      try store.claim(place) ?? SaleClaim(user: sale.user, position: sale.userPosition)
+    if holder.user == upload.user { return true }
+    guard let erasure = ErasedUser.erasure(of: try userIdentifier(holder.user)),
+      isAfterErasure(upload.position, erasure, holder.position)
+    else { return false }
+    store.setClaim(place, SaleClaim(user: upload.user, position: upload.position))
+    return true
   }
 
   /// R12: reports a storefront and a client's first country that differ, once both are known.

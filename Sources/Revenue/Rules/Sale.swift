@@ -145,6 +145,18 @@ package struct SaleLine: BitwiseCopyable {
   }
 }
 
+/// Whose a sale is for the check of replays after its user was erased (rule R6).
+package struct SaleClaim: BitwiseCopyable {
+  package var user: Int32
+  /// The upload that claimed it.
+  package var position: Int
+
+  package init(user: Int32, position: Int) {
+    self.user = user
+    self.position = position
+  }
+}
+
 /// What the rules must remember of a sale besides its figures (rule R12).
 package struct SaleFlags: OptionSet, BitwiseCopyable, Sendable {
   package let rawValue: UInt16

@@ -7,6 +7,8 @@ package protocol SaleSource: AnyObject {
   func fetch(_ key: SaleKey, into store: SaleStore) throws
   /// Adds all sales of the chain of `sale` to the store (rule R7.4).
   func fetchChain(of sale: Sale, into store: SaleStore) throws
+  /// The claim of the sale with this number.
+  func claim(ofSale id: Int) throws -> SaleClaim?
 }
 
 /// The sales, their aliases, and their lines other than Sale lines.
@@ -25,6 +27,10 @@ package final class SaleStore {
   private let lines = ChunkedArray<SaleLine>()
   private let signedRefunds = ChunkedArray<SignedRefund>()
   private let places = HashIndex()
+  /// Claims by the number of their sale. Few sales have one.
+  private var claims: [Int: SaleClaim] = [:]
+  /// The sales whose claims the database does not have.
+  private var newClaims: Set<Int> = []
   /// Nil if all sales are in memory.
   private unowned let source: (any SaleSource)?
   /// The number for the next sale.
@@ -176,6 +182,27 @@ package final class SaleStore {
   /// Changes the latest Return or Reversal of a sale, which must have one.
   func updateLastLine(of place: Int, _ change: (inout SaleLine) -> Void) {
     lines.update(Int(sales[place].lastLine), change)
+  }
+
+  // MARK: R6 – claims after an erasure
+
+  func claim(_ place: Int) throws -> SaleClaim? {
+    let id = sales[place].id
+    if let claim = claims[id] { return claim }
+    guard let claim = try source?.claim(ofSale: id) else { return nil }
+    claims[id] = claim
+    return claim
+  }
+
+  func setClaim(_ place: Int, _ claim: SaleClaim) {
+    claims[sales[place].id] = claim
+    newClaims.insert(sales[place].id)
+  }
+
+  /// The claims that the database does not have, by the numbers of their sales. Marks them as stored.
+  package func takeNewClaims() -> [(sale: Int, claim: SaleClaim)] {
+    defer { newClaims.removeAll() }
+    return newClaims.sorted().compactMap { id in claims[id].map { (id, $0) } }
   }
 
   // MARK: R12 – refunds by their dates
