@@ -1,5 +1,4 @@
 # The fold from events to sales and exceptions (revenue rules, R1, R4, R6, R8, R12).
-import re
 from dataclasses import dataclass, field
 
 from money import Price
@@ -8,7 +7,7 @@ from refunds import Refunds
 from rows import Key, is_unkeyed_renewal, key_of, kind_of, missing_parts, sale_date_ms, source_rows
 from signed import SignedEvent
 from subscriptions import Subscriptions
-from values import as_text, date_ms, identifier, integer, members
+from values import as_text, date_ms, forgotten_at, identifier, integer, is_forgotten, members
 
 
 @dataclass(eq=False)
@@ -84,23 +83,6 @@ class Finding:
     verified_at_ms: int | None = None
     upload: object = None
     date_ms: int | None = None
-
-
-# What stands for a user, or for a token, that the erasure at the first number took out.
-FORGOTTEN = re.compile(
-    r"(?:token:)?\(redacted (0|[1-9][0-9]{0,17})(?:\.[1-9][0-9]{0,17})?\)", re.ASCII)
-
-
-def forgotten_at(user):
-    """The position of the erasure that took the user out; None for any other user."""
-    found = FORGOTTEN.fullmatch(user)
-    return None if found is None else int(found[1])
-
-
-def is_forgotten(user, position):
-    """Whether an erasure before the position took the user out: nobody can tell any more who that was."""
-    erasure = forgotten_at(user)
-    return erasure is not None and position > erasure
 
 
 def about_sale(name, sale, position, detail="", date_ms=None):
@@ -197,10 +179,10 @@ class Fold:
             self._extend(sale, rows, verification.position)
             self._meet_upload(sale, verification, products or {})
             self._cancel(sale, rows, verification, date_ms(receipt.get("request_date_ms")))
-        self.subscriptions.take_reply(
+        self._follow_takeovers(self.subscriptions.take_reply(
             [(row, key, self.sales[key].is_upgraded) for key, rows in groups.items() for row in rows],
             verification, environment, bundle_id, date_ms(receipt.get("request_date_ms")),
-        )
+        ))
         shown = [self.sales[key] for key in groups]
         price_by_client(self, shown, verification, (environment, bundle_id))
 
@@ -219,7 +201,8 @@ class Fold:
             if products:
                 self._compare_products({key: [statement]}, products, event)
             shown[key] = self._take_statement(key, statement, event, products or {})
-            self.subscriptions.take_signed(statement, key, event, number, shown[key].is_upgraded)
+            self._follow_takeovers(
+                self.subscriptions.take_signed(statement, key, event, number, shown[key].is_upgraded))
         for number, renewal in enumerate(event.renewals):
             self.subscriptions.take_signed_renewal(renewal, event.position, number)
         if event.upload is not None and shown:
@@ -370,6 +353,16 @@ class Fold:
             if products.get(sale.product_id) == "consumable":
                 detail = f"upload at {upload.position}"
                 self.about("transaction_replayed", sale, position, detail)
+
+    def _follow_takeovers(self, told):
+        """R6: a sale that is first shown after its subscription was taken over from an erased user."""
+        for key, known in told:
+            sale = self.sales[key]
+            if not known.is_taken_over or sale.first_position <= known.user_position:
+                continue
+            if sale.user_identifier is None or sale.has_token_for_user:
+                sale.user_identifier, sale.user_position = known.user, known.user_position
+                sale.has_token_for_user = False
 
     def _claim(self, sale, user, position):
         """R6: the first upload after the erasure of whoever holds a sale claims it; the name stays."""

@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 
 from dates import readable_ms
 from rows import is_legacy
-from values import date_ms, elements, flag, identifier, members
+from values import date_ms, elements, flag, identifier, is_forgotten, members
 
 RENEWING = "Auto-Renewable Subscription"
 OFFERS = {1: "introductory", 2: "promotional", 3: "offer_code", 4: "win_back"}
@@ -75,6 +75,9 @@ class Known:
     signed_country: str | None = None
     client_country: str | None = None
     user: str | None = None
+    user_position: int | None = None
+    # R6: by whom it was taken over from an erased user.
+    is_taken_over: bool = False
     token: str | None = None
 
     @property
@@ -110,7 +113,10 @@ class Subscriptions:
         return key in self._renewals
 
     def take_reply(self, shown, verification, environment, bundle_id, time_ms):
-        """A confirmed verification. `shown`: (row, key, is its sale upgraded) of the well-formed rows."""
+        """A confirmed verification. `shown`: (row, key, is its sale upgraded) of the well-formed rows.
+
+        Gives the sales' keys, each with what is known of its subscription.
+        """
         found = []
         for row, key, is_upgraded in sorted(shown, key=lambda one: one[0].order):
             expires_ms = _row_expires_ms(row)
@@ -126,8 +132,9 @@ class Subscriptions:
             )
             about.append(self._take(row, statement))
         for subscription in about:
-            self._meet(self._of(subscription), verification.upload)
+            self._meet(self._of(subscription), verification.upload, verification.position)
         self._take_renewals(set(about), verification, environment, bundle_id, time_ms)
+        return [(key, self._of(one)) for (_, key, _, _), one in zip(found, about)]
 
     def _take_renewals(self, about, verification, environment, bundle_id, time_ms):
         reply, place = verification.reply, 0
@@ -145,21 +152,22 @@ class Subscriptions:
             )
 
     def take_signed(self, statement, key, event, place, is_upgraded):
-        """R13, statements: a signed transaction that counts; `place` in its list."""
+        """R13, statements: a signed transaction that counts; `place` in its list. Gives what `take_reply` does."""
         if statement.fields.get("transactionReason") == "RENEWAL":
             self._renewals.add(key)
         expires_ms = date_ms(statement.fields.get("expiresDate"))
         if identifier(statement.fields.get("type")) not in (None, RENEWING) or expires_ms is None:
-            return
+            return []
         told = _statement(
             statement, key, statement.signed_ms, event.position, place, expires_ms=expires_ms,
             offer=_signed_offer(statement), revoked_ms=statement.revocation_ms, is_upgraded=is_upgraded,
         )
         known = self._of(self._take(statement, told))
         if event.upload is not None:
-            self._meet(known, event.upload)
+            self._meet(known, event.upload, event.position)
         known.signed_country = known.signed_country or statement.country_code
         known.token = known.token or statement.user_token
+        return [(key, known)]
 
     def take_signed_renewal(self, told, position, place):
         """Valid renewal information that the App Store signed; `told`: a `SignedRenewal`."""
@@ -189,10 +197,16 @@ class Subscriptions:
         self._by_sale.setdefault(key, []).append(statement)
         return subscription
 
-    def _meet(self, known, upload):
-        """R6, as if the subscription were one sale."""
+    def _meet(self, known, upload, position):
+        """R6, as if the subscription were one sale, but that another user takes over from an erased one."""
         known.client_country = known.client_country or upload.country_code
-        known.user = known.user or upload.user_identifier
+        user = upload.user_identifier
+        if user is None or user == known.user:
+            return
+        is_over = known.user is not None and is_forgotten(known.user, upload.position)
+        if known.user is None or is_over:
+            known.user, known.user_position = user, position
+            known.is_taken_over = known.is_taken_over or is_over
 
 
 def _statement(row, key, time_ms, position, place, **told):

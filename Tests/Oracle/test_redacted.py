@@ -4,10 +4,10 @@ import unittest
 
 from catalogue import CATALOGUE
 from log import read_log
-from sales import is_forgotten
 from support import exceptions, jws, row, table
 from test_log import APP, FETCHED, NOTIFIED, OBJECT, PAYLOAD, RECEIVED, TIME, UPLOAD, VERIFIED
 from test_log import malformed, without
+from values import is_forgotten
 
 KEPT_OBJECT = without(without(OBJECT, "signature"), "header")
 OPENING = {"request": "00112233-4455-4677-8899-aabbccddeeff", "scope": "user", "reason": "user_request"}
@@ -18,6 +18,7 @@ LIST = {
     "reason": "user_request",
     "lines": [{"position": 0, "sha256": "ab" * 32}, {"position": 1, "sha256": "cd" * 32}],
 }
+TOKEN = "3f2a7c11-aaaa-4bbb-8ccc-000000000001"
 CONSUMABLE = {**APP, "products": {"coins": "consumable"}}
 
 
@@ -239,6 +240,24 @@ class Claims(unittest.TestCase):
         self.assertEqual(self.claims(*events), [name(9), "upload at 3"])
         events[3] = kept_upload(8)
         self.assertEqual(self.claims(*events), [])
+
+    def test_a_returning_user_takes_the_subscription_over_and_what_is_sold_later(self):
+        def signed(number, user=None, erased=None):
+            payload = PAYLOAD | {"transactionId": str(number), "originalTransactionId": "1",
+                                 "webOrderLineItemId": f"w{number}", "appAccountToken": TOKEN,
+                                 "type": "Auto-Renewable Subscription",
+                                 "expiresDate": PAYLOAD["purchaseDate"] + number}
+            data = without(RECEIVED, "user_identifier") | {"transactions": [OBJECT | {"payload": payload}]}
+            who = user if erased is None else name(erased)
+            return "transactions.received", data if who is None else data | {"user_identifier": who}
+
+        opening = ("data.redacted", {"request": UPLOAD["receipt_id"], "scope": "user",
+                                     "reason": "user_request"})
+        found = book(("app.registered", APP), signed(1, erased=2), opening, signed(2), signed(1, "u2"),
+                     signed(3), signed(3, "u3"))
+        users = table("sales", found, "sale_key", "user_identifier")
+        self.assertEqual(users, [("w1", name(2)), ("w2", f"token:{TOKEN}"), ("w3", "u2")])
+        self.assertEqual([one.user for one in found.subscriptions.known.values()], ["u2"])
 
     def test_names_of_the_forgotten(self):
         for user in ("(redacted 7)", "(redacted 7.2)", "token:(redacted 7)", "token:(redacted 7.12)"):

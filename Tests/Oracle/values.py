@@ -105,3 +105,20 @@ def as_text(value):
     if value is None:
         return ""
     return value if isinstance(value, str) else compact(value)
+
+
+# What stands for a user, or for a token, that the erasure at the first number took out.
+FORGOTTEN = re.compile(
+    r"(?:token:)?\(redacted (0|[1-9][0-9]{0,17})(?:\.[1-9][0-9]{0,17})?\)", re.ASCII)
+
+
+def forgotten_at(user):
+    """The position of the erasure that took the user out; None for any other user."""
+    found = FORGOTTEN.fullmatch(user)
+    return None if found is None else int(found[1])
+
+
+def is_forgotten(user, position):
+    """Whether an erasure before the position took the user out: nobody can tell any more who that was."""
+    erasure = forgotten_at(user)
+    return erasure is not None and position > erasure

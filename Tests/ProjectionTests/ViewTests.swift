@@ -120,9 +120,10 @@ import Testing
           environment, attempt, endpoint, occurred_at_ms, reply_position)
           VALUES(2, 1, 0, 1, 0, 0, 1, 1, 0, 0, 2);
         INSERT INTO subscriptions(environment, bundle, original_hash, original_transaction_id,
-          is_country_signed, is_user_token, sale, product, expires_at_ms, statement_position)
-          VALUES(1, 2, 0, 'o', 0, 0, 0, 3, 0, 2), (1, 2, 0, 'of renewal information alone', 0, 0,
-            NULL, NULL, NULL, NULL);
+          is_country_signed, is_user_token, is_taken_over, sale, product, expires_at_ms,
+          statement_position)
+          VALUES(1, 2, 0, 'o', 0, 0, 0, 0, 3, 0, 2), (1, 2, 0, 'of renewal information alone', 0, 0,
+            0, NULL, NULL, NULL, NULL);
         """)
       #expect(try fixture.database.integer("SELECT count(*) FROM \(view)") == 1)
     }

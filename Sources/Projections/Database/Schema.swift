@@ -8,7 +8,7 @@ enum Schema {
   static let versions: [(name: String, version: Int)] = [
     ("apps", 2), ("receipts", 5), ("sales", 8), ("journal", 4), ("users", 2),
     ("verifications", 3), ("exceptions", 6), ("declarations", 2), ("uploads", 4),
-    ("notifications", 2), ("statements", 1), ("fetches", 2), ("subscriptions", 2),
+    ("notifications", 2), ("statements", 1), ("fetches", 2), ("subscriptions", 3),
     ("redactions", 1), ("views", 10),
   ]
 
@@ -117,7 +117,7 @@ enum Schema {
       id INTEGER PRIMARY KEY, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
       original_hash INTEGER NOT NULL, original_transaction_id TEXT NOT NULL, country INTEGER,
       user INTEGER, is_country_signed INTEGER NOT NULL, is_user_token INTEGER NOT NULL,
-      sale INTEGER, product INTEGER, started_at_ms INTEGER, current_period_start_at_ms INTEGER,
+      user_position INTEGER, is_taken_over INTEGER NOT NULL, sale INTEGER, product INTEGER, started_at_ms INTEGER, current_period_start_at_ms INTEGER,
       expires_at_ms INTEGER, offer INTEGER, revoked_at_ms INTEGER, is_upgraded INTEGER,
       statement_ms INTEGER, statement_position INTEGER, renewal_ms INTEGER,
       renewal_position INTEGER, auto_renew INTEGER, auto_renew_product INTEGER,

@@ -56,23 +56,25 @@ final class SubscriptionTable: SubscriptionSource {
     subscription.user = try row.optionalNumber(6) ?? -1
     subscription.isCountrySigned = row.integer(7) != 0
     subscription.isUserToken = row.integer(8) != 0
-    if let position = row.optionalInteger(18) {
-      subscription.period = Subscription.Period(
-        sale: try row.ordinal(9), product: try row.number(10),
-        startedAtMs: try row.instant(11), startMs: try row.instant(12),
-        expiresAtMs: try row.instant(13),
-        offer: try row.code(14),
-        revokedAtMs: try row.optionalInstant(15), isUpgraded: row.integer(16) != 0,
-        statementMs: try row.optionalInstant(17) ?? .min, position: Int(position))
-    }
+    subscription.userPosition = try row.optionalOrdinal(9)
+    subscription.isTakenOver = row.integer(10) != 0
     if let position = row.optionalInteger(20) {
-      var renewal = Subscription.Renewal(
+      subscription.period = Subscription.Period(
+        sale: try row.ordinal(11), product: try row.number(12),
+        startedAtMs: try row.instant(13), startMs: try row.instant(14),
+        expiresAtMs: try row.instant(15),
+        offer: try row.code(16),
+        revokedAtMs: try row.optionalInstant(17), isUpgraded: row.integer(18) != 0,
         statementMs: try row.optionalInstant(19) ?? .min, position: Int(position))
-      renewal.isAutoRenewing = row.optionalInteger(21).map { $0 != 0 }
-      renewal.product = try row.symbol(22)
-      renewal.expirationIntent = try row.symbol(23)
-      renewal.isInBillingRetry = row.optionalInteger(24).map { $0 != 0 }
-      renewal.gracePeriodExpiresAtMs = try row.optionalInstant(25)
+    }
+    if let position = row.optionalInteger(22) {
+      var renewal = Subscription.Renewal(
+        statementMs: try row.optionalInstant(21) ?? .min, position: Int(position))
+      renewal.isAutoRenewing = row.optionalInteger(23).map { $0 != 0 }
+      renewal.product = try row.symbol(24)
+      renewal.expirationIntent = try row.symbol(25)
+      renewal.isInBillingRetry = row.optionalInteger(26).map { $0 != 0 }
+      renewal.gracePeriodExpiresAtMs = try row.optionalInstant(27)
       subscription.renewal = renewal
     }
     subscription.isChanged = false
@@ -137,7 +139,7 @@ final class SubscriptionTable: SubscriptionSource {
     }
   }
 
-  private static let columnCount = 26
+  private static let columnCount = 28
 
   private func write(
     _ place: Int, _ store: SubscriptionStore, _ rows: RowWriter
@@ -153,6 +155,8 @@ final class SubscriptionTable: SubscriptionSource {
     rows.add(symbol: subscription.user)
     rows.add(subscription.isCountrySigned ? 1 : 0)
     rows.add(subscription.isUserToken ? 1 : 0)
+    rows.add(subscription.userPosition < 0 ? nil : Int64(subscription.userPosition))
+    rows.add(subscription.isTakenOver ? 1 : 0)
     add(subscription.period, rows)
     add(subscription.renewal, rows)
     try rows.end()
@@ -202,8 +206,8 @@ final class SubscriptionTable: SubscriptionSource {
 
   /// All columns but those that identify a subscription.
   private static let changing = [
-    "country", "user", "is_country_signed", "is_user_token", "sale", "product", "started_at_ms",
-    "current_period_start_at_ms", "expires_at_ms", "offer", "revoked_at_ms", "is_upgraded",
+    "country", "user", "is_country_signed", "is_user_token", "user_position", "is_taken_over",
+    "sale", "product", "started_at_ms", "current_period_start_at_ms", "expires_at_ms", "offer", "revoked_at_ms", "is_upgraded",
     "statement_ms", "statement_position", "renewal_ms", "renewal_position", "auto_renew",
     "auto_renew_product", "expiration_intent", "in_billing_retry", "grace_period_expires_at_ms",
   ]

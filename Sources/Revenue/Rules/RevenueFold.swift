@@ -412,11 +412,18 @@ package final class RevenueFold {
     let holder =
       try store.claim(place) ?? SaleClaim(user: sale.user, position: sale.userPosition)
     if holder.user == upload.user { return true }
-    guard let erasure = ErasedUser.erasure(of: try userIdentifier(holder.user)),
-      isAfterErasure(upload.position, erasure, holder.position)
-    else { return false }
+    guard try wasErased(holder.user, holder.position, before: upload) else { return false }
     store.setClaim(place, SaleClaim(user: upload.user, position: upload.position))
     return true
+  }
+
+  /// R6: whether a user was erased before an upload.
+  /// - Parameter position: that of an event of the user's ledger.
+  func wasErased(_ user: Int32, _ position: Int, before upload: UploadEvidence) throws -> Bool {
+    guard user >= 0, let erasure = ErasedUser.erasure(of: try userIdentifier(user)) else {
+      return false
+    }
+    return isAfterErasure(upload.position, erasure, position)
   }
 
   /// R12: reports a storefront and a client's first country that differ, once both are known.

@@ -11,7 +11,7 @@ package final class RevenueState {
   package var priceList = PriceList()
 
   private static let magic = Array("RLRS".utf8)
-  private static let version: UInt8 = 4
+  private static let version: UInt8 = 5
   private static var headerSize: Int { magic.count + 1 }
   /// A unit price has at most 11 digits before its 6 decimals.
   private static let microsMax: Int64 = 99_999_999_999_999_999

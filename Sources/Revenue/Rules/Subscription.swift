@@ -92,6 +92,10 @@ package struct Subscription: BitwiseCopyable {
   package var isCountrySigned = false
   /// Whether the user is an `appAccountToken`.
   package var isUserToken = false
+  /// The position of the event that gave the user; −1 as long as there is none.
+  package var userPosition = -1
+  /// Whether the user took it over from one who was erased: what is sold from then on is that user's.
+  package var isTakenOver = false
 
   /// The most recent event in this run that changed it.
   package var updatedPosition = -1

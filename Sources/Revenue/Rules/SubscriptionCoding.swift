@@ -11,6 +11,8 @@ extension Subscription {
     writer.write(user)
     writer.write(isCountrySigned ? 1 : 0)
     writer.write(isUserToken ? 1 : 0)
+    writer.write(userPosition)
+    writer.write(isTakenOver ? 1 : 0)
     writer.write(updatedPosition)
     writer.write(period == nil ? 0 : 1)
     if let period {
@@ -52,6 +54,8 @@ extension Subscription {
     user = try reader.symbol(orNoneBelow: symbolCount)
     isCountrySigned = try reader.flag()
     isUserToken = try reader.flag()
+    userPosition = try reader.position()
+    isTakenOver = try reader.flag()
     updatedPosition = try reader.position()
     if try reader.flag() {
       period = Period(

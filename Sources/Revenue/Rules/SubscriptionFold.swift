@@ -41,6 +41,26 @@ extension RevenueFold {
         statementMs: verification.requestDateMs ?? .min, verification)
       try observe(entry.place, period, verification, in: subscriptions)
     }
+    let isAnyTakenOver = seenSubscriptions.contains {
+      subscriptions.subscriptions[$0.place].isTakenOver
+    }
+    if isAnyTakenOver { try followTakeovers(rows, verification, in: subscriptions) }
+  }
+
+  /// The same for every sale of a reply.
+  private func followTakeovers(
+    _ rows: [ReplyRow], _ verification: Verification, in subscriptions: SubscriptionStore
+  ) throws {
+    for entry in shown {
+      let row = rows[entry.row]
+      guard row.expiresAtMs != nil, let original = row.originalTransactionID ?? row.transactionID
+      else { continue }
+      let place = try subscriptions.place(
+        of: SubscriptionKey(
+          environment: verification.environment, bundle: verification.bundle, original: original),
+        position: verification.position)
+      followTakeover(of: entry.sale, subscriptions.subscriptions[place], verification)
+    }
   }
 
   /// A subscription of the current reply, and the index in `shown` of the row that counts.
@@ -126,6 +146,7 @@ extension RevenueFold {
       of: row, offer: offer(of: transaction), sale: place, statementMs: signedAtMs, verification)
     try observe(subscription, period, verification, in: subscriptions)
     try addSigned(subscription, transaction, verification, in: subscriptions)
+    followTakeover(of: place, subscriptions.subscriptions[subscription], verification)
   }
 
   private func offer(of transaction: SignedTransaction) -> Subscription.Offer {
@@ -161,6 +182,7 @@ extension RevenueFold {
     let user = try withText(Array("token:".utf8) + Array(token)) { try tokenUser($0) }
     subscriptions.update(place) {
       $0.user = user
+      $0.userPosition = verification.position
       $0.isUserToken = true
       $0.note(verification.position)
     }
@@ -197,13 +219,7 @@ extension RevenueFold {
           $0.note(verification.position)
         }
       }
-      if upload.user >= 0, subscription.user < 0 || subscription.isUserToken {
-        subscriptions.update(place) {
-          $0.user = upload.user
-          $0.isUserToken = false
-          $0.note(verification.position)
-        }
-      }
+      try addUser(place, upload, verification, in: subscriptions)
     }
     if let current = subscription.period,
       (period.startMs, period.statementMs) < (current.startMs, current.statementMs)
@@ -214,6 +230,45 @@ extension RevenueFold {
       $0.period = period
       $0.note(verification.position)
     }
+  }
+
+  /// R6: the first upload with a user counts, and after the erasure of that user the first one since.
+  private func addUser(
+    _ place: Int, _ upload: UploadEvidence, _ verification: Verification,
+    in subscriptions: SubscriptionStore
+  ) throws {
+    let subscription = subscriptions.subscriptions[place]
+    guard upload.user >= 0, upload.user != subscription.user || subscription.isUserToken else {
+      return
+    }
+    let isTakenOver =
+      try !subscription.isUserToken
+      && wasErased(subscription.user, subscription.userPosition, before: upload)
+    guard subscription.user < 0 || subscription.isUserToken || isTakenOver else { return }
+    subscriptions.update(place) {
+      $0.user = upload.user
+      $0.userPosition = verification.position
+      $0.isUserToken = false
+      if isTakenOver { $0.isTakenOver = true }
+      $0.note(verification.position)
+    }
+  }
+
+  /// R6: a sale that is first shown after its subscription was taken over from an erased user, and that no upload with a
+  /// user has shown yet, is of whoever took it over.
+  private func followTakeover(
+    of place: Int, _ subscription: Subscription, _ verification: Verification
+  ) {
+    let sale = store.sales[place]
+    guard subscription.isTakenOver, sale.firstPosition > subscription.userPosition,
+      sale.user < 0 || sale.flags.contains(.isUserToken)
+    else { return }
+    store.update(place) {
+      $0.user = subscription.user
+      $0.userPosition = subscription.userPosition
+      $0.flags.remove(.isUserToken)
+    }
+    touch(place, verification)
   }
 
   /// R13: the period of a sale ends when the newest statement with an expiry says so.

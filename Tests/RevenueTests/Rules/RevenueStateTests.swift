@@ -198,9 +198,9 @@ import Testing
     expect(Array("SQLite format 3".utf8), .notState)
     expect(Array("RLRS".utf8), .damaged)
     expect(Self.sealed(Array("RLRS".utf8) + [3]), .unknownVersion(3))
-    expect(Self.sealed(Array("RLRS".utf8) + [4]), .inconsistent)
+    expect(Self.sealed(Array("RLRS".utf8) + [5]), .inconsistent)
     // A count far above what the bytes can hold allocates nothing.
     expect(
-      Self.sealed(Array("RLRS".utf8) + [4, 0xFE, 0xFF, 0xFF, 0xFF, 0x0F]), .inconsistent)
+      Self.sealed(Array("RLRS".utf8) + [5, 0xFE, 0xFF, 0xFF, 0xFF, 0x0F]), .inconsistent)
   }
 }
