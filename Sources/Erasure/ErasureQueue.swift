@@ -15,6 +15,8 @@ package struct ErasureQueue: Sendable {
   package static let folderName = "erasures"
   private static let byteCountMax = 64 << 10
   private static let suffix = ".json"
+  /// The file that says that an operator has asked for retention, and when.
+  private static let retentionName = "retention"
 
   private let directory: LedgerDirectory
 
@@ -46,12 +48,7 @@ package struct ErasureQueue: Sendable {
         cause: "\(Self.waitingCountMax) requests wait already: run 'redact --now'")
     }
     do throws(LedgerError) {
-      let isNew = try folder() == nil
-      let folder = try directory.root.madeFolder(Self.folderName)
-      if isNew {
-        try directory.root.giveNewFolderToOwner(folder)
-        try directory.root.sync()
-      }
+      let folder = try madeFolder()
       do throws(LedgerError) {
         try folder.replaceFile(Self.name(record.id), with: record.bytes)
       } catch {
@@ -61,6 +58,55 @@ package struct ErasureQueue: Sendable {
       }
     } catch { throw .ledger(error) }
   }
+
+  private func madeFolder() throws(LedgerError) -> Folder {
+    let isNew = try folder() == nil
+    let folder = try directory.root.madeFolder(Self.folderName)
+    if isNew {
+      try directory.root.giveNewFolderToOwner(folder)
+      try directory.root.sync()
+    }
+    return folder
+  }
+
+  // MARK: Retention by hand
+
+  /// Asks whoever writes to the ledger for a pass of retention as of a time, however much it takes.
+  package func orderRetention(nowMs: Int64) throws(ErasureError) {
+    do throws(LedgerError) {
+      try madeFolder().replaceFile(
+        Self.retentionName, with: Array((Timestamp.text(ms: nowMs) + "\n").utf8))
+    } catch { throw .ledger(error) }
+  }
+
+  /// The time of which an operator has asked for a pass of retention that was not made yet.
+  package func orderedRetentionMs() throws(ErasureError) -> Int64? {
+    do throws(LedgerError) {
+      guard let folder = try folder(), try folder.status(Self.retentionName) != nil else {
+        return nil
+      }
+      let bytes = try folder.openFile(Self.retentionName, .readOnly)
+        .readSmall(byteCountMax: Self.byteCountMax)
+      guard bytes.last == UInt8(ascii: "\n"), let text = String(validating: bytes.dropLast(), as: UTF8.self),
+        let ms = try? Timestamp.parse(text)
+      else {
+        throw LedgerError(
+          .init(verdict: .corrupt, file: folder.label(Self.retentionName), position: nil),
+          operation: "read request", cause: "it does not hold a time")
+      }
+      return ms
+    } catch { throw .ledger(error) }
+  }
+
+  /// Notes that the pass was made.
+  package func endRetention() throws(ErasureError) {
+    do throws(LedgerError) {
+      guard let folder = try folder(), try folder.status(Self.retentionName) != nil else { return }
+      try folder.unlink(Self.retentionName)
+    } catch { throw .ledger(error) }
+  }
+
+  // MARK: Records
 
   /// Replaces a request's record, durably.
   package func update(_ record: ErasureRecord) throws(ErasureError) {

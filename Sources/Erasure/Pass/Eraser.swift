@@ -17,6 +17,8 @@ package final class Eraser {
   private let queue: ErasureQueue
   /// How many events lost data that no request named: by retention, and late replies.
   package private(set) var redactedEventCount = 0
+  /// What retention would have taken in the last pass, had it not been so much that an operator must ask for it.
+  package private(set) var heldRetention: RetentionPass?
 
   /// - Parameters:
   ///   - projections: those that the ledger's database holds.
@@ -55,16 +57,19 @@ package final class Eraser {
   // MARK: A pass
 
   /// Carries out all open requests, and what retention asks for, in one pass over the log.
-  /// - Parameter preview: what one of the requests would redact, so that it need not be planned once more.
+  /// - Parameters:
+  ///   - isRetentionConfirmed: whether an operator asked for retention, however much it takes.
+  ///   - preview: what one of the requests would redact, so that it need not be planned once more.
   /// - Returns: the records of the requests as they are now.
   package func run(
     retention: RetentionRules? = nil, nowMs: Int64 = Timestamp.now(),
-    preview: (request: UUID16, ErasurePreview)? = nil
+    isRetentionConfirmed: Bool = false, preview: (request: UUID16, ErasurePreview)? = nil
   ) throws(ErasureError) -> [ErasureRecord] {
+    heldRetention = nil
     do {
       _ = try finishInterrupted()
       let open = try queue.open()
-      var items = try wanted(open, retention, nowMs, preview)
+      var items = try wanted(open, retention, nowMs, isRetentionConfirmed, preview)
       if !items.isEmpty {
         directory = try writer.directory.allowingRedactions()
         try begin(&items)
@@ -94,7 +99,7 @@ package final class Eraser {
   /// The requests that have something to redact. The others end here.
   private func wanted(
     _ open: [ErasureRecord], _ retention: RetentionRules?, _ nowMs: Int64,
-    _ preview: (request: UUID16, ErasurePreview)?
+    _ isRetentionConfirmed: Bool, _ preview: (request: UUID16, ErasurePreview)?
   ) throws -> [Item] {
     let rules = retention.flatMap { $0.isEmpty ? nil : $0 }
     if open.isEmpty, rules == nil { return [] }
@@ -132,7 +137,9 @@ package final class Eraser {
     if let rules {
       var item = Item(record: nil, scope: .retention, reason: "retention", request: .random())
       item.plan = try planner.plan(rules, nowMs: nowMs)
-      if !item.plan.isEmpty { items.append(item) }
+      if let pass = try planner.pass(of: item.plan) {
+        if pass.isUnusual, !isRetentionConfirmed { heldRetention = pass } else { items.append(item) }
+      }
     }
     if items.count(where: { $0.record != nil }) == open.count {
       for index in items.indices { items[index].plannedEnd = reader.head.size }

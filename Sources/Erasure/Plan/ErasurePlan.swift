@@ -75,6 +75,9 @@ package struct ErasurePreview: Sendable {
   package var remaining = 0
   package var remainingPositions: [Position] = []
 
+  /// What retention takes; nil for a request, and if there is nothing to take.
+  package var retention: RetentionPass?
+
   /// What was planned, for a request that is carried out at once, and the tree of events that it was planned for.
   var plan: ErasurePlan?
   var frontier = Frontier()

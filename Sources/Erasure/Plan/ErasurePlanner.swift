@@ -388,6 +388,33 @@ final class ErasurePlanner {
     return plan
   }
 
+  /// What a plan of retention takes, against what the passes in the log took; nil if it takes nothing.
+  func pass(of plan: ErasurePlan) throws -> RetentionPass? {
+    guard let first = plan.targets.first, let last = plan.targets.last else { return nil }
+    var count = 1
+    for (before, target) in zip(plan.targets, plan.targets.dropFirst())
+    where before.position != target.position { count += 1 }
+    let upload = try database.prepare("SELECT recorded_at_ms FROM uploads WHERE position = ?")
+    func recordedAtMs(_ position: Position) throws -> Int64 {
+      defer { upload.reset() }
+      upload.bind(1, position)
+      return try upload.step() ? try upload.instant(0) : 0
+    }
+    let passes = try database.prepare(
+      """
+      SELECT sum(l.lines) AS taken FROM redactions o JOIN redactions l ON l.erasure = o.position
+      WHERE o.request IS NOT NULL AND o.scope = ? GROUP BY o.position HAVING taken > 0
+      ORDER BY o.position DESC LIMIT \(RetentionPass.comparedCount)
+      """)
+    passes.bind(1, text: DataRedacted.Scope.retention.rawValue)
+    var earlier: [Int] = []
+    while try passes.step() { earlier.append(try passes.ordinal(0)) }
+    return RetentionPass(
+      eventCount: count, firstRecordedAtMs: try recordedAtMs(first.position),
+      lastRecordedAtMs: try recordedAtMs(last.position),
+      isUnusual: RetentionPass.isUnusual(count, earlier: earlier))
+  }
+
   /// SQL: whether metadata has members besides those of prices.
   private static let hasFreeMetadata = """
     metadata IS NOT NULL AND (

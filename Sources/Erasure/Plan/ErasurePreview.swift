@@ -20,7 +20,14 @@ extension ErasurePreview {
     _ rules: RetentionRules, nowMs: Int64, _ reader: LogReader, _ database: Database,
     isCancelled: () -> Bool = { false }
   ) throws(ErasureError) -> ErasurePreview {
-    try of(reader, database, true, isCancelled) { try $0.plan(rules, nowMs: nowMs) }
+    var pass: RetentionPass?
+    var preview = try of(reader, database, true, isCancelled) { planner in
+      let plan = try planner.plan(rules, nowMs: nowMs)
+      pass = try planner.pass(of: plan)
+      return plan
+    }
+    preview.retention = pass
+    return preview
   }
 
   private static func of(

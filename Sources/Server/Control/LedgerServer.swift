@@ -207,10 +207,13 @@ package final class LedgerServer: Sendable {
       ErasureWorker.Parts(
         directory: directory, configuration: { watcher.current },
         finish: { () throws(ErasureError) in _ = try eraser().finishInterrupted() },
-        run: { (rules, nowMs) throws(ErasureError) in
+        run: { (retention) throws(ErasureError) in
           let eraser = eraser()
           defer { metrics.count(.redactedEvents, by: eraser.redactedEventCount) }
-          return try eraser.run(retention: rules, nowMs: nowMs)
+          let records = try eraser.run(
+            retention: retention?.rules, nowMs: retention?.nowMs ?? Timestamp.now(),
+            isRetentionConfirmed: retention?.isOrdered ?? false)
+          return ErasureWorker.Result(records, heldRetention: eraser.heldRetention)
         },
         metrics: metrics, say: say),
       stopFlag: stopFlag)

@@ -13,8 +13,8 @@ package final class ErasureWorker: Sendable {
     package var configuration: @Sendable () -> Configuration
     /// Finishes a pass that was interrupted.
     package var finish: @Sendable () throws(ErasureError) -> Void
-    /// Carries out all open requests in one pass; returns their records.
-    package var run: @Sendable (RetentionRules?, Int64) throws(ErasureError) -> [ErasureRecord]
+    /// Carries out all open requests, and retention, in one pass.
+    package var run: @Sendable (Retention?) throws(ErasureError) -> Result
     package var metrics: Metrics
     /// Told what an operator should know; one line, which names nobody.
     package var say: @Sendable (String) -> Void
@@ -25,7 +25,7 @@ package final class ErasureWorker: Sendable {
     package init(
       directory: LedgerDirectory, configuration: @escaping @Sendable () -> Configuration,
       finish: @escaping @Sendable () throws(ErasureError) -> Void,
-      run: @escaping @Sendable (RetentionRules?, Int64) throws(ErasureError) -> [ErasureRecord],
+      run: @escaping @Sendable (Retention?) throws(ErasureError) -> Result,
       metrics: Metrics, say: @escaping @Sendable (String) -> Void
     ) {
       self.directory = directory
@@ -34,6 +34,27 @@ package final class ErasureWorker: Sendable {
       self.run = run
       self.metrics = metrics
       self.say = say
+    }
+  }
+
+  /// What a pass takes besides requests.
+  package struct Retention: Sendable {
+    package var rules: RetentionRules
+    /// The time that decides what is over, in epoch milliseconds.
+    package var nowMs: Int64
+    /// Whether an operator has asked for it.
+    package var isOrdered: Bool
+  }
+
+  /// What came of a pass.
+  package struct Result: Sendable {
+    package var records: [ErasureRecord]
+    /// What retention would have taken, had it not been too much to be usual.
+    package var heldRetention: RetentionPass?
+
+    package init(_ records: [ErasureRecord], heldRetention: RetentionPass? = nil) {
+      self.records = records
+      self.heldRetention = heldRetention
     }
   }
 
@@ -75,6 +96,8 @@ package final class ErasureWorker: Sendable {
     /// The folder of the requests as it was when they were read; nil if they must be read again.
     var stamp: FolderStamp?
     var open: [ErasureRecord] = []
+    /// As of when an operator has asked for retention.
+    var orderedRetentionMs: Int64?
     /// On the clock that never goes back; nil while nothing has failed.
     var failedAtMs: Int64?
     /// Whether a pass may have been begun and not finished.
@@ -116,16 +139,22 @@ package final class ErasureWorker: Sendable {
     let configuration = parts.configuration()
     let rules = configuration.retention.rules
     let nowMs = parts.clock.nowMs()
-    let pass = memory.schedule.due(
+    var due = memory.schedule.due(
       memory.open, hasRetention: rules != nil, dailyAt: configuration.erasures.dailyAt,
       nowMs: nowMs)
-    guard let pass else { return }
+    let orderedMs = rules == nil ? nil : memory.orderedRetentionMs
+    if orderedMs != nil { due = .daily }
+    guard let pass = due else { return }
+    let retention = rules.map {
+      Retention(rules: $0, nowMs: min(nowMs, orderedMs ?? nowMs), isOrdered: orderedMs != nil)
+    }
     memory.mayBeInterrupted = true
-    let records = try parts.run(pass == .daily ? rules : nil, nowMs)
+    let result = try parts.run(pass == .daily ? retention : nil)
     memory.mayBeInterrupted = false
+    if orderedMs != nil { try ErasureQueue(parts.directory).endRetention() }
     memory.schedule.end(pass, nowMs: nowMs)
     memory.stamp = nil
-    report(records)
+    report(result)
     try look(&memory)
   }
 
@@ -136,13 +165,23 @@ package final class ErasureWorker: Sendable {
       stamp = FolderStamp(status: try parts.directory.root.status(ErasureQueue.folderName))
     } catch { throw .ledger(error) }
     if stamp == memory.stamp { return }
-    memory.open = try ErasureQueue(parts.directory).open()
+    let queue = ErasureQueue(parts.directory)
+    memory.open = try queue.open()
+    memory.orderedRetentionMs = try queue.orderedRetentionMs()
     let ageMs = Timestamp.now() - (stamp.status?.modifiedAtMs ?? 0)
     memory.stamp = ageMs < Self.freshMs ? nil : stamp
     parts.metrics.set(.erasuresWaiting, Double(memory.open.count))
   }
 
-  private func report(_ records: [ErasureRecord]) {
+  private func report(_ result: Result) {
+    if let held = result.heldRetention {
+      parts.metrics.count(.alarms, label: OperatorAlarm.retentionHeld.metricLabel)
+      parts.say(
+        "retention: \(held.eventCount) events, recorded from "
+          + "\(Timestamp.text(ms: held.firstRecordedAtMs)) to "
+          + "\(Timestamp.text(ms: held.lastRecordedAtMs)): \(OperatorAlarm.retentionHeld.text)")
+    }
+    let records = result.records
     let certificates = records.filter { $0.state == .done }.compactMap(\.certificate)
     let eventCount = certificates.reduce(0) { $0 + $1.eventCount }
     parts.metrics.count(.erasuresDone, by: certificates.count)

@@ -26,6 +26,7 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
   case webhookCursorMissing = "webhook_cursor_missing"
   case forgeriesBounded = "forgeries_bounded"
   case syncRefused = "sync_refused"
+  case retentionHeld = "retention_held"
 
   /// The alarm of a status; nil for most.
   init?(status: Int64) { self.init(rawValue: "status_\(status)") }
@@ -59,6 +60,9 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
         + "(forgeries_bounded): who uploads them?"
     case .syncRefused:
       "a synchronization refused signed objects (sync_refused): check the clock, and trust in config.json"
+    case .retentionHeld:
+      "far more than passes before took (retention_held), so they wait: is the clock right? "
+        + "'ledgerctl redact --retention' takes their fields out"
     }
   }
 }

@@ -11,7 +11,8 @@ let redactCommand = Command(
   "redact", summary: "Take a person's data out of the ledger for good",
   details: [
     "Shows how many events would lose data, what of it other users share, and what it can't reach. Then it redacts "
-      + "them and prints a certificate. It cannot be undone. On a terminal it asks first; `--yes` answers.",
+      + "them and prints a certificate. It cannot be undone. On a terminal it asks first; `--yes` answers, and "
+      + "without a terminal it is required.",
     "If no event holds such data, as of an unknown user, it does nothing, and the exit code is 3, or 0 with `--dry-run`.",
     "A redacted event keeps its place, its time and its digest, so every checkpoint and proof stays valid, and every "
       + "amount and count stays the same: ids of transactions, dates, products, countries and amounts are kept. The "
@@ -26,7 +27,8 @@ let redactCommand = Command(
       + "are carried out in one pass over the log.",
     "An interrupted run is finished by the next command that writes, or with `--again`; until then nothing shows what was "
       + "redacted. After a backup was restored, `--again` also redacts again what the events of earlier erasures name.",
-    "`--retention` takes out the fields whose time in config.json (`retention`) is over; a server does so daily.",
+    "`--retention` takes out the fields whose time in config.json (`retention`) is over; a server does so daily. If that "
+      + "is far more than passes before took, a server leaves it to this command, which asks, or requires `--yes`.",
   ],
   options: [
     Option("user", value: .init("ID", isSecret: true), help: "everything about this user"),
@@ -179,9 +181,7 @@ private func erase(
     try preview.write(to: &sheet, isDry: false)
     try context.output.flush()
   }
-  if !options.isConfirmed, !options.isLater, try !isConfirmed(context) {
-    throw Failure(operation: "redact", object: "request", cause: "it was not confirmed")
-  }
+  if !options.isLater { try confirm(options, context) }
   let record = ErasureRecord(
     subject, reason: reason, requestedAtMs: Timestamp.now(), isUrgent: !options.isLater)
   let done: [ErasureRecord]
@@ -197,9 +197,18 @@ private func erase(
   return done.contains { $0.state == .failed } ? .failed : .done
 }
 
-/// Asks on a terminal; true without one.
+/// Asks on a terminal, unless `--yes` has answered.
+private func confirm(_ options: RedactOptions, _ context: Context) throws {
+  if options.isConfirmed { return }
+  guard isatty(STDIN_FILENO) == 1 else {
+    throw UsageError("--yes", "is required: there is no terminal to ask on")
+  }
+  guard try isConfirmed(context) else {
+    throw Failure(operation: "redact", object: "request", cause: "it was not confirmed")
+  }
+}
+
 private func isConfirmed(_ context: Context) throws -> Bool {
-  guard isatty(STDIN_FILENO) == 1 else { return true }
   context.diagnostics.write("This can't be undone. Type 'redact' to go on: ")
   var answer: [UInt8] = []
   var byte: UInt8 = 0
@@ -321,24 +330,58 @@ private func retain(
     rules, nowMs: nowMs, ledger.reader, try ledger.projections(),
     isCancelled: { context.interruption.isRequested })
   if !options.isDry, preview.eventCount > 0 {
-    let own = try OwnWriter(ledger, replicates: true)
-    do {
-      let eraser = try Eraser(
-        ledger.directory, own.writer, projections: .ofProgram, observer: ledger.projector().observer
-      )
-      _ = try eraser.run(retention: rules, nowMs: nowMs)
-      try own.close()
-    } catch {
-      try? own.close()
-      throw error
+    if let pass = preview.retention, pass.isUnusual {
+      context.say("redact: \(pass.text)")
+      try confirm(options, context)
     }
+    try carryOut(rules, nowMs: nowMs, ledger, context)
   }
   try context.print(invocation, ["preview": preview.record] as Record) { sheet in
     try sheet.line(
       "\(counted(preview.eventCount, "event")) \(options.isDry ? "would lose" : "lost") fields whose time is over."
     )
+    if options.isDry, let pass = preview.retention, pass.isUnusual { try sheet.line(pass.text) }
   }
   return .done
+}
+
+/// Has retention carried out by this command's own writer, or by the server that holds the ledger.
+private func carryOut(
+  _ rules: RetentionRules, nowMs: Int64, _ ledger: OpenLedger, _ context: Context
+) throws {
+  let own: OwnWriter
+  do { own = try OwnWriter(ledger, replicates: true) } catch let error as LedgerError {
+    guard error.kind == .locked, let server = try RemoteAppender.connect(ledger.directory) else {
+      throw error
+    }
+    try server.close()
+    let queue = ErasureQueue(ledger.directory)
+    try queue.orderRetention(nowMs: nowMs)
+    while try queue.orderedRetentionMs() != nil {
+      if context.interruption.isRequested {
+        context.say("redact: the server goes on; it says what became of it")
+        throw Interrupted()
+      }
+      usleep(waitMicroseconds)
+    }
+    return
+  }
+  do {
+    let eraser = try Eraser(
+      ledger.directory, own.writer, projections: .ofProgram, observer: ledger.projector().observer)
+    _ = try eraser.run(retention: rules, nowMs: nowMs, isRetentionConfirmed: true)
+    try own.close()
+  } catch {
+    try? own.close()
+    throw error
+  }
+}
+
+extension RetentionPass {
+  fileprivate var text: String {
+    "\(counted(eventCount, "event")), recorded from \(timeText(firstRecordedAtMs)) to "
+      + "\(timeText(lastRecordedAtMs)): far more than passes before took. Is the clock right?"
+  }
 }
 
 // MARK: The list

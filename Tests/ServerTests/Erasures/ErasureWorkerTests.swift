@@ -14,24 +14,25 @@ import Testing
 /// Passes as a test scripts them: each removes all open requests, or fails.
 final class ScriptedPasses: Sendable {
   let directory: LedgerDirectory
-  let rules = Monitor<[RetentionRules?]>([])
+  let retentions = Monitor<[ErasureWorker.Retention?]>([])
+  let held = Monitor<RetentionPass?>(nil)
   let finishes = Atomic<Int>(0)
   let fails = Monitor(false)
   let configuration = Monitor(Configuration())
 
   init(_ directory: LedgerDirectory) { self.directory = directory }
 
-  var count: Int { rules.withLock { $0.count } }
+  var count: Int { retentions.withLock { $0.count } }
 
-  func run(_ rules: RetentionRules?) throws(ErasureError) -> [ErasureRecord] {
-    self.rules.withLock { $0.append(rules) }
+  func run(_ retention: ErasureWorker.Retention?) throws(ErasureError) -> ErasureWorker.Result {
+    retentions.withLock { $0.append(retention) }
     if fails.withLock({ $0 }) { throw .refused(object: "request", cause: "the disk is full") }
     for record in try ErasureQueue(directory).open() {
       do throws(LedgerError) {
         try directory.root.folder(ErasureQueue.folderName).unlink("\(record.id).json")
       } catch { throw .ledger(error) }
     }
-    return []
+    return ErasureWorker.Result([], heldRetention: held.withLock { $0 })
   }
 }
 
@@ -53,7 +54,7 @@ final class ErasureFixture {
     var parts = ErasureWorker.Parts(
       directory: directory, configuration: { passes.configuration.withLock { $0 } },
       finish: { () throws(ErasureError) in passes.finishes.add(1, ordering: .relaxed) },
-      run: { (rules, _) throws(ErasureError) in try passes.run(rules) },
+      run: { (retention) throws(ErasureError) in try passes.run(retention) },
       metrics: metrics, say: { [notes] in notes.say($0) })
     parts.clock = clock.clock
     parts.pauseMs = 5
@@ -87,7 +88,7 @@ final class ErasureFixture {
     try fixture.add("alice", urgent: true)
     try waitUntil { fixture.passes.count == 1 }
     fixture.stop()
-    #expect(fixture.passes.rules.withLock { $0 } == [nil])
+    #expect(fixture.passes.retentions.withLock { $0.map(\.?.rules) } == [nil])
     #expect(fixture.metric("receipt_ledger_erasures_waiting") == 0)
   }
 
@@ -102,8 +103,46 @@ final class ErasureFixture {
     try waitUntil { fixture.passes.count == 1 }
     fixture.stop()
     #expect(
-      fixture.passes.rules.withLock { $0.first??.metadataMs } == RetentionPeriod("7y")?.milliseconds
+      fixture.passes.retentions.withLock { $0.first??.rules.metadataMs }
+        == RetentionPeriod("7y")?.milliseconds
     )
+    #expect(fixture.passes.retentions.withLock { $0.first??.isOrdered } == false)
+  }
+
+  @Test("retention that takes too much is an alarm with its number and times")
+  func heldRetention() throws {
+    let fixture = try ErasureFixture { $0.retention.metadata = RetentionPeriod("7y") }
+    fixture.passes.held.withLock {
+      $0 = RetentionPass(
+        eventCount: 5_000, firstRecordedAtMs: ms("2020-01-01"), lastRecordedAtMs: ms("2026-01-01"),
+        isUnusual: true)
+    }
+    try fixture.add("alice", urgent: false)
+    try fixture.start()
+    try waitUntil { fixture.metric("receipt_ledger_erasures_waiting") == 1 }
+    fixture.clock.set(aheadMs: 86_400_000)
+    try waitUntil { fixture.notes.lines.count == 1 }
+    fixture.stop()
+    #expect(
+      fixture.notes.lines.first?.hasPrefix(
+        "retention: 5000 events, recorded from 2020-01-01T00:00:00.000Z to 2026-01-01T00:00:00.000Z: "
+      )
+        == true)
+    #expect(fixture.metric(#"receipt_ledger_operator_alarms_total{alarm="retention_held"}"#) == 1)
+  }
+
+  @Test("retention that an operator asks for is made at once, as of then, and the order ends")
+  func orderedRetention() throws {
+    let fixture = try ErasureFixture { $0.retention.metadata = RetentionPeriod("7y") }
+    let queue = ErasureQueue(fixture.passes.directory)
+    try queue.orderRetention(nowMs: ms("2020-01-01"))
+    try fixture.start()
+    try waitUntil { try queue.orderedRetentionMs() == nil }
+    fixture.stop()
+    let made = fixture.passes.retentions.withLock { $0 }
+    #expect(made.count == 1)
+    #expect(made.first??.isOrdered == true)
+    #expect(made.first??.nowMs == ms("2020-01-01"))
   }
 
   @Test("a pass that fails is said without a name, and tried again a minute later, after its rest")
