@@ -87,7 +87,8 @@ package struct ErasureQueue: Sendable {
       }
       let bytes = try folder.openFile(Self.retentionName, .readOnly)
         .readSmall(byteCountMax: Self.byteCountMax)
-      guard bytes.last == UInt8(ascii: "\n"), let text = String(validating: bytes.dropLast(), as: UTF8.self),
+      guard bytes.last == UInt8(ascii: "\n"),
+        let text = String(validating: bytes.dropLast(), as: UTF8.self),
         let ms = try? Timestamp.parse(text)
       else {
         throw LedgerError(

@@ -74,6 +74,8 @@ package struct CopyRestore {
     package var unredactedCount = 0
     /// Redacted lines whose listing is missing.
     package var unlistedCount = 0
+    /// The erasures that the restored events begin and do not finish.
+    package var unfinishedErasures: [UnfinishedErasure] = []
   }
 
   /// Restores.

@@ -52,6 +52,8 @@ package struct Promotion {
     /// How many events the ledger held before.
     package var localSize: Int
     package var fetched = FetchCounts()
+    /// The erasures that the former writer began and did not finish.
+    package var unfinishedErasures: [UnfinishedErasure] = []
   }
 
   /// Takes over.

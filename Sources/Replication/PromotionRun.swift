@@ -75,9 +75,12 @@ final class PromotionRun {
       .write(to: directory)
     try replication.unlink("segments")
     try PromotionMarker.remove(from: replication)
+    var erasures = ErasureProgress()
+    try erasures.read(try LogReader(directory))
     try Standby.remove(from: directory)
     return Promotion.Report(
-      step: step, previous: previous, localSize: localSize, fetched: fetch.total)
+      step: step, previous: previous, localSize: localSize, fetched: fetch.total,
+      unfinishedErasures: erasures.unfinished)
   }
 
   /// Recovers the log, and writes `standby.json`, so that no other process appends to it.

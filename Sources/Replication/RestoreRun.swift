@@ -116,7 +116,8 @@ final class RestoreRun {
     return CopyRestore.Report(
       step: step, size: plan.size, root: report.frontier?.root ?? step.root,
       checkpointCount: sizes.count, fetched: fetch.total, missing: missing, notes: report.notes,
-      unredactedCount: report.unredactedCount, unlistedCount: unlistedCount)
+      unredactedCount: report.unredactedCount, unlistedCount: unlistedCount,
+      unfinishedErasures: report.unfinishedErasures)
   }
 
   /// Fetches the first events, or as many of them as the copy has.

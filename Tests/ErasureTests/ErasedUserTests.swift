@@ -42,7 +42,8 @@ import Testing
     }
   }
 
-  @Test("Claims before an erasure stay; the first after it is none, and holds against the next user")
+  @Test(
+    "Claims before an erasure stay; the first after it is none, and holds against the next user")
   func claimsAfterErasure() throws {
     let coins = AppRegistered.Product(id: "coins", type: .consumable)
     let fixture = try LedgerFixture()

@@ -93,6 +93,27 @@ import Testing
     #expect(try LogAudit(directory).run().redactedCount == 2)
   }
 
+  @Test func anErasureThatTheWriterHasOnlyBegunIsNamed() throws {
+    let rig = try ReplicationRig()
+    try rig.append(20)
+    try rig.erase([3])
+    try rig.append(2)
+    let opening = DataRedacted.Opening(request: .random(), scope: .user, reason: "request")
+    _ = try rig.openWriter().append([
+      EventDraft(
+        type: EventType.dataRedacted.rawValue, version: 1, data: DataRedacted.opening(opening).data)
+    ])
+    try rig.append(2)
+    try rig.copyAll()
+    let store = PatientStore(MemoryStore(sharing: rig.content))
+    let path = temporary.path("restored")
+    let restored = try CopyRestore().run(from: store, to: path)
+    #expect(restored.unfinishedErasures.map(\.position) == [24])
+    #expect(restored.unfinishedErasures.map(\.request) == [opening.request])
+    let promoted = try Promotion().run(try LedgerDirectory.open(path: path), store)
+    #expect(promoted.unfinishedErasures == restored.unfinishedErasures)
+  }
+
   @Test func aPositionBeforeTheProofOfARedactionIsRefusedWithTheNextThatWorks() throws {
     let rig = try ReplicationRig()
     try rig.append(20)

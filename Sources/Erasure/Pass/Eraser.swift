@@ -52,6 +52,15 @@ package final class Eraser {
     var certificate = ErasureCertificate()
     /// Looks for the identifiers while the projections are built.
     var search: IdentifierSearch?
+
+    init(_ record: ErasureRecord) {
+      self.record = record
+      (scope, reason, request) = (record.scope, record.reason, record.id)
+    }
+
+    init(_ opening: DataRedacted.Opening) {
+      (scope, reason, request) = (opening.scope, opening.reason, opening.request)
+    }
   }
 
   // MARK: A pass
@@ -119,26 +128,27 @@ package final class Eraser {
         }
         let plan = try known ?? planner.plan(subject)
         guard plan.isEmpty else {
-          var item = Item(
-            record: record, scope: record.scope, reason: record.reason, request: record.id)
+          var item = Item(record)
           item.plan = plan
           items.append(item)
           continue
         }
-        var certificate = ErasureCertificate()
-        (certificate.size, certificate.root) = (reader.head.size, reader.head.root)
-        certificate.finishedAtMs = nowMs
-        try queue.finish(record, .success(certificate))
+        try end(record, reader, database, nowMs: nowMs)
       } catch let error as ErasureError {
         guard case .refused = error else { throw error }
         try queue.finish(record, .failure(error))
       }
     }
     if let rules {
-      var item = Item(record: nil, scope: .retention, reason: "retention", request: .random())
+      var item = Item(
+        DataRedacted.Opening(request: .random(), scope: .retention, reason: "retention"))
       item.plan = try planner.plan(rules, nowMs: nowMs)
       if let pass = try planner.pass(of: item.plan) {
-        if pass.isUnusual, !isRetentionConfirmed { heldRetention = pass } else { items.append(item) }
+        if pass.isUnusual, !isRetentionConfirmed {
+          heldRetention = pass
+        } else {
+          items.append(item)
+        }
       }
     }
     if items.count(where: { $0.record != nil }) == open.count {
@@ -147,15 +157,37 @@ package final class Eraser {
     return items
   }
 
+  /// Ends a request that has nothing to redact. An interrupted pass may have opened its erasure.
+  private func end(
+    _ record: ErasureRecord, _ reader: LogReader, _ database: Database, nowMs: Int64
+  ) throws {
+    var certificate = ErasureCertificate()
+    certificate.erasure = try opening(of: record.id, database)
+    if let erasure = certificate.erasure {
+      var item = Item(record)
+      item.erasure = erasure
+      try list(item, nil)
+      try reader.refresh()
+      try onProjectionsReplaced()
+    }
+    (certificate.size, certificate.root) = (reader.head.size, reader.head.root)
+    certificate.finishedAtMs = nowMs
+    try queue.finish(record, .success(certificate))
+  }
+
+  /// The position of the event that opened a request's erasure, if there is one.
+  private func opening(of request: UUID16, _ database: Database) throws -> Position? {
+    let known = try database.prepare("SELECT position FROM redactions WHERE request = ?")
+    known.bind(1, text: request.description)
+    return try known.step() ? try known.ordinal(0) : nil
+  }
+
   /// Appends the events that open the erasures, unless an interrupted pass did.
   private func begin(_ items: inout [Item]) throws {
     let reader = try LogReader(directory, .durable)
     let database = try projector(reader).current()
-    let known = try database.prepare("SELECT position FROM redactions WHERE request = ?")
     for index in items.indices {
-      known.bind(1, text: items[index].request.description)
-      if try known.step() { items[index].erasure = Int(known.integer(0)) }
-      known.reset()
+      items[index].erasure = try opening(of: items[index].request, database) ?? -1
     }
     let new = items.indices.filter { items[$0].erasure < 0 }
     if !new.isEmpty {
@@ -215,6 +247,8 @@ package final class Eraser {
       guard try write(&items, to: file, begun, reader, database) > 0 else {
         begun.discard()
         try? file.discard()
+        for item in items { try list(item, nil) }
+        try onProjectionsReplaced()
         return try finish(items)
       }
       for index in items.indices {
@@ -295,12 +329,20 @@ package final class Eraser {
     do {
       try dropDamagedFile()
       let wasInterrupted = try finishInterrupted()
-      let count = try redactRestored()
-      // Requests whose pass did not come to its commit.
-      let isRunning = try queue.open().contains { $0.state == .running }
+      // Requests whose pass did not come to its commit, here or where this log was copied from. Before the others: a
+      // pass lists its lines as it redacts them, whatever lists of an earlier one hold.
+      let isRunning = try hasBegunRequests()
       if isRunning { _ = try run() }
-      return (wasInterrupted || isRunning, count)
+      return (wasInterrupted || isRunning, try redactRestored())
     } catch { throw Self.erasureError(error) }
+  }
+
+  private func hasBegunRequests() throws -> Bool {
+    let open = try queue.open()
+    if open.isEmpty { return false }
+    if open.contains(where: { $0.state == .running }) { return true }
+    let database = try projector(try LogReader(directory, .durable)).current()
+    return try open.contains { try opening(of: $0.id, database) != nil }
   }
 
   private func redactRestored() throws -> Int {
@@ -311,15 +353,14 @@ package final class Eraser {
     let database = try projector(reader).current()
     let restored = try RestoredLines(reader, database, isCancelled: observer.isCancelled)
     if restored.isEmpty { return 0 }
-    var item = Item(record: nil, scope: .position, reason: "restored", request: .random())
+    let opening = DataRedacted.Opening(ofNoRequest: DataRedacted.restoredReason)
+    var item = Item(opening)
     let key = try LineHMACKey.made(directory)
     let otherCount = try restored.redact(
       by: nil, reader, database, lineDigest: { key.digest(of: $0) }
     ) { _ in
     }
     if otherCount > 0 {
-      let opening = DataRedacted.Opening(
-        request: item.request, scope: item.scope, reason: item.reason)
       item.erasure = try writer.append([
         EventDraft(.dataRedacted, DataRedacted.opening(opening).data)
       ]).firstPosition
@@ -382,9 +423,8 @@ package final class Eraser {
         throw ErasureError.damagedFile(
           name: RedactionFile.name, cause: "no erasure begins at position \(erasure)")
       }
-      var item = Item(
-        record: try queue.record(opening.request), scope: opening.scope, reason: opening.reason,
-        request: opening.request)
+      var item = Item(opening)
+      item.record = try queue.record(opening.request)
       item.erasure = erasure
       item.certificate = item.record?.certificate ?? ErasureCertificate()
       item.certificate.erasure = erasure
@@ -395,8 +435,7 @@ package final class Eraser {
       guard record.certificate != nil, !items.contains(where: { $0.request == record.id }) else {
         continue
       }
-      var item = Item(
-        record: record, scope: record.scope, reason: record.reason, request: record.id)
+      var item = Item(record)
       item.certificate = record.certificate ?? item.certificate
       item.erasure = item.certificate.erasure ?? -1
       items.append(item)
@@ -445,13 +484,13 @@ package final class Eraser {
 
   /// Redacts replies about redacted uploads that came while the pass was under way: calls of the App Store take time.
   private func redactLate(_ items: [Item], uploads: [Position]) throws {
-    guard let erasure = items.map(\.erasure).min(), let reason = items.first?.reason else { return }
+    guard let erasure = items.map(\.erasure).min() else { return }
     let reader = try LogReader(directory, .durable)
     let database = try projector(reader).current()
     // Nearly always there is none, and nothing to be planned.
     guard try ErasurePlanner.hasReplies(after: erasure, database) else { return }
     let planner = try ErasurePlanner(database, reader, before: reader.head.size)
-    var item = Item(record: nil, scope: .position, reason: reason, request: .random())
+    var item = Item(DataRedacted.Opening(ofNoRequest: DataRedacted.lateReason))
     item.plan = try planner.plan(repliesAfter: erasure, about: uploads)
     if item.plan.isEmpty { return }
     var late = [item]
@@ -461,34 +500,60 @@ package final class Eraser {
     try apply(&late, sealed, try projector(sealed).current())
   }
 
-  /// Appends the events that list an erasure's lines, except those that are in the log.
-  private func list(_ item: Item, _ lines: RedactedLines) throws {
+  /// Appends the events that list an erasure's lines, except those that the log lists as they are. A request that
+  /// redacted nothing, or nothing more, gets an empty list if it has no last one: so it is known to be finished.
+  /// - Parameter lines: nil if the pass redacted nothing.
+  private func list(_ item: Item, _ lines: RedactedLines?) throws {
+    var known = try KnownLists(item.erasure, reader: try LogReader(directory, .durable), projector)
     let hasher = SHA256()
     var listed: [DataRedacted.Line] = []
-    var reading = try lines.reader()
-    while let line = try reading.next() {
+    var reading = try lines?.reader()
+    while let line = try reading?.next() {
       guard line.redactedBy == item.erasure else { continue }
-      listed.append(.init(position: line.position, digest: line.contentDigest(hasher)))
+      let digest = line.contentDigest(hasher)
+      if known.digests[line.position] != digest {
+        listed.append(.init(position: line.position, digest: digest))
+      }
     }
-    let partCount = (listed.count + DataRedacted.lineCountMax - 1) / DataRedacted.lineCountMax
-    if partCount == 0 { return }
-    let reader = try LogReader(directory, .durable)
-    let database = try projector(reader).current()
-    let known = try database.prepare(
-      "SELECT part, parts FROM redactions WHERE erasure = ? AND part IS NOT NULL")
-    known.bind(1, item.erasure)
-    var done: Set<Int> = []
-    while try known.step() {
-      done.insert(Int(known.integer(0)))
-      // Lines that are redacted again, as they were listed, are a part of a whole list.
-      if done.count == Int(known.integer(1)) { return }
-    }
-    for part in 1...partCount where !done.contains(part) {
-      let start = (part - 1) * DataRedacted.lineCountMax
+    if listed.isEmpty, known.isFinished || item.record?.subject == nil { return }
+    let lineCountMax = DataRedacted.lineCountMax
+    let partCount = known.lastPart + max(1, (listed.count + lineCountMax - 1) / lineCountMax)
+    while known.lastPart < partCount {
+      known.lastPart += 1
       let listing = DataRedacted.Listing(
-        erasure: item.erasure, part: part, partCount: partCount, reason: item.reason,
-        lines: Array(listed[start..<min(start + DataRedacted.lineCountMax, listed.count)]))
+        erasure: item.erasure, part: known.lastPart, partCount: partCount, reason: item.reason,
+        lines: Array(listed.prefix(lineCountMax)))
+      listed.removeFirst(listing.lines.count)
       _ = try writer.append([EventDraft(.dataRedacted, DataRedacted.listing(listing).data)])
+    }
+  }
+
+  /// What the log lists of an erasure.
+  private struct KnownLists {
+    var digests: [Position: SHA256Digest] = [:]
+    var lastPart = 0
+    var isFinished = false
+
+    init(
+      _ erasure: Position, reader: LogReader, _ projector: (LogReader) -> Projector
+    ) throws {
+      let rows = try projector(reader).current().prepare(
+        """
+        SELECT position, part, parts FROM redactions WHERE erasure = ? AND part IS NOT NULL
+        ORDER BY position
+        """)
+      rows.bind(1, erasure)
+      while try rows.step() {
+        let part = try rows.ordinal(1)
+        lastPart = max(lastPart, part)
+        if try rows.ordinal(2) == part { isFinished = true }
+        let line = try reader.event(at: try rows.ordinal(0))
+        let event = try line.withUnsafeBytes { bytes in
+          try EventLine(bytes).map { try DataRedacted(data: $0.data) }
+        }
+        guard case .listing(let listing)? = event else { continue }
+        for line in listing.lines { digests[line.position] = line.digest }
+      }
     }
   }
 

@@ -39,6 +39,7 @@ struct RedactionAudit {
   private var openings: [Position] = []
   private var records: [AuditedErasure] = []
   private var furtherRecordCount = 0
+  private var progress = ErasureProgress()
   /// Lines that are listed and hold their data, and the erasures that list them.
   private var unredacted: [(position: Position, erasure: Position)] = []
   /// The segments as they were read.
@@ -85,6 +86,7 @@ struct RedactionAudit {
   }
 
   private mutating func add(_ event: DataRedacted, at position: Position, isLate: Bool = false) {
+    progress.add(event, at: position)
     switch event {
     case .opening(let opening):
       if let last = openings.last, last >= position { return }
@@ -168,6 +170,7 @@ struct RedactionAudit {
     let newest = records.suffix(AuditReport.erasureCountMax)
     report.erasures = Array(newest)
     report.furtherErasureCount = furtherRecordCount + records.count - newest.count
+    report.unfinishedErasures = progress.unfinished
     report.unredactedCount = Set(unredacted.map(\.position)).count
     report.firstUnredacted = unredacted.map(\.position).min()
     addNotes(&report)

@@ -21,6 +21,20 @@ package enum DataRedacted: Equatable, Sendable {
     package init(request: UUID16, scope: Scope, reason: String) {
       (self.request, self.scope, self.reason) = (request, scope, reason)
     }
+
+    /// Opens an erasure of what a restored backup brought back, or of replies that came while a pass was under way.
+    package init(ofNoRequest reason: String) {
+      self.init(request: .random(), scope: .position, reason: reason)
+    }
+
+    /// Whether a pass made it by itself.
+    package var isOfNoRequest: Bool {
+      switch scope {
+      case .retention: true
+      case .position: reason == DataRedacted.restoredReason || reason == DataRedacted.lateReason
+      case .user, .receipt: false
+      }
+    }
   }
 
   /// A line that lost its data.
@@ -57,6 +71,10 @@ package enum DataRedacted: Equatable, Sendable {
 
   case opening(Opening)
   case listing(Listing)
+
+  /// The reasons of erasures that no request asked for.
+  package static let restoredReason = "restored"
+  package static let lateReason = "late_reply"
 
   /// The most lines of one event, which keeps it below 8 MiB.
   package static let lineCountMax = 60_000

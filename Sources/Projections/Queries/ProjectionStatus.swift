@@ -171,6 +171,41 @@ extension Projector {
     return count.map { Int($0) }
   }
 
+  /// The erasures that are not finished: as the projections know them, and what the log holds after these; all of
+  /// the log if there are none.
+  package func unfinishedErasures() throws(ProjectionError) -> [UnfinishedErasure] {
+    var erasures = ErasureProgress()
+    do {
+      var start = 0
+      if let database = try? existing(), let progress = try? Progress(database), rests(progress) {
+        try Self.read(&erasures, from: database)
+        start = progress.position
+      }
+      try erasures.read(reader, from: start)
+    } catch { throw Self.projectionError(error) }
+    return erasures.unfinished
+  }
+
+  private static func read(
+    _ erasures: inout ErasureProgress, from database: Database
+  ) throws(DatabaseError) {
+    let rows = try database.prepare(
+      """
+      SELECT position, erasure, request, scope, reason, part, parts FROM redactions
+      ORDER BY position
+      """)
+    while try rows.step() {
+      if let request = UUID16(rows.text(2)), let scope = DataRedacted.Scope(rawValue: rows.text(3))
+      {
+        let opening = DataRedacted.Opening(request: request, scope: scope, reason: rows.text(4))
+        erasures.add(opening, at: try rows.ordinal(0))
+      } else if !rows.isNull(5) {
+        erasures.add(
+          part: try rows.ordinal(5), of: try rows.ordinal(6), erasure: try rows.ordinal(1))
+      }
+    }
+  }
+
   func rests(_ progress: Progress) -> Bool {
     // A server may have appended and folded events since the log was read.
     if progress.position > reader.head.size { try? reader.refresh() }

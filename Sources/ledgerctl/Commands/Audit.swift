@@ -26,7 +26,8 @@ let auditCommand = Command(
     "`--redactions` lists the erasures: how many events each one lists, and how many of them lost their data so. If "
       + "an event still holds data that an erasure took out, as after a backup was restored, the exit code "
       + "is 21, and "
-      + "`redact --again` takes the data out again. The newest 10,000 erasures are listed.",
+      + "`redact --again` takes the data out again. So it is if an erasure was begun and not finished, and its request is "
+      + "not in this ledger. The newest 10,000 erasures are listed.",
     "`--replica` also reads the copy that `config.json` or `--from` names, and compares it with the log: "
       + "the steps from the newest "
       + "complete one on, or with `--all-steps` from step 0, each object's SHA-256, the root at the copy's "
@@ -173,6 +174,7 @@ private func audit(
   }
   let replica =
     options.readsReplica ? try ReplicaAudit(options, invocation, directory, context) : nil
+  let unfinished = try UnfinishedErasures(report.unfinishedErasures, directory)
   let signatureText =
     options.judgesSignatures ? signatures?.text ?? "not judged: the log is not intact" : nil
   let all =
@@ -181,16 +183,19 @@ private func audit(
       "signatures": signatures?.record, "redacted": report.redactedCount,
       "unredacted": report.unredactedCount,
       "erasures": options.checksRedactions ? report.erasures.map(\.record) : nil,
-      "further_erasures": report.furtherErasureCount, "replica": replica?.record,
+      "further_erasures": report.furtherErasureCount,
+      "unfinished_erasures": unfinished.record, "replica": replica?.record,
     ] as Record
   try context.print(invocation, all) { sheet in
-    try write(report, projections, snapshots, signatureText, to: &sheet)
+    try write(report, unfinished, projections, snapshots, signatureText, to: &sheet)
     if options.checksRedactions { try writeErasures(report, to: &sheet) }
     try replica?.write(to: &sheet)
   }
   if !report.isWhole || replica?.isWhole == false { return .corrupted }
   if snapshots?.contains(where: { $0.problem != nil }) == true { return .mismatch }
-  if options.checksRedactions, report.unredactedCount > 0 { return .mismatch }
+  if options.checksRedactions, report.unredactedCount > 0 || unfinished.isAnyLost {
+    return .mismatch
+  }
   return switch projections {
   case .mismatching: .mismatch
   case .unchecked: .partlyDone
@@ -316,8 +321,8 @@ private struct AuditedSnapshot {
 // MARK: Text
 
 private func write(
-  _ report: AuditReport, _ projections: ProjectionVerdict, _ snapshots: [AuditedSnapshot]?,
-  _ signatures: String?, to sheet: inout Sheet
+  _ report: AuditReport, _ unfinished: UnfinishedErasures, _ projections: ProjectionVerdict,
+  _ snapshots: [AuditedSnapshot]?, _ signatures: String?, to sheet: inout Sheet
 ) throws {
   let findingCount = report.findings.count + report.furtherFindingCount
   try sheet.fields(
@@ -331,7 +336,7 @@ private func write(
       ),
       ("root", rootText(report)),
       ("checkpoints", "\(report.checkpointCount) checked"),
-    ] + report.redactionFields + report.trustFields
+    ] + report.redactionFields + unfinished.fields + report.trustFields
       + (signatures.map { [("signatures", $0)] } ?? []) + [
         ("projections", projections.text)
       ] + projections.replyFields + [("snapshots", AuditedSnapshot.text(snapshots))]

@@ -16,6 +16,8 @@ let promoteCommand = Command(
     "Refused if this ledger holds events that the copy has not: write them to a file with `ledgerctl "
       + "divergence`, `restore` a "
       + "ledger from the copy, promote that one, and import the file there.",
+    "If the former writer had begun an erasure and not finished it, that is shown: `redact --again` finishes it, or says "
+      + "which request to repeat.",
     "An interrupted promotion is finished by the same command. On a ledger that writes the copy already "
       + "it does nothing.",
   ],
@@ -36,13 +38,14 @@ let promoteCommand = Command(
   let report = try context.withStore(copy) { try promotion.run(directory, $0) }
   progress.erase()
   let (step, previous) = (report.step, report.previous)
+  let unfinished = try UnfinishedErasures(report.unfinishedErasures, directory)
   let record: Record = [
     "promoted": !report.wasOwner, "step": step.number, "epoch": step.epoch,
     "writer": step.writer.description, "size": step.size, "root": step.root.base64,
     "from_writer": previous.writer.description, "from_epoch": previous.epoch,
     "from_step": previous.number, "from_at": timeText(previous.atMs),
     "local_size": report.localSize, "fetched_objects": report.fetched.objects,
-    "fetched_bytes": report.fetched.bytes,
+    "fetched_bytes": report.fetched.bytes, "unfinished_erasures": unfinished.record,
   ]
   try context.print(invocation, record) { sheet in
     if report.wasOwner {
@@ -50,20 +53,21 @@ let promoteCommand = Command(
         "This ledger writes \(visible(copy.target)) already, in epoch \(step.epoch).")
     }
     try sheet.line("This ledger has taken over \(visible(copy.target))")
-    try sheet.fields([
-      ("step", "\(step.number), epoch \(step.epoch)"),
-      ("root", "\(step.root.base64) of \(counted(step.size, "event"))"),
-      (
-        "from",
-        "writer \(previous.writer), epoch \(previous.epoch), whose last step was made "
-          + timeText(previous.atMs)
-      ),
-      (
-        "fetched",
-        "\(counted(step.size - report.localSize, "event")), "
-          + "\(counted(report.fetched.objects, "object")), \(sizeText(report.fetched.bytes))"
-      ),
-    ])
+    try sheet.fields(
+      [
+        ("step", "\(step.number), epoch \(step.epoch)"),
+        ("root", "\(step.root.base64) of \(counted(step.size, "event"))"),
+        (
+          "from",
+          "writer \(previous.writer), epoch \(previous.epoch), whose last step was made "
+            + timeText(previous.atMs)
+        ),
+        (
+          "fetched",
+          "\(counted(step.size - report.localSize, "event")), "
+            + "\(counted(report.fetched.objects, "object")), \(sizeText(report.fetched.bytes))"
+        ),
+      ] + unfinished.fields)
   }
   return .done
 }

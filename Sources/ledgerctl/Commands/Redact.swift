@@ -26,7 +26,9 @@ let redactCommand = Command(
       + "the request to the next pass: a server makes one each day, `redact --now` makes one. All waiting requests "
       + "are carried out in one pass over the log.",
     "An interrupted run is finished by the next command that writes, or with `--again`; until then nothing shows what was "
-      + "redacted. After a backup was restored, `--again` also redacts again what the events of earlier erasures name.",
+      + "redacted. After a backup was restored, `--again` also redacts again what the events of earlier erasures name. An "
+      + "erasure that was begun elsewhere, in the ledger that this one took over from, is finished too. If its request "
+      + "did not come along, `--again` names it, and the exit code is 3: then repeat the request with `--request`.",
     "`--retention` takes out the fields whose time in config.json (`retention`) is over; a server does so daily. If that "
       + "is far more than passes before took, a server leaves it to this command, which asks, or requires `--yes`.",
   ],
@@ -38,6 +40,9 @@ let redactCommand = Command(
     Option(
       "reason", value: .init("CODE"),
       help: "why, as a code that the ledger keeps: a-z, 0-9 and _, at most 32 characters"),
+    Option(
+      "request", value: .init("ID"),
+      help: "finish the erasure of this request, which `--again` has named"),
     Option("dry-run", help: "show what would go; change nothing"),
     Option("yes", short: "y", help: "do not ask"),
     Option("later", help: "leave it to the next pass"),
@@ -59,7 +64,8 @@ let redactCommand = Command(
 struct RedactOptions: Equatable, Sendable {
   enum Task: Equatable, Sendable {
     /// - Parameter user: whether the identifier is still to be read from standard input.
-    case erase(ErasureSubject, reason: String, isFromInput: Bool)
+    /// - Parameter request: the request of an erasure that is not finished; nil for a new one.
+    case erase(ErasureSubject, reason: String, isFromInput: Bool, request: UUID16?)
     case waiting, again, retention
   }
 
@@ -88,15 +94,16 @@ struct RedactOptions: Equatable, Sendable {
       let reason = try invocation.value(
         "reason", "must be a-z, 0-9 and _, begin with a letter, and have at most 32 characters"
       ) { DataRedacted.isReason($0) ? $0 : nil }
-      guard reason != nil || isDry else {
+      let request = try invocation.value("request", "is not the id of a request") { UUID16($0) }
+      guard reason != nil || isDry || request != nil else {
         throw UsageError("--reason", "is required: the ledger keeps why data went")
       }
       task = .erase(
         try Self.subject(subject, invocation), reason: reason ?? "",
-        isFromInput: invocation.value("user") == "-")
+        isFromInput: invocation.value("user") == "-", request: request)
       return
     }
-    for name in ["app", "reason"] where invocation.value(name) != nil {
+    for name in ["app", "reason", "request"] where invocation.value(name) != nil {
       throw UsageError("--\(name)", "requires --user, --receipt or --position")
     }
     if isLater { throw UsageError("--later", "requires --user, --receipt or --position") }
@@ -145,7 +152,7 @@ private func redact(
   let ledger = try OpenLedger(invocation, context)
   if let damage = ledger.reader.damage { throw damage }
   switch options.task {
-  case .erase(var subject, let reason, let isFromInput):
+  case .erase(var subject, let reason, let isFromInput, let request):
     if isFromInput, case .user(_, let family) = subject {
       let bytes = try SecretInput.read(prompt: "User identifier: ", context)
       guard !bytes.isEmpty, let user = String(validating: bytes, as: UTF8.self) else {
@@ -154,7 +161,10 @@ private func redact(
       }
       subject = .user(user, appFamily: family)
     }
-    return try erase(subject, reason, options, ledger, invocation, context)
+    let unfinished = try request.map { try unfinishedErasure($0, subject.scope, ledger) }
+    return try erase(
+      subject, unfinished?.reason ?? reason, unfinished?.request, options, ledger, invocation,
+      context)
   case .waiting: return try runWaiting(ledger, invocation, context)
   case .again: return try redactAgain(ledger, invocation, context)
   case .retention: return try retain(options, ledger, invocation, context)
@@ -163,9 +173,27 @@ private func redact(
 
 // MARK: One request
 
+/// The erasure of a request, which the log begins and does not finish.
+private func unfinishedErasure(
+  _ request: UUID16, _ scope: DataRedacted.Scope, _ ledger: OpenLedger
+) throws -> UnfinishedErasure {
+  let found = try ledger.lookingProjector().unfinishedErasures().first { $0.request == request }
+  guard let found else {
+    throw Failure(
+      operation: "redact", object: "request \(request)",
+      cause: "the log holds no unfinished erasure of it; 'ledgerctl redact list' shows all")
+  }
+  guard found.scope == scope else {
+    throw Failure(
+      operation: "redact", object: "request \(request)",
+      cause: "it was to erase a \(found.scope.rawValue)")
+  }
+  return found
+}
+
 private func erase(
-  _ subject: ErasureSubject, _ reason: String, _ options: RedactOptions, _ ledger: OpenLedger,
-  _ invocation: Invocation, _ context: Context
+  _ subject: ErasureSubject, _ reason: String, _ request: UUID16?, _ options: RedactOptions,
+  _ ledger: OpenLedger, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let preview = try ErasurePreview.of(
     subject, ledger.reader, try ledger.projections(), isExact: options.isDry,
@@ -183,7 +211,8 @@ private func erase(
   }
   if !options.isLater { try confirm(options, context) }
   let record = ErasureRecord(
-    subject, reason: reason, requestedAtMs: Timestamp.now(), isUrgent: !options.isLater)
+    subject, reason: reason, requestedAtMs: Timestamp.now(), isUrgent: !options.isLater,
+    id: request ?? .random())
   let done: [ErasureRecord]
   if options.isLater {
     try ErasureQueue(ledger.directory).add(record)
@@ -304,8 +333,10 @@ private func redactAgain(
     try? own.close()
     throw error
   }
+  let unfinished = try UnfinishedErasures(try OpenLedger(invocation, context))
   let record: Record = [
     "finished_interrupted": result.wasInterrupted, "redacted_again": result.count,
+    "unfinished_erasures": unfinished.record,
   ]
   try context.print(invocation, record) { sheet in
     if result.wasInterrupted { try sheet.line("Finished the erasure that was interrupted.") }
@@ -313,8 +344,9 @@ private func redactAgain(
       result.count == 0
         ? "Every event that an erasure names is redacted."
         : "Redacted \(counted(result.count, "event")) again.")
+    for line in unfinished.lines { try sheet.line(line) }
   }
-  return .done
+  return unfinished.isEmpty ? .done : .partlyDone
 }
 
 private func retain(
@@ -399,8 +431,12 @@ let redactListCommand = Command(
   let ledger = try OpenLedger(invocation, context)
   let records = try ErasureQueue(ledger.directory).records()
   let erasures = try ErasureQueries(try ledger.projections()).all()
+  let unfinished = try UnfinishedErasures(ledger)
   let record: Record = [
-    "requests": records.map(\.record), "erasures": erasures.map(\.record),
+    "requests": records.map(\.record),
+    "erasures": erasures.map {
+      $0.record + ["state": unfinished.state(of: $0.position) ?? "done"] as Record
+    },
   ]
   try context.print(invocation, record) { sheet in
     var requests = TextTable([
@@ -418,15 +454,16 @@ let redactListCommand = Command(
       try sheet.table("Requests", requests)
     }
     var table = TextTable([
-      .number("erasure"), "recorded_at", "scope", "reason", .number("events"), "request",
+      .number("erasure"), "recorded_at", "scope", "reason", .number("events"), "state", "request",
     ])
     for erasure in erasures {
       table.append([
         "\(erasure.position)", timeText(erasure.recordedAtMs), erasure.scope, erasure.reason,
-        "\(erasure.lineCount)", erasure.request,
+        "\(erasure.lineCount)", unfinished.state(of: erasure.position) ?? "done", erasure.request,
       ])
     }
     if !erasures.isEmpty { try sheet.table("Erasures", table) }
+    for line in unfinished.lines { try sheet.line(line) }
   }
   return .done
 }

@@ -81,9 +81,12 @@ let restoreCommand = Command(
   let report = try context.withStore(copy) { try restore.run(from: $0, to: path) }
   fetching.erase()
   checking.erase()
-  try context.print(invocation, record(report)) { sheet in
+  let unfinished = try UnfinishedErasures(
+    report.unfinishedErasures, try LedgerDirectory.open(path: path))
+  let record = record(report) + ["unfinished_erasures": unfinished.record] as Record
+  try context.print(invocation, record) { sheet in
     try sheet.line("Restored \(counted(report.size, "event")) in \(visible(path))")
-    try sheet.fields(fields(report, copy.target))
+    try sheet.fields(fields(report, copy.target) + unfinished.fields)
     var table = TextTable(["object", "what"])
     for fault in report.missing { table.append([fault.object, fault.cause]) }
     try sheet.table("Missing", table)

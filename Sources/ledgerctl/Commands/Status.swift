@@ -43,6 +43,8 @@ private struct Standing {
   /// Nil if there are none.
   let projections: Result<ProjectionStatus?, ProjectionError>
   let erasures: Result<ErasureCounts, ErasureError>
+  /// Nil if they can't be told.
+  let unfinished: UnfinishedErasures?
   let copy: CopyStanding?
 
   /// How many of the first events the last `rebuild` or `audit` found whole.
@@ -64,6 +66,7 @@ private struct Standing {
     } catch {
       erasures = .failure(error)
     }
+    unfinished = reader.damage == nil ? try? UnfinishedErasures(ledger) : nil
     (head, files) = (reader.head, try reader.files())
     verifiedCount = VerifiedHead(reader)?.size ?? 0
     copy = try CopyStanding(ledger)
@@ -84,6 +87,7 @@ private struct Standing {
       if let text = counts.text { fields.append(("erasures", text)) }
     case .failure(let error): fields.append(("erasures", "cannot be read: \(error)"))
     }
+    fields += unfinished?.fields ?? []
     if let copy { fields += copy.fields }
     if tornByteCount > 0 {
       let bytes = counted(tornByteCount, "byte")
@@ -145,7 +149,8 @@ private struct Standing {
       "origin": identity.origin, "id": "\(identity.id)", "path": directory.path,
       "format_version": identity.formatVersion, "created_at": timeText(identity.createdAtMs),
       "events": head.size, "root": head.root.base64, "last_event_at": lastEventAt,
-      "verified_up_to": verifiedCount, "erasures": erasureRecord, "replication": copy?.record,
+      "verified_up_to": verifiedCount, "erasures": erasureRecord,
+      "unfinished_erasures": unfinished?.record, "replication": copy?.record,
       "unfinished_bytes": tornByteCount,
       "damage": damage.map { error in
         [

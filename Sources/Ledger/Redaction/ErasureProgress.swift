@@ -1,0 +1,72 @@
+// Which erasures of a log have not listed all that they were to redact.
+package import Base
+
+/// An erasure that was opened and whose lists are not all in the log: what it was to take out may still be there.
+package struct UnfinishedErasure: Equatable, Sendable {
+  /// The position of the event that opened it.
+  package let position: Position
+  /// The request that it carries out.
+  package let request: UUID16
+  package let scope: DataRedacted.Scope
+  package let reason: String
+}
+
+/// Follows the events of erasures, in their order.
+package struct ErasureProgress {
+  private struct Entry {
+    var erasure: UnfinishedErasure
+    /// Lists come in the order of their numbers, so the last one says whether any is missing.
+    var lastPart = 0
+  }
+
+  private var open: [Position: Entry] = [:]
+
+  package init() {}
+
+  /// Reads a log from a position to its end. A ledger without redacted lines is not read.
+  package mutating func read(_ reader: LogReader, from position: Position = 0) throws {
+    let identity = try reader.directory.reread().identity
+    guard identity.formatVersion >= Format.versionWithRedactions, position < reader.head.size else {
+      return
+    }
+    var progress = self
+    try reader.read(from: position, to: reader.head.size) { chunk in
+      try chunk.forEachEvent { line in
+        guard EventType(line.type) == .dataRedacted, let event = try? DataRedacted(data: line.data)
+        else { return }
+        progress.add(event, at: line.position)
+      }
+      return true
+    }
+    self = progress
+  }
+
+  /// Adds the event at a position.
+  package mutating func add(_ event: DataRedacted, at position: Position) {
+    switch event {
+    case .opening(let opening): add(opening, at: position)
+    case .listing(let listing):
+      add(part: listing.part, of: listing.partCount, erasure: listing.erasure)
+    }
+  }
+
+  /// Adds the event that opens an erasure. What no request asked for is looked for again in each pass.
+  package mutating func add(_ opening: DataRedacted.Opening, at position: Position) {
+    if opening.isOfNoRequest { return }
+    open[position] = Entry(
+      erasure: UnfinishedErasure(
+        position: position, request: opening.request, scope: opening.scope, reason: opening.reason))
+  }
+
+  /// Adds a list of an erasure.
+  package mutating func add(part: Int, of partCount: Int, erasure: Position) {
+    guard let entry = open[erasure], part == entry.lastPart + 1 else { return }
+    open[erasure]?.lastPart = part
+    if part == partCount { open[erasure] = nil }
+  }
+
+  /// The erasures that are not finished, by position.
+  package var unfinished: [UnfinishedErasure] {
+    open.values.map(\.erasure).sorted { $0.position < $1.position }
+  }
+}
