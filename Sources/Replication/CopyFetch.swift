@@ -47,9 +47,12 @@ final class CopyFetch: Sendable {
       var isWhole = true
     }
     private let state: Monitor<State>
+    /// Whether no piece of it is there yet.
+    private let isNew: Bool
 
     init(_ file: CopyFile, _ folder: Folder, missing: [Int]) {
       (self.file, self.folder) = (file, folder)
+      isNew = missing.count == file.pieces.count
       state = Monitor(State(missing: missing))
     }
 
@@ -61,7 +64,7 @@ final class CopyFetch: Sendable {
       try state.withLock { state throws(LedgerError) in
         if let handle = state.handle { return handle }
         let handle: StorageFile
-        if state.missing.count == file.pieces.count {
+        if isNew {
           handle = try folder.makeFile(temporaryName)
           try folder.giveNewFileToOwner(handle)
         } else {
@@ -141,28 +144,61 @@ final class CopyFetch: Sendable {
     return targets.withLock { found in files.indices.compactMap { found[$0] } }
   }
 
+  /// What of a fetch the store could not give. Changes nothing.
+  func faults(
+    _ files: [CopyFile], in folder: (CopyFile) -> Folder
+  ) throws(CopyError) -> [CopyFault] {
+    var needed: [CopyPiece] = []
+    for file in files {
+      let folder = folder(file)
+      let pieces = try inLedger { () throws(LedgerError) -> [Int] in
+        if try isInPlace(file, folder) { return [] }
+        let temporary = file.name + Format.temporarySuffix
+        guard try folder.status(temporary) != nil else { return Array(file.pieces.indices) }
+        return try wrongPieces(of: file, folder.openFile(temporary, .readOnly))
+      }
+      needed += pieces.map { file.pieces[$0] }
+    }
+    let work = needed
+    let faults = Monitor([CopyFault]())
+    try ParallelWork.run(work.count, threads: threadCount) { [self] index throws(CopyError) in
+      let fault = try CopyReader(store).read(work[index]) { _, _ throws(LedgerError) in }
+      if let fault { faults.withLock { $0.append(fault) } }
+    }
+    return faults.withLock { $0 }.sorted { $0.object < $1.object }
+  }
+
+  /// Whether a file has its name and is whole.
+  private func isInPlace(_ file: CopyFile, _ folder: Folder) throws(LedgerError) -> Bool {
+    guard let status = try folder.status(file.name), status.kind == .regular,
+      status.sizeBytes == file.byteCount ?? status.sizeBytes
+    else { return false }
+    return try wrongPieces(of: file, folder.openFile(file.name, .readOnly)).isEmpty
+  }
+
   /// The pieces that are not in `NAME.new`; nil if the file itself is in place and whole.
   private func missing(
     of file: CopyFile, _ folder: Folder
   ) throws(LedgerError) -> [Int]? {
     let temporary = file.name + Format.temporarySuffix
-    if let status = try folder.status(file.name), status.kind == .regular {
-      let handle = try folder.openFile(file.name, .readOnly)
-      if status.sizeBytes == file.byteCount ?? status.sizeBytes,
-        try wrongPieces(of: file, handle).isEmpty
-      {
-        noteKept(file, file.pieces.indices.map { $0 })
-        // A writer may have left one; it must not take the place of this file.
-        try folder.unlink(temporary)
-        return nil
-      }
+    if try isInPlace(file, folder) {
+      noteKept(file, file.pieces.indices.map { $0 })
+      // A writer may have left one; it must not take the place of this file.
+      try folder.unlink(temporary)
+      return nil
     }
     guard try folder.status(temporary) != nil else { return Array(file.pieces.indices) }
-    let handle = try folder.openFile(temporary, .readOnly)
+    let handle = try folder.openFile(temporary, .readWrite)
     let wrong = try wrongPieces(of: file, handle)
     noteKept(file, file.pieces.indices.filter { !wrong.contains($0) })
-    // It may have been written, but not synced, before an interruption.
-    if wrong.isEmpty { try handle.syncData() }
+    if wrong.isEmpty {
+      // More of it was wanted before.
+      if let byteCount = file.byteCount, try handle.sizeBytes() > byteCount {
+        try handle.truncate(sizeBytes: byteCount)
+      }
+      // It may have been written, but not synced, before an interruption.
+      try handle.syncData()
+    }
     return wrong
   }
 

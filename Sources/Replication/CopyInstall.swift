@@ -28,6 +28,10 @@ struct CopyInstall {
     for file in plan.files where file.kind == .checkpoint && !excluded.contains(file.first) {
       if let checkpoints { try putInPlace(file, in: checkpoints) }
     }
+    // What was fetched and is of no use after all.
+    for name in try checkpoints?.names() ?? [] where name.hasSuffix(Format.temporarySuffix) {
+      try checkpoints?.unlink(name)
+    }
     try log.sync()
     try checkpoints?.sync()
   }
