@@ -25,6 +25,8 @@ package struct CopyAudit {
     package var localSize = 0
     /// What is wrong with the copy, or differs from the ledger.
     package var faults: [CopyFault] = []
+    /// Steps that are missing and that nothing needs: a complete one has followed.
+    package var lostSteps: [CopyFault] = []
     /// Objects that hold what an erasure has taken out of the ledger: the copy will follow.
     package var outdated: [String] = []
 
@@ -37,21 +39,16 @@ package struct CopyAudit {
   ///
   /// Throws `CopyError` and `LedgerError` for what prevents the audit.
   package func run(_ directory: LedgerDirectory, _ store: PatientStore) throws -> Report? {
-    var stepFaults: [CopyFault] = []
-    var stepCount = 0
-    let source: CopySource
-    do throws(CopyError) {
-      guard let found = try CopySource(store) else { return nil }
-      source = found
-    } catch {
-      guard case .fault(let fault) = error else { throw error }
-      throw CopyError.fault(fault)
-    }
-    if followsAllSteps { try follow(source.sequence, upTo: source.state, &stepFaults, &stepCount) }
+    guard let source = try CopySource(store) else { return nil }
     let start = source.state
     var report = Report(newest: start.newest)
-    report.faults = stepFaults
-    report.stepCount = followsAllSteps ? stepCount : start.stepsSinceComplete + 1
+    report.stepCount = start.stepsSinceComplete + 1
+    if followsAllSteps {
+      try follow(source.sequence, upTo: start, &report)
+    } else {
+      let end = start.newest.number - start.stepsSinceComplete
+      try addGaps(source.sequence, max(0, end - Self.listedStepCountMax)..<end, &report)
+    }
     if start.newest.ledger.description != directory.identity.id.description {
       report.faults.append(
         CopyFault(object: start.newest.key, cause: "it is of another ledger"))
@@ -68,43 +65,65 @@ package struct CopyAudit {
 
   // MARK: Steps
 
+  /// How many steps before the newest complete one are listed, if they are not all followed.
+  private static let listedStepCountMax = 100_000
+
+  /// Names steps that are missing among those that the store lists.
+  private func addGaps(
+    _ sequence: StepSequence, _ range: Range<Int>, _ report: inout Report,
+    _ body: (Int) throws -> Void = { _ in }
+  ) throws {
+    var next = range.lowerBound
+    var gaps: [CopyFault] = []
+    func add(upTo end: Int) {
+      guard next < end, gaps.count < Self.faultCountMax else { return }
+      gaps.append(StepSequence.fault(ofMissing: next...(end - 1)))
+    }
+    try sequence.forEachListed(range) { number in
+      try checkCancelled()
+      add(upTo: number)
+      next = number + 1
+      try body(number)
+    }
+    add(upTo: range.upperBound)
+    report.lostSteps += gaps
+  }
+
   /// Follows the chain from step 0.
   private func follow(
-    _ sequence: StepSequence, upTo state: CopyState, _ faults: inout [CopyFault],
-    _ count: inout Int
+    _ sequence: StepSequence, upTo state: CopyState, _ report: inout Report
   ) throws {
     var previous: CopyState?
-    for number in 0...state.newest.number {
-      try checkCancelled()
+    var (faults, count) = ([CopyFault](), 0)
+    try addGaps(sequence, 0..<(state.newest.number + 1), &report) { number in
+      // A fault may be one of each step: the rest tells nothing new.
+      if faults.count >= Self.faultCountMax { return }
       do {
-        guard let stored = try sequence.step(number) else {
-          faults.append(CopyFault(object: CopyLayout.stepKey(number), cause: "it is missing"))
-          previous = nil
-          continue
-        }
+        guard let stored = try sequence.step(number) else { return }
         count += 1
+        if let known = previous, known.newest.number + 1 < number { previous = nil }
         if previous != nil {
           _ = try previous?.apply(stored.step, sha256: stored.sha256)
         } else if stored.step.isComplete {
           previous = try CopyState(complete: stored.step, sha256: stored.sha256)
         }
-      } catch CopyError.fault(let fault) {
-        faults.append(fault)
+      } catch CopyError.faults(let found) {
+        faults += found
         previous = nil
       } catch let fault as CopyFault {
         faults.append(fault)
         previous = nil
       }
-      // A fault may be one of each step: the rest tells nothing new.
-      if faults.count >= Self.faultCountMax { return }
     }
+    report.faults += faults
+    report.stepCount = count
   }
 
   private static let faultCountMax = 1_000
 
   // MARK: Objects
 
-  private struct Checked {
+  struct Checked {
     var state: CopyState
     var objects: Int
     var bytes: Int
@@ -112,7 +131,7 @@ package struct CopyAudit {
   }
 
   /// Reads every object that the newest state names.
-  private func check(_ source: CopySource) throws -> Checked {
+  func check(_ source: CopySource) throws -> Checked {
     var known: Set<String> = []
     var total = (objects: 0, bytes: 0)
     while true {
@@ -142,12 +161,12 @@ package struct CopyAudit {
       }
       var found = faults.map(\.fault)
       do throws(CopyError) { _ = try source.identity() } catch {
-        guard case .fault(let fault) = error else { throw error }
-        found.append(fault)
+        guard case .faults(let faults) = error else { throw error }
+        found += faults
       }
       do throws(CopyError) { _ = try source.work() } catch {
-        guard case .fault(let fault) = error else { throw error }
-        found.append(fault)
+        guard case .faults(let faults) = error else { throw error }
+        found += faults
       }
       let isNewest = found.isEmpty ? true : try !source.catchUp()
       if isNewest {

@@ -23,36 +23,6 @@ final class CopyContent {
     let byteCount: Int
   }
 
-  /// What the newest step's state names, by place.
-  private struct Named {
-    var segments: [Position: CopiedSegment] = [:]
-    var blocks: [Position: CopiedBlock] = [:]
-    var checkpoints: [Int: SHA256Digest] = [:]
-    var identity: SHA256Digest?
-    var work: SHA256Digest?
-
-    init() {}
-
-    init(_ state: CopyState) {
-      segments = Dictionary(uniqueKeysWithValues: state.segments.map { ($0.first, $0) })
-      blocks = Dictionary(uniqueKeysWithValues: state.blocks.map { ($0.first, $0) })
-      checkpoints = Dictionary(
-        uniqueKeysWithValues: state.checkpoints.map { ($0.size, $0.sha256) })
-      identity = state.identity
-      work = state.work
-    }
-
-    func digest(_ object: CopyObject) -> SHA256Digest? {
-      switch object {
-      case .identity: identity
-      case .work: work
-      case .segment(let first): segments[first]?.sha256
-      case .block(let first): blocks[first]?.sha256
-      case .checkpoint(let size): checkpoints[size]
-      }
-    }
-  }
-
   private enum Limit {
     /// How many objects of a kind are on their way at once.
     static let segments = 3
@@ -83,12 +53,14 @@ final class CopyContent {
   /// Up to which demand the open work that was read last is known to be complete.
   private var workDemand = 0
 
-  private var named = Named()
+  private var named = NamedObjects()
   /// Stored by this process, and not named by a step yet.
   private var unnamed: [String: CopyObject] = [:]
   private var underWay: [CopyObject: Int] = [:]
   /// What the store has lost or damaged, and must be stored again.
-  private var lost: Set<CopyObject> = []
+  private(set) var lost: Set<CopyObject> = []
+  /// The keys under which that was done.
+  private var mended: Set<String> = []
   /// When keys were deleted, counted in requests: an upload that began before may have been undone.
   private var deletions: [String: Int] = [:]
   private var requestCount = 0
@@ -277,7 +249,7 @@ final class CopyContent {
     // It may have gone again. It is stored anew once it is certain that nothing deletes it.
     if deleted.contains(key) { return }
     if let deletion = deletions[key], deletion > upload.number { return }
-    lost.remove(upload.object)
+    if lost.remove(upload.object) != nil { mended.insert(key) }
     if stored.isNew, named.digest(upload.object) != stored.sha256 { unnamed[key] = upload.object }
     let file = KnownFile(
       stamp: stored.stamp, sha256: stored.sha256, byteCount: stored.byteCount)
@@ -344,6 +316,11 @@ final class CopyContent {
 
   private func foundLayout(after state: CopyState) -> ContentLayout {
     let current = ContentLayout(state)
+    let layout = storedLayout(orBlocks: state.blocks)
+    return layout.end >= current.end ? layout : current
+  }
+
+  private func storedLayout(orBlocks known: [CopiedBlock]) -> ContentLayout {
     var layout = ContentLayout()
     for segment in closed {
       guard let copied = copied(segment), copied.first == layout.segmentsEnd else { break }
@@ -351,14 +328,26 @@ final class CopyContent {
     }
     if layout.segments.count < closed.count {
       // The blocks of a segment that is closed and not stored as a whole yet stay.
-      if state.blocks.first?.first == layout.segmentsEnd { layout.blocks = state.blocks }
+      if known.first?.first == layout.segmentsEnd { layout.blocks = known }
     } else if let newest {
       for part in newest.parts {
         guard let copied = copied(part, of: newest) else { break }
         layout.blocks.append(copied)
       }
     }
-    return layout.end >= current.end ? layout : current
+    return layout
+  }
+
+  /// What is on disk, but frames, and stored; nil until a step can name it.
+  /// - Parameter state: its checkpoints are named again unless the store has lost them.
+  func stored(after state: CopyState) -> StoredContent? {
+    guard let identity, isStored(.identity, identity.sha256),
+      work.map({ isStored(.work, $0.sha256) }) ?? true
+    else { return nil }
+    let known = state.checkpoints.filter { !lost.contains(.checkpoint($0.size)) }
+    return StoredContent(
+      layout: storedLayout(orBlocks: []), identity: identity.sha256, work: work?.sha256,
+      checkpoints: CopyState.merged(known, newCheckpoints(upTo: .max)))
   }
 
   /// The checkpoints that a step of a size may name and the state does not.
@@ -389,7 +378,7 @@ final class CopyContent {
   /// Takes note of what the newest step's state names.
   func takeState(_ state: CopyState) {
     knownLayout = nil
-    named = Named(state)
+    named = NamedObjects(state)
     unnamed = unnamed.filter { named.digest($0.value).map($0.value.key) != $0.key }
     verifiedKeys.formIntersection(state.namedKeys)
     lost = lost.filter { named.digest($0) != nil }
@@ -398,7 +387,7 @@ final class CopyContent {
   /// Whether everything that is on disk, but frames, is in the copy as it is on disk.
   func isSettled(_ state: CopyState) -> Bool {
     let layout = layout(after: state)
-    return underWay.isEmpty && unnamed.isEmpty && lost.isEmpty && !isHeld
+    return underWay.isEmpty && unnamed.isEmpty && lost.isEmpty && mended.isEmpty && !isHeld
       && layout == ContentLayout(state) && layout.segments.count == closed.count
       && layout.blocks.count == newest?.parts.count ?? 0 && newIdentity == nil
       && work?.sha256 == named.work
@@ -524,11 +513,49 @@ final class CopyContent {
         digestsHaveChanged = true
       }
     }
-    for damaged in after.damaged where named.digest(damaged.object) == damaged.sha256 {
-      lost.insert(damaged.object)
-      verifiedKeys.remove(damaged.key)
-      forget(damaged.object)
+    markLost(after.damaged)
+  }
+
+  // MARK: Losses
+
+  /// Takes note of objects that the store does not have as they were stored.
+  /// - Returns: those that are still needed.
+  @discardableResult
+  func markLost(_ objects: [ExpectedObject]) -> [ExpectedObject] {
+    let needed = objects.filter { named.digest($0.object) == $0.sha256 }
+    for object in needed {
+      lost.insert(object.object)
+      verifiedKeys.remove(object.key)
+      forget(object.object)
     }
+    return needed
+  }
+
+  /// The keys that were stored again since the last call.
+  func takeMended() -> Set<String> {
+    defer { mended = [] }
+    return mended
+  }
+
+  /// What this disk does not have either: a step must leave it out.
+  var unrecoverable: [CopyFault] {
+    lost.compactMap { object in
+      guard case .checkpoint(let size) = object, checkpointStamps[size] == nil,
+        let sha256 = named.checkpoints[size]
+      else { return nil }
+      return CopyFault(object: object.key(sha256), cause: "it is missing, and on this disk too")
+    }
+  }
+
+  /// The sizes of the checkpoints that the copy names: no step says them.
+  var sizes: [String: Int] {
+    var sizes: [String: Int] = [:]
+    // A checkpoint's file never changes.
+    for (size, stamp) in checkpointStamps {
+      guard let sha256 = named.checkpoints[size] else { continue }
+      sizes[CopyObject.checkpoint(size).key(sha256)] = stamp.byteCount
+    }
+    return sizes
   }
 
   private func forget(_ object: CopyObject) {

@@ -15,6 +15,9 @@ package enum CopyLayout {
   /// The most objects that the steps after a complete one name together. A writer makes a complete step at half of it.
   static let objectCountMax = 1_000_000
 
+  /// No copy has more steps than this.
+  static let stepNumberMax = 1 << 50
+
   package static let stepsPrefix = "steps/"
   package static let segmentsPrefix = "segments/"
   package static let blocksPrefix = "blocks/"
@@ -33,8 +36,10 @@ package enum CopyLayout {
 
   /// The number in a step's key; nil for other keys.
   package static func stepNumber(_ key: String) -> Int? {
-    guard key.hasPrefix(stepsPrefix) else { return nil }
-    return number(key.dropFirst(stepsPrefix.count))
+    guard key.hasPrefix(stepsPrefix), let number = number(key.dropFirst(stepsPrefix.count)),
+      number < stepNumberMax
+    else { return nil }
+    return number
   }
 
   /// Whether a key is exactly of the form of those that steps name.

@@ -17,6 +17,21 @@ struct ContentLayout: Equatable {
   var end: Position { blocks.last?.end ?? segmentsEnd }
 }
 
+extension CopyState {
+  /// Frames as the next step describes them. They join the tail of those before them: a copy's tails need not be those of
+  /// this disk, where the log was laid out anew after another writer's.
+  func description(of frames: CopyableFrames, behind layout: ContentLayout) -> CopiedFrames {
+    let last = self.frames.last { $0.frames.end > layout.end }?.frames
+    var tail = frames.tail == frames.first ? frames.tail : frames.first
+    if let last, last.tail >= frames.tail || frames.tail < frames.first {
+      tail = max(last.tail, frames.tail)
+    }
+    return CopiedFrames(
+      tail: tail, first: frames.first, end: frames.end, byteCount: frames.bytes.count,
+      sha256: frames.bytes.withUnsafeBytes { SHA256.hash($0) })
+  }
+}
+
 extension Step {
   /// Adds to a step what leads from a state to a layout; makes it complete if that can't be said otherwise. False if
   /// the state's frames do not continue the layout: the step is then as it was.

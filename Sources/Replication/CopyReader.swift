@@ -40,7 +40,7 @@ struct CopyReader: Sendable {
     let key = CopyLayout.stepKey(number)
     let stored: Step.Stored?
     do throws(CopyError) { stored = try StepSequence(store).step(number) } catch {
-      guard case .fault(let fault) = error else { throw error }
+      guard case .faults(let faults) = error, let fault = faults.first else { throw error }
       return fault
     }
     guard let stored else { return CopyFault(object: key, cause: "it is missing") }

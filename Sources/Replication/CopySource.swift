@@ -13,11 +13,7 @@ final class CopySource {
 
   /// The newest state; nil if there is no copy.
   convenience init?(_ store: PatientStore) throws(CopyError) {
-    guard let state = try StepSequence(store).state() else {
-      // Keys of steps are never deleted: without the first there are none, or it was lost.
-      guard try Self.lastListedStep(store) != nil else { return nil }
-      throw .fault(CopyFault(object: CopyLayout.stepKey(0), cause: "it is missing"))
-    }
+    guard let state = try StepSequence(store).state() else { return nil }
     self.init(store, state)
   }
 
@@ -30,21 +26,6 @@ final class CopySource {
   @discardableResult
   func catchUp() throws(CopyError) -> Bool {
     isFrozen ? false : try sequence.catchUp(&state)
-  }
-
-  /// The number of the last step that the store lists; nil if there is none.
-  static func lastListedStep(_ store: PatientStore) throws(CopyError) -> Int? {
-    var last: String?
-    // A list has a thousand keys. More steps than this have other troubles.
-    for _ in 0..<100_000 {
-      let entries: [ObjectEntry]
-      do throws(ObjectStoreError) {
-        entries = try store.list(prefix: CopyLayout.stepsPrefix, after: last)
-      } catch { throw .store(error) }
-      guard let key = entries.last?.key, key != last else { break }
-      last = key
-    }
-    return last.flatMap(CopyLayout.stepNumber)
   }
 
   private static let identityByteCountMax = 1 << 20

@@ -61,6 +61,16 @@ package struct CopyState: Sendable, Equatable {
     try check()
   }
 
+  /// What is left to go on from where steps were lost: the newest step, and what steps before the gap have named. Only a
+  /// complete step may follow.
+  init(newest: Step, sha256: SHA256Digest, after known: CopyState?) {
+    (self.newest, newestSHA256) = (newest, sha256)
+    (identity, work) = (known?.identity ?? Step.noDigest, known?.work)
+    segments = known?.segments ?? []
+    blocks = known?.blocks ?? []
+    checkpoints = known?.checkpoints ?? []
+  }
+
   /// Adds the next step. Throws if it does not follow.
   /// - Returns: what it took the place of.
   package mutating func apply(

@@ -26,6 +26,36 @@ enum CopyObject: Hashable, Sendable {
   }
 }
 
+/// What a state names, by place.
+struct NamedObjects {
+  var segments: [Position: CopiedSegment] = [:]
+  var blocks: [Position: CopiedBlock] = [:]
+  var checkpoints: [Int: SHA256Digest] = [:]
+  var identity: SHA256Digest?
+  var work: SHA256Digest?
+
+  init() {}
+
+  init(_ state: CopyState) {
+    segments = Dictionary(uniqueKeysWithValues: state.segments.map { ($0.first, $0) })
+    blocks = Dictionary(uniqueKeysWithValues: state.blocks.map { ($0.first, $0) })
+    checkpoints = Dictionary(
+      uniqueKeysWithValues: state.checkpoints.map { ($0.size, $0.sha256) })
+    identity = state.identity
+    work = state.work
+  }
+
+  func digest(_ object: CopyObject) -> SHA256Digest? {
+    switch object {
+    case .identity: identity
+    case .work: work
+    case .segment(let first): segments[first]?.sha256
+    case .block(let first): blocks[first]?.sha256
+    case .checkpoint(let size): checkpoints[size]
+    }
+  }
+}
+
 /// One object to be stored.
 struct Upload: Sendable {
   enum Source: Sendable {
@@ -96,17 +126,61 @@ struct Cleanup: Sendable {
 
 /// What a list of all objects is compared with.
 struct Sweep: Sendable {
+  /// Which contents are read back.
+  enum Reading: Sendable {
+    case keys(Set<String>)
+    /// A part of all objects and steps, chosen at random.
+    case sample(Double)
+  }
+
   let state: CopyState
   /// Superseded frames before this step have gone already.
   let firstStep: Int
+  /// Those of checkpoints, which no step says.
+  let sizes: [String: Int]
+  let reading: Reading
+  /// On the wall clock.
+  let startedAtMs: Int64
 }
 
-/// What no step names.
+/// What a sweep found.
 struct SweepFinding: Sendable {
+  /// What no step names.
   var keys: [String] = []
   var steps: [SupersededStep] = []
-  /// The list was too long: there is more.
+  /// There is more of that.
   var isPartial = false
+  /// What steps name and the store does not have, or not as they name it.
+  var lost: [ExpectedObject] = []
+  /// Steps that are needed and are missing, empty or damaged.
+  var lostSteps: [CopyFault] = []
+  /// What was read back.
+  var readCount = 0
+  var readByteCount = 0
+}
+
+extension CopyState {
+  /// The objects that it names, without steps.
+  var expectedObjects: [ExpectedObject] {
+    var expected = segments.map {
+      ExpectedObject(
+        object: .segment($0.first), key: $0.key, sha256: $0.sha256, byteCount: $0.byteCount)
+    }
+    expected += blocks.map {
+      ExpectedObject(
+        object: .block($0.first), key: $0.key, sha256: $0.sha256, byteCount: $0.byteCount)
+    }
+    expected += checkpoints.map {
+      ExpectedObject(
+        object: .checkpoint($0.size), key: $0.key, sha256: $0.sha256, byteCount: nil)
+    }
+    for (object, sha256) in [(CopyObject.identity, identity as SHA256Digest?), (.work, work)] {
+      guard let sha256 else { continue }
+      expected.append(
+        ExpectedObject(object: object, key: object.key(sha256), sha256: sha256, byteCount: nil))
+    }
+    return expected
+  }
 }
 
 enum CopyTask: Sendable {

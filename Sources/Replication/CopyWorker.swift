@@ -7,9 +7,9 @@ import ObjectStore
 final class CopyWorker: @unchecked Sendable {
   private static let bufferByteCount = 1 << 20
 
-  private let store: any ObjectStore
+  let store: any ObjectStore
   private let directory: LedgerDirectory
-  private let exchange: ReplicationExchange
+  let exchange: ReplicationExchange
   private let retryMsMax: Int
   // Used only by the worker's thread.
   private let hasher = SHA256()
@@ -149,7 +149,7 @@ final class CopyWorker: @unchecked Sendable {
     return rest
   }
 
-  private func goOn() throws(ObjectStoreError) {
+  func goOn() throws(ObjectStoreError) {
     if exchange.isStopping {
       throw ObjectStoreError(
         .cancelled, operation: "delete", object: store.name, cause: "replication ends")
@@ -157,7 +157,7 @@ final class CopyWorker: @unchecked Sendable {
   }
 
   /// Whether the store returns exactly what an object must hold.
-  private func isRight(_ expected: ExpectedObject) throws(ObjectStoreError) -> Bool {
+  func isRight(_ expected: ExpectedObject) throws(ObjectStoreError) -> Bool {
     var byteCount = 0
     _ = hasher.finish()
     let isThere: Bool
@@ -192,71 +192,6 @@ final class CopyWorker: @unchecked Sendable {
       $0.storedObjectCount += 1; $0.storedByteCount += header.count
     }
   }
-
-  // MARK: Looking for what was left
-
-  private func found(_ sweep: Sweep) -> SweepFinding? {
-    do throws(ObjectStoreError) {
-      var finding = SweepFinding()
-      let named = sweep.state.namedKeys
-      for prefix in CopyLayout.contentPrefixes {
-        try list(prefix) { entry in
-          guard CopyLayout.isContentKey(entry.key), !named.contains(entry.key) else { return true }
-          finding.keys.append(entry.key)
-          finding.isPartial = finding.keys.count >= SweepFinding.keyCountMax
-          return !finding.isPartial
-        }
-      }
-      let needed = Set(sweep.state.frames.map(\.step))
-      var numbers: [Int] = []
-      let after = sweep.firstStep > 0 ? CopyLayout.stepKey(sweep.firstStep - 1) : nil
-      try list(CopyLayout.stepsPrefix, after: after) { entry in
-        guard let number = CopyLayout.stepNumber(entry.key), number < sweep.state.newest.number
-        else { return true }
-        if !needed.contains(number) { numbers.append(number) }
-        finding.isPartial = finding.isPartial || numbers.count >= SweepFinding.stepCountMax
-        return numbers.count < SweepFinding.stepCountMax
-      }
-      for number in numbers {
-        try goOn()
-        if let step = try superseded(number) { finding.steps.append(step) }
-      }
-      exchange.succeeded(.deletions)
-      return finding
-    } catch {
-      if error.kind != .cancelled, !exchange.isStopping {
-        exchange.failed(.deletions, error.description, error.kind)
-      }
-      return nil
-    }
-  }
-
-  /// A step that still holds frames; nil if it holds none.
-  private func superseded(_ number: Int) throws(ObjectStoreError) -> SupersededStep? {
-    guard
-      let bytes = try store.get(
-        CopyLayout.stepKey(number), byteCountMax: CopyLayout.stepByteCountMax),
-      let stored = Step.parse(bytes), stored.frames != nil, let frames = stored.step.frames
-    else { return nil }
-    return SupersededStep(
-      number: number, positions: frames.first..<frames.end, header: stored.step.shortHeader)
-  }
-
-  /// Lists objects until the body returns false.
-  private func list(
-    _ prefix: String, after start: String? = nil, _ body: (ObjectEntry) -> Bool
-  ) throws(ObjectStoreError) {
-    var after = start
-    while true {
-      try goOn()
-      let entries = try store.list(prefix: prefix, after: after)
-      for entry in entries where !body(entry) { return }
-      guard entries.count >= CopyLayout.listCountMax, let last = entries.last else { return }
-      // A store that lists the same again would be asked for ever.
-      guard after.map({ ObjectKey.precedes($0, last.key) }) ?? true else { return }
-      after = last.key
-    }
-  }
 }
 
 extension Step {
@@ -266,10 +201,4 @@ extension Step {
     let header = self.header
     return header.count <= SupersededStep.headerByteCountMax ? header : nil
   }
-}
-
-extension SweepFinding {
-  /// The most keys and steps that one sweep finds; the next one finds the others.
-  static let keyCountMax = 10_000
-  static let stepCountMax = 10_000
 }

@@ -12,11 +12,6 @@ final class CopyingThread: @unchecked Sendable {
     static let recordMs: Int64 = 1_000
     /// Content waits for more to be named with it for this part of the delay.
     static let contentDelayDivisor: Int64 = 2
-    static let cleanupCount = 200
-    /// More than this is left to the sweep.
-    static let wasteCount = 20_000
-    /// How soon something is tried again that needed something else first.
-    static let damagePauseMs: Int64 = 1_000
   }
 
   private let directory: LedgerDirectory
@@ -30,6 +25,8 @@ final class CopyingThread: @unchecked Sendable {
   private var isOpen = false
   private var record: ReplicationRecord?
   private var state: CopyState?
+  /// What is wrong with the steps: the state is not whole, and the next step must say again all that the copy holds.
+  private var lostSteps: [CopyFault] = []
   private var pending: PendingStep?
   /// Whether the copy was found to be this writer's.
   private var hasOpened = false
@@ -46,18 +43,9 @@ final class CopyingThread: @unchecked Sendable {
   private var recordIsDue = false
   private var recordWrittenMs: Int64 = 0
 
-  private var wasteKeys: Set<String> = []
-  private var wasteSteps: [Int: SupersededStep] = [:]
-  private var cleanup: Cleanup?
-  private var cleanupAtMs: Int64 = 0
-  /// The short headers of steps whose frames are still needed.
-  private var headers: [Int: [UInt8]] = [:]
-
-  private var sweep: Sweep?
-  private var sweepAtMs: Int64 = 0
-  private var hasSwept = false
-  /// What a sweep found. It may be deleted once a later step was created: no other writer has stored it then.
-  private var finding: (SweepFinding, newest: Int)?
+  private var housekeeping: CopyHousekeeping
+  /// Whether something of the copy was lost that was not found again yet.
+  private var hasLost = false
 
   init(
     _ directory: LedgerDirectory, _ store: any ObjectStore, _ options: ReplicatorOptions,
@@ -68,6 +56,8 @@ final class CopyingThread: @unchecked Sendable {
     self.options = options
     self.exchange = exchange
     content = CopyContent(directory)
+    housekeeping = CopyHousekeeping(
+      deletionPauseMs: options.deletionPauseMs, sweepMs: options.sweepMs)
   }
 
   func run() {
@@ -105,25 +95,27 @@ final class CopyingThread: @unchecked Sendable {
 
   /// Does what can be done now. Returns how long to wait before the next turn; nil to end.
   private func turn() -> Int64? {
-    let (wishes, results) = exchange.monitor.withLock { state in
+    let (wishes, results, sample) = exchange.monitor.withLock { state in
       state.lookCount += 1
-      defer { state.results = [] }
+      defer { (state.results, state.sample) = ([], nil) }
       return (
         Wishes(
           demand: state.demand, wantsAll: state.wantsAll, stopAtMs: state.stopAtMs,
           lookCount: state.lookCount, workDemand: state.workDemand,
           confirmedWorkDemand: state.confirmedWorkDemand),
-        state.results
+        state.results, state.sample
       )
     }
     let nowMs = MonotonicClock.nowMs()
     if let stopAtMs = wishes.stopAtMs, nowMs >= stopAtMs { return nil }
+    if let sample { housekeeping.verify(sample: sample) }
     for result in results { take(result, nowMs) }
+    noteMissing()
     do throws(StepPublisher.Failure) {
       try look(nowMs, wishes)
       if try open(nowMs) {
         try startUploads()
-        startDeletions(nowMs)
+        startHousekeeping(nowMs)
         try publish(nowMs, wishes)
       }
     } catch {
@@ -154,6 +146,11 @@ final class CopyingThread: @unchecked Sendable {
     switch failure {
     case .store(let error):
       retryAfterMs = error.retryAfterMs
+      // Its mark may be what is lost. Opening the copy finds that.
+      if publisher.store is any MarkedStore, isOpen {
+        isOpen = false
+        pending = nil
+      }
       exchange.failed(.steps, error.description, error.kind)
     case .ledger(let error): exchange.failed(.steps, error.description, nil)
     }
@@ -209,6 +206,10 @@ final class CopyingThread: @unchecked Sendable {
   private func open(_ nowMs: Int64) throws(StepPublisher.Failure) -> Bool {
     if isOpen { return true }
     guard nowMs >= retryAtMs, let reader else { return false }
+    let known = try ledger { () throws(LedgerError) in try ReplicationRecord(of: directory) }
+    let mark = try store { () throws(ObjectStoreError) in
+      try CopyMark.require(of: publisher.store, for: known)
+    }
     if !hasProbed {
       do throws(StoreProbe.Failure) { try options.probe(publisher.store) } catch {
         switch error {
@@ -224,22 +225,23 @@ final class CopyingThread: @unchecked Sendable {
     case .ended(let ending):
       end(ending)
       return false
-    case .opened(let record, let state):
+    case .opened(let record, let state, let lost):
       self.record = record
+      self.record?.copy = mark
       self.state = state
+      lostSteps = lost
+      if !lost.isEmpty { say(lostSteps: lost) }
       if let state {
         content.takeState(state)
-        self.record = ReplicationRecord(state.newest, sha256: state.newestSHA256)
-        self.record?.emptiedBefore = record.emptiedBefore
+        self.record?.advance(to: state.newest, sha256: state.newestSHA256)
         recordIsDue = true
       }
       pending = nil
       isOpen = true
       hasOpened = true
+      noteMissing()
       succeeded()
-      // What steps have replaced that this process has not made is not known.
-      hasSwept = false
-      sweepAtMs = nowMs
+      housekeeping.opened(nowMs)
       exchange.change { status in
         status.mode = .copying
         status.epoch = record.epoch
@@ -308,21 +310,13 @@ final class CopyingThread: @unchecked Sendable {
       return end(.refused("a step was made that does not follow from the one before: \(error)"))
     }
     guard let state else { return }
-    if step.step.frames != nil, let header = step.step.shortHeader {
-      headers[step.step.number] = header
-    }
     if step.step.isComplete || step.step.namesObjects { content.takeState(state) }
-    wasteKeys.formUnion(replaced.keys)
-    let dropped = Set(replaced.steps)
-    for frames in before where dropped.contains(frames.step) {
-      wasteSteps[frames.step] = SupersededStep(
-        number: frames.step, positions: frames.frames.first..<frames.frames.end,
-        header: headers.removeValue(forKey: frames.step))
+    housekeeping.confirmed(step.step, replaced, framesBefore: before, state)
+    if !lostSteps.isEmpty {
+      lostSteps = []
+      housekeeping.sweepSoon()
     }
-    takeFinding(after: step.step.number)
-    let emptiedBefore = record?.emptiedBefore
-    record = ReplicationRecord(step.step, sha256: step.sha256)
-    record?.emptiedBefore = emptiedBefore
+    record?.advance(to: step.step, sha256: step.sha256)
     recordIsDue = true
     waitingSinceMs = nil
     contentSinceMs = nil
@@ -342,6 +336,8 @@ final class CopyingThread: @unchecked Sendable {
   private func step(_ nowMs: Int64, _ wishes: Wishes) throws(LedgerError) -> PendingStep? {
     guard let reader, let record else { return nil }
     guard let state else { return try firstStep(record) }
+    if lostSteps.isEmpty { lostSteps = content.unrecoverable }
+    guard lostSteps.isEmpty else { return try wholeStep(state, reader, record) }
     let current = ContentLayout(state)
     let layout = content.layout(after: state)
     let identity = content.newIdentity
@@ -356,7 +352,7 @@ final class CopyingThread: @unchecked Sendable {
       && (layout.end > state.size || wishes.wantsAll || framesAreDue
         || wishes.workDemand > wishes.confirmedWorkDemand
         || nowMs - (contentSinceMs ?? nowMs) >= options.delayMs / Limit.contentDelayDivisor)
-    guard framesAreDue || contentIsDue || finding != nil else { return nil }
+    guard framesAreDue || contentIsDue || housekeeping.needsStep else { return nil }
     // A layout that frames do not continue yet is named later.
     for candidate in layout == current ? [nil] : [layout, nil] {
       let end = max(state.size, candidate?.end ?? 0)
@@ -376,16 +372,27 @@ final class CopyingThread: @unchecked Sendable {
       step.isComplete =
         state.stepsSinceComplete + 1 >= options.stepsBetweenComplete
         || state.objectsSinceComplete >= CopyLayout.objectCountMax / 2
-      step.frames = frames.map { copied($0, after: state, candidate ?? current) }
+      step.frames = frames.map { state.description(of: $0, behind: candidate ?? current) }
       if candidate != nil || step.isComplete {
         guard step.lead(from: state, to: candidate ?? current) else { continue }
       }
-      guard step.namesObjects || step.isComplete || step.frames != nil || finding != nil else {
+      guard step.namesObjects || step.isComplete || step.frames != nil || housekeeping.needsStep
+      else {
         return nil
       }
       return try pending(step, frames?.bytes ?? [])
     }
     return nil
+  }
+
+  private func wholeStep(
+    _ state: CopyState, _ reader: LogReader, _ record: ReplicationRecord
+  ) throws(LedgerError) -> PendingStep? {
+    guard
+      let (step, frames) = try content.stored(after: state)?.wholeStep(
+        after: state, reader, as: record, frameByteCount: options.stepByteCount)
+    else { return nil }
+    return try pending(step, frames)
   }
 
   private func pending(_ step: Step, _ frames: [UInt8]) throws(LedgerError) -> PendingStep? {
@@ -422,21 +429,6 @@ final class CopyingThread: @unchecked Sendable {
     return nowMs - (waitingSinceMs ?? nowMs) >= options.delayMs - options.pollMs
   }
 
-  /// The frames as a step describes them. They join the tail of those before them: a copy's tails need not be those of
-  /// this disk, where the log was laid out anew after another writer's.
-  private func copied(
-    _ frames: CopyableFrames, after state: CopyState, _ layout: ContentLayout
-  ) -> CopiedFrames {
-    let last = state.frames.last { $0.frames.end > layout.end }?.frames
-    var tail = frames.tail == frames.first ? frames.tail : frames.first
-    if let last, last.tail >= frames.tail || frames.tail < frames.first {
-      tail = max(last.tail, frames.tail)
-    }
-    return CopiedFrames(
-      tail: tail, first: frames.first, end: frames.end, byteCount: frames.bytes.count,
-      sha256: frames.bytes.withUnsafeBytes { SHA256.hash($0) })
-  }
-
   // MARK: Content and deletions
 
   private func startUploads() throws(StepPublisher.Failure) {
@@ -451,102 +443,110 @@ final class CopyingThread: @unchecked Sendable {
       if case .failure(let error) = outcome, error.kind != .inputOutput {
         exchange.failed(.content, error.description, nil)
       }
-      content.take(upload, outcome, deleting: cleanup?.keys ?? [])
+      content.take(upload, outcome, deleting: housekeeping.cleanup?.keys ?? [])
     case .cleaned(let left):
-      guard let cleanup else { return }
-      content.take(cleanup, left)
-      self.cleanup = nil
-      wasteKeys.formUnion(left.keys)
-      for step in left.steps { wasteSteps[step.number] = step }
-      if !left.damaged.isEmpty {
-        cleanupAtMs = nowMs + Limit.damagePauseMs
-        let names = left.damaged.map(\.key).joined(separator: ", ")
-        options.notice("the store does not return what was stored; it is stored again: \(names)")
-      } else if !left.isDone {
-        cleanupAtMs = nowMs + options.deletionPauseMs
-      }
-    case .swept(_, let found):
-      sweep = nil
-      guard let found, let state else {
-        sweepAtMs = nowMs + options.deletionPauseMs
-        return
-      }
-      sweepAtMs = nowMs + (found.isPartial ? options.deletionPauseMs : options.sweepMs)
-      if found.keys.isEmpty, found.steps.isEmpty { hasSwept = hasSwept || !found.isPartial }
-      if !found.keys.isEmpty || !found.steps.isEmpty { finding = (found, state.newest.number) }
+      guard let begun = housekeeping.take(left, nowMs) else { return }
+      content.take(begun, left)
+      if !left.damaged.isEmpty { say(lost: left.damaged) }
+    case .swept(let sweep, let found): take(sweep, found, nowMs)
     }
   }
 
-  /// What a sweep found may go once a step was created after it: another writer that had taken over before, and had
-  /// stored some of it, would have fenced this one.
-  private func takeFinding(after number: Int) {
-    guard let (found, newest) = finding, number > newest else { return }
-    finding = nil
-    hasSwept = hasSwept || !found.isPartial
-    let needed = Set(state?.frames.map(\.step) ?? [])
-    wasteKeys.formUnion(found.keys)
-    for step in found.steps where !needed.contains(step.number) {
-      wasteSteps[step.number] = step
-    }
-  }
-
-  private func startDeletions(_ nowMs: Int64) {
-    // A step whose fate is not known may name what would be deleted.
-    guard pending == nil else { return }
-    wasteKeys.formUnion(content.takeOrphans())
+  /// What a sweep has found missing, or wrong, and is still needed is stored again.
+  private func take(_ sweep: Sweep, _ found: SweepFinding?, _ nowMs: Int64) {
     guard let state else { return }
-    if wasteKeys.count + wasteSteps.count > Limit.wasteCount {
-      wasteKeys = []
-      wasteSteps = [:]
-      headers = [:]
-      sweepAtMs = nowMs + options.deletionPauseMs
-      hasSwept = false
+    let lost = content.markLost(found?.lost ?? [])
+    let needed = Set(state.frames.map(\.step))
+    let complete = state.newest.number - state.stepsSinceComplete
+    let steps = (found?.lostSteps ?? []).filter { fault in
+      guard let number = CopyLayout.stepNumber(fault.object) else { return false }
+      return number >= complete || needed.contains(number)
     }
-    if sweep == nil, finding == nil, nowMs >= sweepAtMs {
-      let next = Sweep(state: state, firstStep: firstUnemptied(state))
-      sweep = next
-      exchange.add(.sweep(next))
+    housekeeping.take(
+      sweep, found, hasLosses: !lost.isEmpty || !steps.isEmpty, newest: state.newest.number, nowMs)
+    if !lost.isEmpty { say(lost: lost) }
+    if let found, case .sample = sweep.reading {
+      exchange.change { status in
+        status.verifiedCount += found.readCount
+        status.verifiedByteCount += found.readByteCount
+      }
     }
-    guard cleanup == nil, nowMs >= cleanupAtMs, !wasteKeys.isEmpty || !wasteSteps.isEmpty else {
+    if !steps.isEmpty { mend(steps, from: complete) }
+    guard found != nil, lost.isEmpty, steps.isEmpty, lostSteps.isEmpty, content.lost.isEmpty else {
       return
     }
-    var next = Cleanup()
-    for key in wasteKeys.sorted().prefix(Limit.cleanupCount) {
-      wasteKeys.remove(key)
-      if content.mayDelete(key) { next.keys.append(key) }
-    }
-    let needed = Set(state.frames.map(\.step))
-    for number in wasteSteps.keys.sorted().prefix(Limit.cleanupCount) {
-      guard let step = wasteSteps.removeValue(forKey: number), !needed.contains(number) else {
-        continue
-      }
-      next.steps.append(step)
-    }
-    if next.isDone { return }
-    next.expected = content.expected(
-      replacing: next.keys, frames: next.steps.map(\.positions), in: state)
-    cleanup = next
-    exchange.add(.clean(next))
+    record?.wholeAtMs = sweep.startedAtMs
+    recordIsDue = true
+    exchange.change { $0.wholeAtMs = sweep.startedAtMs }
+    exchange.succeeded(.loss)
+    if hasLost { options.notice("the copy was found whole again") }
+    hasLost = false
   }
 
-  /// The step from which on superseded frames may be left.
-  private func firstUnemptied(_ state: CopyState) -> Int {
-    record?.emptiedBefore
-      ?? max(
-        0,
-        state.newest.number - state.stepsSinceComplete - CopyLayout.stepsBetweenCompleteMax)
+  /// Makes a complete step the next one.
+  private func mend(_ steps: [CopyFault], from complete: Int) {
+    if steps.contains(where: { CopyLayout.stepNumber($0.object) ?? 0 >= complete }) {
+      // The newest may be among them; then its number is free.
+      writeRecord()
+      isOpen = false
+      pending = nil
+    } else {
+      lostSteps = steps
+      say(lostSteps: steps)
+    }
+  }
+
+  private func say(lost: [ExpectedObject]) {
+    hasLost = true
+    exchange.change { $0.lostCount += lost.count }
+    let names = lost.prefix(3).map(\.key).joined(separator: ", ")
+    let further = lost.count > 3 ? " and \(lost.count - 3) more" : ""
+    let cause = "the store does not have what was stored: \(names)\(further)"
+    options.notice("\(cause); it is stored again from this disk")
+    // A store that loses the same again and again can't be trusted with more.
+    if housekeeping.isHopeless { exchange.failed(.loss, cause, .unexpected) }
+  }
+
+  private func say(lostSteps: [CopyFault]) {
+    hasLost = true
+    exchange.change { $0.lostCount += lostSteps.count }
+    options.notice(
+      "steps of the copy are lost or damaged; a complete one takes their place: "
+        + lostSteps.prefix(3).map(\.description).joined(separator: "; "))
+  }
+
+  /// While something is known to be missing, nothing is acknowledged.
+  private func noteMissing() {
+    let count = content.lost.count + lostSteps.count
+    exchange.monitor.withLock { $0.status.missingCount = count }
+  }
+
+  private func startHousekeeping(_ nowMs: Int64) {
+    // A step whose fate is not known may name what would be deleted, and so may steps that were lost.
+    guard pending == nil, lostSteps.isEmpty, let state else { return }
+    let mended = content.takeMended()
+    if !mended.isEmpty { housekeeping.mended(mended) }
+    let sizes = content.sizes
+    if let sweep = housekeeping.nextSweep(
+      state, emptiedBefore: record?.emptiedBefore, sizes: sizes, nowMs)
+    {
+      exchange.add(.sweep(sweep))
+    }
+    guard
+      var cleanup = housekeeping.nextCleanup(
+        state, orphans: content.takeOrphans(), nowMs, mayDelete: content.mayDelete)
+    else { return }
+    cleanup.expected = content.expected(
+      replacing: cleanup.keys, frames: cleanup.steps.map(\.positions), in: state)
+    housekeeping.started(cleanup)
+    exchange.add(.clean(cleanup))
   }
 
   // MARK: Record and status
 
   private func writeRecord() {
     guard recordIsDue, var record, let state else { return }
-    if hasSwept {
-      var first = state.frames.first?.step ?? state.newest.number + 1
-      first = min(first, wasteSteps.keys.min() ?? first)
-      first = min(first, cleanup?.steps.map(\.number).min() ?? first)
-      record.emptiedBefore = first
-    }
+    if let first = housekeeping.emptiedBefore(state) { record.emptiedBefore = first }
     recordWrittenMs = MonotonicClock.nowMs()
     do throws(LedgerError) {
       try record.write(to: directory)
@@ -558,6 +558,7 @@ final class CopyingThread: @unchecked Sendable {
   }
 
   private func tell(_ wishes: Wishes, _ nowMs: Int64) {
+    noteMissing()
     guard let reader else { return }
     let size = reader.head.size
     let known = state?.size ?? exchange.monitor.withLock { $0.status.confirmedSize }
@@ -575,11 +576,11 @@ final class CopyingThread: @unchecked Sendable {
     } else {
       lagPosition = nil
     }
-    var isSettled = wishes.wantsAll && pending == nil && sweep == nil && finding == nil
-    isSettled = isSettled && cleanup == nil && size == known && !recordIsDue
+    var isSettled = wishes.wantsAll && isOpen && pending == nil && housekeeping.isIdle(nowMs)
+    isSettled = isSettled && lostSteps.isEmpty && size == known && !recordIsDue
     isSettled = isSettled && state.map { content.isSettled($0) } ?? false
     let confirmedWork = state == nil || pending != nil ? 0 : content.confirmedWorkDemand
-    let replacedCount = wasteKeys.count + wasteSteps.count + (cleanup?.count ?? 0)
+    let replacedCount = housekeeping.replacedCount
     exchange.monitor.withLock { shared in
       shared.status.size = size
       shared.status.lagBytes = size > known ? lagBytes : 0
@@ -587,7 +588,9 @@ final class CopyingThread: @unchecked Sendable {
       shared.status.replacedCount = replacedCount
       shared.confirmedWorkDemand = max(shared.confirmedWorkDemand, confirmedWork)
       // What can't be deleted now is not waited for.
-      if isSettled, replacedCount == 0 || shared.failures[.deletions] != nil {
+      if isSettled, shared.failures[.loss] == nil,
+        replacedCount == 0 || shared.failures[.deletions] != nil
+      {
         shared.settledLook = wishes.lookCount
       }
     }

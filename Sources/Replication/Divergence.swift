@@ -73,16 +73,24 @@ package struct Divergence: Sendable, Equatable {
   private static func firstForeign(
     _ sequence: StepSequence, _ record: ReplicationRecord, _ last: Step
   ) throws(CopyError) -> Step {
-    var (own, foreign) = (record.step ?? -1, last)
-    while foreign.number - own > 1 {
-      let middle = own + (foreign.number - own) / 2
-      guard let step = try sequence.step(middle)?.step else {
-        throw .fault(CopyFault(object: CopyLayout.stepKey(middle), cause: "it is missing"))
+    var (own, foreign, end) = (record.step ?? -1, last, last.number)
+    while end - own > 1 {
+      let middle = own + (end - own) / 2
+      var step: Step?
+      // Lost steps tell nothing: the next one that is there does.
+      var number = middle
+      while number < end, step == nil {
+        step = try sequence.step(number)?.step
+        number += 1
+      }
+      guard let step else {
+        end = middle
+        continue
       }
       if step.epoch > record.epoch || step.writer != record.writer && step.epoch == record.epoch {
-        foreign = step
+        (foreign, end) = (step, middle)
       } else {
-        own = middle
+        own = step.number
       }
     }
     return foreign

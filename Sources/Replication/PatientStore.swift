@@ -25,6 +25,8 @@ package final class PatientStore: ObjectStore {
   }
 
   package var name: String { store.name }
+  /// The store as one that bears marks; nil if it does not.
+  var marked: (any MarkedStore)? { store as? any MarkedStore }
 
   /// Notes that something was received.
   func noteProgress() { state.withLock { $0.progressAtMs = MonotonicClock.nowMs() } }

@@ -17,6 +17,8 @@ final class PromotionRun {
   private let log: Folder
   private let checkpoints: Folder
   private let replication: Folder
+  /// The mark of the copy's directory.
+  private let mark: UUID16?
   private var localSize = 0
   private var isCompared = false
   /// What is in place.
@@ -26,6 +28,10 @@ final class PromotionRun {
     _ options: Promotion, _ directory: LedgerDirectory, _ store: PatientStore
   ) throws {
     (self.options, self.directory, self.store) = (options, directory, store)
+    do throws(ObjectStoreError) { mark = try store.marked?.mark() } catch {
+      throw CopyError.store(error)
+    }
+    if let mark { store.marked?.require(mark: mark) }
     guard let source = try CopySource(store) else {
       throw PromotionError.noCopy(store: store.name)
     }
@@ -53,6 +59,7 @@ final class PromotionRun {
       return Promotion.Report(
         wasOwner: true, step: newest, previous: newest, localSize: newest.size)
     }
+    try refuseIfDamaged()
     let marker = try PromotionMarker(of: replication)
     if let marker, try marker.isOfHistory(source) {
       // What an interrupted run left need not be a log, but was compared.
@@ -71,8 +78,9 @@ final class PromotionRun {
     try adoptHeads()
     try source.work()?.write(
       to: directory.root, size: source.state.size, bounded: options.boundedWebhook)
-    try ReplicationRecord(source.state.newest, sha256: source.state.newestSHA256)
-      .write(to: directory)
+    var confirmed = ReplicationRecord(source.state.newest, sha256: source.state.newestSHA256)
+    confirmed.copy = mark
+    try confirmed.write(to: directory)
     try replication.unlink("segments")
     try PromotionMarker.remove(from: replication)
     var erasures = ErasureProgress()
@@ -106,6 +114,25 @@ final class PromotionRun {
       throw error
     }
     try writer.close()
+  }
+
+  /// Reads all that is needed of the copy, before anything is changed here or there. What this ledger has as well need
+  /// not be in the copy: whoever writes it stores it again.
+  private func refuseIfDamaged() throws {
+    while true {
+      try options.checkCancelled()
+      let kept = Set(try CheckpointStore(directory).sizes())
+      let files = try source.plan(size: nil).files.filter {
+        $0.kind != .checkpoint || !kept.contains($0.first)
+      }
+      var faults = try fetch.faults(files) { $0.kind == .checkpoint ? checkpoints : log }
+      for check in [{ _ = try self.source.identity() }, { _ = try self.source.work() }] {
+        do { try check() } catch CopyError.faults(let found) { faults += found }
+      }
+      if faults.isEmpty { return }
+      // The writer may have replaced them meanwhile.
+      guard try source.catchUp() else { throw RestoreError.faults(faults) }
+    }
   }
 
   // MARK: Contents
@@ -208,7 +235,7 @@ final class PromotionRun {
         throw PromotionError.overtaken(step: state.newest.number, epoch: state.newest.epoch)
       }
       var record = ReplicationRecord(state.newest, sha256: state.newestSHA256)
-      (record.writer, record.epoch) = (writer, epoch)
+      (record.writer, record.epoch, record.copy) = (writer, epoch, mark)
       // Before the first put: whatever comes of it, this ledger knows its own writer.
       try record.write(to: directory)
       let step = state.completeStep(epoch: epoch, writer: writer, atMs: options.nowMs())

@@ -6,7 +6,7 @@ import ObjectStore
 /// The state that the copying thread, its workers, and those that wait for a copy share.
 final class ReplicationExchange: Sendable {
   /// Which kind of request fails.
-  enum Path { case steps, content, deletions, record }
+  enum Path { case steps, content, loss, deletions, record }
 
   struct Failure {
     var error: String
@@ -23,6 +23,8 @@ final class ReplicationExchange: Sendable {
     /// How many have asked for open work to be in the copy, and up to which of them it is.
     var workDemand = 0
     var confirmedWorkDemand = 0
+    /// The part of all objects that somebody wants to be read back; nil once that was begun.
+    var sample: Double?
     /// Whether somebody waits until all content is in place and all that was replaced has gone.
     var wantsAll = false
     /// The last look after which nothing was left to be done.
@@ -40,7 +42,7 @@ final class ReplicationExchange: Sendable {
     var hasEnded = false
 
     var failure: Failure? {
-      failures[.steps] ?? failures[.content]
+      failures[.steps] ?? failures[.content] ?? failures[.loss]
     }
   }
 
@@ -160,11 +162,12 @@ final class ReplicationExchange: Sendable {
 
 extension ReplicationExchange.Path {
   /// Whether nothing can be confirmed while it fails.
-  fileprivate var isOfStore: Bool { self == .steps || self == .content }
+  fileprivate var isOfStore: Bool { self == .steps || self == .content || self == .loss }
 
   fileprivate var failureText: String {
     switch self {
     case .steps, .content: "the copy can't be written"
+    case .loss: "the copy does not keep what is stored"
     case .deletions: "what was replaced in the copy can't be deleted"
     case .record: "what the copy has confirmed can't be recorded"
     }
@@ -173,6 +176,7 @@ extension ReplicationExchange.Path {
   fileprivate var successText: String {
     switch self {
     case .steps, .content: "the copy is being written"
+    case .loss: "the copy keeps what is stored"
     case .deletions: "what was replaced in the copy is being deleted"
     case .record: "what the copy has confirmed is being recorded"
     }

@@ -46,7 +46,8 @@ package final class ReplicationGate: AppendConfirmation {
       on: ReplicationExchange.Condition.progress, limitMs: limitMs
     ) { state throws(LedgerError) -> Bool? in
       // An event that was confirmed before another writer took over is in that writer's history too.
-      if isConfirmed(state) { return true }
+      // What is missing may be what comes before it.
+      if isConfirmed(state), state.status.missingCount == 0 { return true }
       if let ending = state.status.ending {
         throw ending.ledgerError(operation: Self.operation, object: state.status.target)
       }
@@ -63,6 +64,8 @@ package final class ReplicationGate: AppendConfirmation {
       unconfirmed(
         state,
         "no copy has confirmed it within \(limitText)"
+          + (state.status.missingCount > 0
+            ? "; the copy lacks \(state.status.missingCount) objects" : "")
           + (state.failure.map { ": \($0.error)" } ?? ""))
     }
   }

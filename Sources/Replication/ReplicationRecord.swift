@@ -21,6 +21,10 @@ package struct ReplicationRecord: Sendable, Equatable {
   package var root: SHA256Digest
   /// The frames of all steps before this one that were superseded have been taken out; nil if that is not known.
   package var emptiedBefore: Int?
+  /// When the copy was last found whole, in epoch milliseconds; nil before that.
+  package var wholeAtMs: Int64?
+  /// The mark of the copy's directory; nil for other stores, and before it is known.
+  package var copy: UUID16?
 
   package init(
     writer: UUID16, epoch: Int, step: Int?, sha256: SHA256Digest, size: Int, root: SHA256Digest
@@ -34,6 +38,13 @@ package struct ReplicationRecord: Sendable, Equatable {
     self.init(
       writer: step.writer, epoch: step.epoch, step: step.number, sha256: sha256, size: step.size,
       root: step.root)
+  }
+
+  /// Moves on to a later step; what is known besides stays.
+  package mutating func advance(to step: Step, sha256: SHA256Digest) {
+    var next = ReplicationRecord(step, sha256: sha256)
+    (next.emptiedBefore, next.wholeAtMs, next.copy) = (emptiedBefore, wholeAtMs, copy)
+    self = next
   }
 
   /// The record of a ledger; nil if it was never replicated.
@@ -58,6 +69,8 @@ package struct ReplicationRecord: Sendable, Equatable {
       writer: writer, epoch: epoch, step: value.count("step"), sha256: sha256, size: size,
       root: root)
     emptiedBefore = value.count("emptied_before")
+    wholeAtMs = value.count("whole_at").map { Int64($0) }
+    copy = value["copy"]?.stringValue.flatMap { UUID16($0) }
   }
 
   /// Replaces the record, durably.
@@ -76,6 +89,8 @@ package struct ReplicationRecord: Sendable, Equatable {
     lines.add("size") { $0.integer(size) }
     lines.add("root") { $0.string(Hex.text(root)) }
     if let emptiedBefore { lines.add("emptied_before") { $0.integer(emptiedBefore) } }
+    if let copy { lines.add("copy") { $0.string(copy.description) } }
+    if let wholeAtMs { lines.add("whole_at") { $0.integer(Int(wholeAtMs)) } }
     try folder.replaceFile(Self.fileName, with: lines.bytes)
   }
 }

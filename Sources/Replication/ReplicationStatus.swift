@@ -37,6 +37,15 @@ package struct ReplicationStatus: Sendable, Equatable {
   package var unreachableSinceMs: Int64?
   /// Objects and frames that were replaced and are not deleted yet.
   package var replacedCount = 0
+  /// Objects and steps that the copy is known to lack at the moment, and how many were found missing or wrong since the
+  /// start.
+  package var missingCount = 0
+  package var lostCount = 0
+  /// When the copy was last found whole, in epoch milliseconds; nil before that.
+  package var wholeAtMs: Int64?
+  /// How many objects were read back on request, and of how many bytes.
+  package var verifiedCount = 0
+  package var verifiedByteCount = 0
   /// How many steps this process has made, and how many bytes it has stored.
   package var stepCount = 0
   package var storedObjectCount = 0

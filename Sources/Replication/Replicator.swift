@@ -56,6 +56,7 @@ package final class Replicator: Sendable {
         exchange.change { status in
           (status.epoch, status.step, status.confirmedSize) =
             (record.epoch, record.step, record.size)
+          status.wholeAtMs = record.wholeAtMs
         }
       }
       let copying = CopyingThread(directory, store, options, exchange)
@@ -143,15 +144,18 @@ package final class Replicator: Sendable {
   /// Throws `ReplicationEnding`, or `LedgerError` (`unconfirmed`) with what fails: at once if only an operator can help,
   /// otherwise after a while.
   /// - Parameters:
+  ///   - sample: the part of all objects that is read back and compared, from 0 to 1; nil for none. What is wrong is
+  ///     stored again.
   ///   - giveUpMs: how long the store may be away.
   ///   - progress: called now and then.
   /// - Returns: false if it was cancelled.
   package func copyAll(
-    giveUpMs: Int64 = 60_000, isCancelled: () -> Bool = { false },
+    verifying sample: Double? = nil, giveUpMs: Int64 = 60_000, isCancelled: () -> Bool = { false },
     progress: (ReplicationStatus) -> Void = { _ in }
   ) throws -> Bool {
     let (start, failureCount) = exchange.monitor.withLock { state in
       state.wantsAll = true
+      state.sample = sample ?? state.sample
       state.isWoken = true
       return (state.lookCount, state.failureCount)
     }

@@ -40,11 +40,10 @@ final class RestoreRun {
     _ source: CopySource, _ options: CopyRestore, _ missing: inout [CopyFault]
   ) throws -> [UInt8] {
     do throws(CopyError) { return try source.identity() } catch {
-      guard case .fault(let fault) = error else { throw error }
-      missing.append(fault)
-      guard options.isPartial, let bytes = try source.anyIdentity() else {
-        throw RestoreError.faults(missing)
-      }
+      guard case .faults(let faults) = error else { throw error }
+      guard options.isPartial else { throw try allFaults(source, options) }
+      missing += faults
+      guard let bytes = try source.anyIdentity() else { throw RestoreError.faults(missing) }
       return bytes
     }
   }
@@ -53,11 +52,20 @@ final class RestoreRun {
     _ source: CopySource, _ options: CopyRestore, _ missing: inout [CopyFault]
   ) throws -> OpenWork? {
     do throws(CopyError) { return try source.work() } catch {
-      guard case .fault(let fault) = error else { throw error }
-      missing.append(fault)
-      guard options.isPartial else { throw RestoreError.faults(missing) }
+      guard case .faults(let faults) = error else { throw error }
+      guard options.isPartial else { throw try allFaults(source, options) }
+      missing += faults
       return nil
     }
+  }
+
+  /// All that is missing or damaged, where nothing can be fetched any more.
+  private static func allFaults(
+    _ source: CopySource, _ options: CopyRestore
+  ) throws -> RestoreError {
+    var audit = CopyAudit()
+    (audit.threadCount, audit.checkCancelled) = (options.threadCount, options.checkCancelled)
+    return .faults(try audit.check(source).faults)
   }
 
   private static func note(_ step: Step, _ options: CopyRestore) -> Standby {
@@ -68,32 +76,17 @@ final class RestoreRun {
   private static func newestReadable(
     _ store: PatientStore, _ options: CopyRestore, _ missing: inout [CopyFault]
   ) throws -> CopySource {
-    var number: Int?
-    while true {
-      do throws(CopyError) {
-        guard let number else {
-          if let source = try CopySource(store) { return source }
-          break
-        }
-        if let state = try StepSequence(store).state(at: number) {
-          return CopySource(store, state, isFrozen: true)
-        }
-      } catch {
-        guard case .fault(let fault) = error else { throw error }
-        if missing.last != fault { missing.append(fault) }
-        guard options.isPartial, let faulty = CopyLayout.stepNumber(fault.object) else {
-          throw RestoreError.faults(missing)
-        }
-        if number == nil, faulty == 0, let last = try CopySource.lastListedStep(store), last > 0 {
-          // The newest state may not need the first step.
-          number = last
-          continue
-        }
-        // Step by step: many may be damaged, one after another.
-        number = min(faulty, number ?? .max) - 1
-        if number ?? 0 < 0 { throw RestoreError.faults(missing) }
-        try options.checkCancelled()
-      }
+    let sequence = StepSequence(store)
+    var last: Int?
+    while let survey = try sequence.survey(at: last) {
+      missing += survey.faults
+      if let state = survey.state, missing.isEmpty { return CopySource(store, state) }
+      guard options.isPartial else { throw RestoreError.faults(missing) }
+      if let state = survey.state { return CopySource(store, state, isFrozen: true) }
+      // Nothing could be made of these: an earlier complete step may be whole.
+      guard survey.first > 0 else { throw RestoreError.faults(missing) }
+      last = survey.first - 1
+      try options.checkCancelled()
     }
     throw RestoreError.noCopy(store: store.name)
   }

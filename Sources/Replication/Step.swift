@@ -213,12 +213,9 @@ package struct Step: Sendable, Equatable {
   /// Reads an object under a step's key: the step, its header's SHA-256, and where the frames begin. Nil unless the bytes
   /// are a step that this program would write, and its frames, if they are there, are what the header says.
   package static func parse(_ bytes: [UInt8]) -> Stored? {
-    guard let end = bytes.firstIndex(of: 0x0A), end < CopyLayout.stepHeaderByteCountMax,
-      let value = try? JSONValue(Array(bytes[..<end])), let step = Step(value),
-      step.isConsistent, step.header.elementsEqual(bytes[...end])
-    else { return nil }
+    guard var stored = parseHeader(bytes), let end = bytes.firstIndex(of: 0x0A) else { return nil }
     let content = bytes[(end + 1)...]
-    if let frames = step.frames {
+    if let frames = stored.step.frames {
       // Superseded frames have been taken out.
       guard content.isEmpty || content.count == frames.byteCount,
         content.isEmpty || content.withUnsafeBytes({ SHA256.hash($0) }) == frames.sha256
@@ -226,9 +223,17 @@ package struct Step: Sendable, Equatable {
     } else if !content.isEmpty {
       return nil
     }
-    return Stored(
-      step: step, sha256: bytes[...end].withUnsafeBytes { SHA256.hash($0) },
-      frames: step.frames == nil || content.isEmpty ? nil : Array(content))
+    if !content.isEmpty { stored.frames = Array(content) }
+    return stored
+  }
+
+  /// Reads a step's header, whatever follows it.
+  static func parseHeader(_ bytes: [UInt8]) -> Stored? {
+    guard let end = bytes.firstIndex(of: 0x0A), end < CopyLayout.stepHeaderByteCountMax,
+      let value = try? JSONValue(Array(bytes[..<end])), let step = Step(value),
+      step.isConsistent, step.header.elementsEqual(bytes[...end])
+    else { return nil }
+    return Stored(step: step, sha256: bytes[...end].withUnsafeBytes { SHA256.hash($0) })
   }
 
   /// Whether an object under a step's key is a step of a later version.

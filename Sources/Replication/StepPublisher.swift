@@ -22,8 +22,9 @@ struct PendingStep: Sendable {
 /// The calls that decide who owns the sequence. Each may be repeated after an error.
 struct StepPublisher {
   enum Opening {
-    /// Nil if there is no step yet.
-    case opened(ReplicationRecord, CopyState?)
+    /// The state is nil if there is no step yet. If steps were lost, it has the newest one and what is still known to be
+    /// named, and the next one must say again all that the copy holds.
+    case opened(ReplicationRecord, CopyState?, lost: [CopyFault] = [])
     case ended(ReplicationEnding)
   }
 
@@ -49,34 +50,55 @@ struct StepPublisher {
   ///   same writer is another one then, such as a copied directory.
   func open(_ reader: LogReader, isOwner: Bool) throws(Failure) -> Opening {
     let record = try ledger { () throws(LedgerError) in try ReplicationRecord(of: directory) }
-    let sequence = StepSequence(store)
-    let state: CopyState?
+    let survey: StepSequence.Survey?
     do throws(CopyError) {
-      if let known = record?.step, try !contains(known) {
-        return .ended(.refused(missing(record)))
-      }
-      state = try sequence.state(knowing: record?.step)
+      survey = try StepSequence(store).survey(knowing: record?.step)
     } catch {
       switch error {
       case .store(let error): throw .store(error)
       case .ledger(let error): throw .ledger(error)
-      case .fault(let fault):
-        return .ended(.refused("the copy in \(store.name) is damaged: \(fault)"))
+      case .faults(let faults): return .ended(.refused(damaged(faults)))
       }
     }
-    guard let state else { return try openNew(record) }
-    guard let record else { return .ended(.contradicted(foreign(state))) }
-    if let ending = try ending(record, state, reader) {
-      if isOwner, state.newest.epoch == record.epoch {
-        return .ended(.fenced(by: ReplicationEnding.ForeignStep(state.newest)))
+    guard var survey else {
+      return record?.step == nil ? try openNew(record) : .ended(.refused(missing(record)))
+    }
+    guard let record else {
+      return .ended(
+        survey.newest.map { .contradicted(foreign($0.step)) } ?? .refused(damaged(survey.faults)))
+    }
+    guard
+      let newest = survey.newest.map({ ($0.step, $0.sha256) }) ?? confirmed(record, survey.number)
+    else { return .ended(.refused(damaged(survey.faults))) }
+    if let ending = try ending(record, newest.0, reader) {
+      if isOwner, newest.0.epoch == record.epoch {
+        return .ended(.fenced(by: ReplicationEnding.ForeignStep(newest.0)))
       }
       return .ended(ending)
     }
-    return .opened(record, state)
+    if let known = record.step, known > survey.number {
+      survey.faults.append(StepSequence.fault(ofMissing: (survey.number + 1)...known))
+    }
+    if let state = survey.state, survey.faults.isEmpty { return .opened(record, state) }
+    let state = CopyState(newest: newest.0, sha256: newest.1, after: survey.state)
+    return .opened(record, state, lost: survey.faults)
   }
 
-  private func contains(_ number: Int) throws(CopyError) -> Bool {
-    do { return try store.contains(CopyLayout.stepKey(number)) } catch { throw .store(error) }
+  /// A step that can't be read any more, but is known to be this writer's.
+  private func confirmed(
+    _ record: ReplicationRecord, _ number: Int
+  ) -> (Step, SHA256Digest)? {
+    guard record.step == number, let ledger = UUID16(directory.identity.id.description) else {
+      return nil
+    }
+    let step = Step(
+      number: number, epoch: record.epoch, writer: record.writer, ledger: ledger, atMs: 0,
+      previous: Step.noDigest, size: record.size, root: record.root)
+    return (step, record.sha256)
+  }
+
+  private func damaged(_ faults: [CopyFault]) -> String {
+    "the copy in \(store.name) is damaged: \(faults.first?.description ?? "")"
   }
 
   private func missing(_ record: ReplicationRecord?) -> String {
@@ -85,8 +107,8 @@ struct StepPublisher {
       + "'\(ReplicationRecord.folderName)' of the ledger"
   }
 
-  private func foreign(_ state: CopyState) -> String {
-    state.newest.ledger.description == directory.identity.id.description
+  private func foreign(_ newest: Step) -> String {
+    newest.ledger.description == directory.identity.id.description
       ? "\(store.name) holds a copy of this ledger that this directory has not written; "
         + "'ledgerctl promote' takes it over"
       : "\(store.name) holds a copy of another ledger"
@@ -102,11 +124,10 @@ struct StepPublisher {
     return .opened(record, nil)
   }
 
-  /// Why this ledger can't go on from a state; nil if it can.
+  /// Why this ledger can't go on from a step; nil if it can.
   private func ending(
-    _ record: ReplicationRecord, _ state: CopyState, _ reader: LogReader
+    _ record: ReplicationRecord, _ newest: Step, _ reader: LogReader
   ) throws(Failure) -> ReplicationEnding? {
-    let newest = state.newest
     guard newest.ledger.description == directory.identity.id.description else {
       return .contradicted("\(store.name) holds a copy of another ledger")
     }
@@ -118,15 +139,18 @@ struct StepPublisher {
       return .fenced(by: ReplicationEnding.ForeignStep(newest))
     }
     let size = reader.head.size
-    guard state.size <= size else {
-      return .contradicted(
-        "the copy in \(store.name) holds \(state.size) events, but this disk only \(size); "
-          + "'ledgerctl restore' brings them back")
-    }
-    let root = try ledger { () throws(LedgerError) in try reader.frontier(at: state.size).root }
-    guard root == state.root else {
-      return .contradicted(
-        "the copy in \(store.name) holds \(state.size) other events than this disk")
+    // Of what was confirmed, the newest steps may be lost.
+    for (copied, copiedRoot) in [(newest.size, newest.root), (record.size, record.root)] {
+      guard copied <= size else {
+        return .contradicted(
+          "the copy in \(store.name) holds \(copied) events, but this disk only \(size); "
+            + "'ledgerctl restore' brings them back")
+      }
+      let root = try ledger { () throws(LedgerError) in try reader.frontier(at: copied).root }
+      guard root == copiedRoot else {
+        return .contradicted(
+          "the copy in \(store.name) holds \(copied) other events than this disk")
+      }
     }
     return nil
   }

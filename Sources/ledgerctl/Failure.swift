@@ -111,8 +111,9 @@ struct ErrorReport: Equatable {
       )
     case ErasureError.refused(let object, let cause):
       (exitCode, lines) = (.failed, [Self.line(command, object, cause)])
-    case CopyError.fault(let fault):
-      (exitCode, lines) = (.corrupted, [Self.line(command, fault.object, fault.cause)])
+    case CopyError.faults(let faults):
+      exitCode = .corrupted
+      lines = Self.lines(command, faults.map { ($0.object, $0.cause) })
     case let error as CopyError:
       (exitCode, lines) = (.failed, [Self.line(command, error.description)])
     case RestoreError.faults(let faults):

@@ -54,6 +54,46 @@ import Testing
     #expect(try !store.read("a/b/d", byteCountMax: 1) { _ in })
   }
 
+  @Test("with a mark, every call of a directory that lacks it fails for a time, and changes nothing")
+  func marks() throws {
+    let mark = UUID16.random()
+    #expect(try store.mark() == nil)
+    try store.put("a/b", .bytes([1]))
+    try store.setMark(mark)
+    #expect(try names(".") == ["a", "copy-id"])
+    #expect(permissions("copy-id") == 0o600)
+    #expect(try DirectoryStore(path: folder.path).mark() == mark)
+    let calls: [(String, (DirectoryStore) throws -> Void)] = [
+      ("put", { try $0.put("a/c", .bytes([1])) }),
+      ("create", { _ = try $0.create("a/d", .bytes([1])) }),
+      ("get", { _ = try $0.get("a/b", byteCountMax: 1) }),
+      ("contains", { _ = try $0.contains("a/b") }), ("delete", { try $0.delete("a/b") }),
+      ("list", { _ = try $0.list(prefix: "a/", after: nil) }),
+    ]
+    let path = folder.path("copy-id")
+    let whole = try Data(contentsOf: URL(fileURLWithPath: path))
+    let marks: [Data?] = [
+      nil, Data(), whole.dropLast(), whole + [0x0A], Data("\(UUID16.random())\n".utf8),
+      Data(repeating: 0x61, count: 1 << 16),
+    ]
+    store.require(mark: mark)
+    for other in marks {
+      try? FileManager.default.removeItem(atPath: path)
+      try other?.write(to: URL(fileURLWithPath: path))
+      for (name, call) in calls {
+        let found = try kind { try call(store) }
+        #expect(found == .unavailable, "\(name), \(other?.count ?? -1)")
+      }
+      #expect(try names("a") == ["b"])
+    }
+    try? FileManager.default.removeItem(atPath: path)
+    #expect(symlink("a/b", path) == 0)
+    #expect(try kind { try store.put("a/c", .bytes([1])) } == .unavailable)
+    try store.setMark(mark)
+    try store.put("a/c", .bytes([1]))
+    #expect(try names("a") == ["b", "c"])
+  }
+
   @Test("a file that is not as its digest says is not stored")
   func digest() throws {
     try Data([1, 2, 3]).write(to: URL(fileURLWithPath: folder.path("source")))

@@ -46,22 +46,29 @@ struct CopyCheck {
   init(_ objects: [String: [UInt8]]) throws {
     self.objects = objects
     var previous = String(repeating: "0", count: 64)
-    while let bytes = objects["steps/" + Self.padded(stepCount)] {
-      guard let end = bytes.firstIndex(of: 0x0A) else { throw Problem("step without header") }
-      let header = Array(bytes[...end])
-      guard let json = try JSONSerialization.jsonObject(with: Data(header)) as? [String: Any] else {
-        throw Problem("step \(stepCount) is no object")
+    // What follows a lost step is of no use before the next complete one.
+    var isBroken = false
+    for key in objects.keys.filter({ $0.hasPrefix("steps/") }).sorted() {
+      guard let bytes = objects[key], let number = Int(key.dropFirst(6)) else {
+        throw Problem("\(key) is no key of a step")
       }
-      guard json["previous"] as? String == previous else {
-        throw Problem("step \(stepCount) does not name the one before")
+      if number != stepCount { isBroken = true }
+      stepCount = number + 1
+      guard let end = bytes.firstIndex(of: 0x0A),
+        let json = try? JSONSerialization.jsonObject(with: Data(bytes[...end])) as? [String: Any]
+      else {
+        isBroken = true
+        continue
       }
-      previous = Self.hash(header)
-      try take(json, Array(bytes[(end + 1)...]))
-      stepCount += 1
+      if isBroken, json["complete"] as? Bool != true { continue }
+      guard isBroken || json["previous"] as? String == previous else {
+        throw Problem("step \(number) does not name the one before")
+      }
+      isBroken = false
+      previous = Self.hash(Array(bytes[...end]))
+      try take(json, Array(bytes[(end + 1)...]), number)
     }
-    guard objects.keys.filter({ $0.hasPrefix("steps/") }).count == stepCount else {
-      throw Problem("there is a gap in the steps")
-    }
+    if isBroken { throw Problem("no complete step follows one that is lost") }
     try check()
   }
 
@@ -73,14 +80,14 @@ struct CopyCheck {
 
   // MARK: Folding
 
-  private mutating func take(_ json: [String: Any], _ content: [UInt8]) throws {
-    guard json["step"] as? Int == stepCount else { throw Problem("a step has another number") }
+  private mutating func take(_ json: [String: Any], _ content: [UInt8], _ number: Int) throws {
+    guard json["step"] as? Int == number else { throw Problem("a step has another number") }
     let isComplete = json["complete"] as? Bool == true
     let newEpoch = json["epoch"] as? Int ?? 0
     if newEpoch != epoch, !isComplete { throw Problem("an epoch begins with part of a step") }
     epoch = newEpoch
     if isComplete {
-      completeSteps.append(stepCount)
+      completeSteps.append(number)
       (segments, blocks, checkpoints, work) = ([], [], [:], nil)
       let kept = (json["earlier_frames"] as? [[String: Any]] ?? []).compactMap {
         $0["step"] as? Int
@@ -90,7 +97,7 @@ struct CopyCheck {
     if let digest = json["identity"] as? String { identity = "identity/\(digest).json" }
     if let digest = json["work"] as? String { work = "work/\(digest).json" }
     guard json["version"] as? Int == (json["work"] == nil ? nil : 2) else {
-      throw Problem("step \(stepCount) has another version")
+      throw Problem("step \(number) has another version")
     }
     for item in json["segments"] as? [[String: Any]] ?? [] {
       let segment = Self.content(item, "segments/")
@@ -113,22 +120,24 @@ struct CopyCheck {
     }
     let end = blocks.last?.end ?? segments.last?.end ?? 0
     frames.removeAll { $0.end <= end }
-    if let item = json["frames"] as? [String: Any] { try take(frames: item, content) }
+    if let item = json["frames"] as? [String: Any] { try take(frames: item, content, number) }
     let newSize = json["size"] as? Int ?? -1
-    guard newSize >= size else { throw Problem("step \(stepCount) holds fewer events") }
+    guard newSize >= size else { throw Problem("step \(number) holds fewer events") }
     size = newSize
     root = json["root"] as? String ?? ""
   }
 
-  private mutating func take(frames item: [String: Any], _ content: [UInt8]) throws {
+  private mutating func take(
+    frames item: [String: Any], _ content: [UInt8], _ number: Int
+  ) throws {
     let found = Frames(
-      step: stepCount, tail: item["tail"] as? Int ?? -1, first: item["first"] as? Int ?? -1,
+      step: number, tail: item["tail"] as? Int ?? -1, first: item["first"] as? Int ?? -1,
       end: item["end"] as? Int ?? -1, bytes: content)
     if !content.isEmpty {
-      stepsWithFrames.insert(stepCount)
+      stepsWithFrames.insert(number)
       guard Self.hash(content) == item["sha256"] as? String,
         content.count == item["bytes"] as? Int
-      else { throw Problem("the frames of step \(stepCount) are damaged") }
+      else { throw Problem("the frames of step \(number) are damaged") }
     }
     frames.append(found)
   }

@@ -191,8 +191,8 @@ import Testing
           Issue.record("\(key) was not missed")
         } catch RestoreError.faults(let faults) {
           #expect(faults.contains { $0.object == key }, "\(key): \(faults)")
-        } catch CopyError.fault(let fault) {
-          #expect(fault.object == key)
+        } catch CopyError.faults(let faults) {
+          #expect(faults.map(\.object) == [key])
         }
         #expect(throws: LedgerError.self) { try LedgerDirectory.open(path: path) }
       }

@@ -1,14 +1,15 @@
 // Objects as files below a directory, such as one on another disk.
-import Base
+package import Base
 import Glibc
 import Synchronization
 
 /// A directory that holds a copy. The root is opened anew for each call, so that a disk that comes back is found. Below
 /// it no link is followed.
-package final class DirectoryStore: ObjectStore {
+package final class DirectoryStore: MarkedStore {
   package let name: String
   private let path: String
   private let isCancelled = Atomic<Bool>(false)
+  private let requiredMark = Monitor<UUID16?>(nil)
 
   private static let pieceByteCount = 256 << 10
 
@@ -20,12 +21,35 @@ package final class DirectoryStore: ObjectStore {
 
   package func cancel() { isCancelled.store(true, ordering: .releasing) }
 
+  // MARK: The mark
+
+  package func require(mark: UUID16?) { requiredMark.withLock { $0 = mark } }
+
+  package func mark() throws(ObjectStoreError) -> UUID16? {
+    let call = try call("read", MarkFile.name)
+    let root = try root(call, isMarkNeeded: false)
+    return try call.wrap { () throws(SystemError) in try MarkFile.read(in: root) }
+  }
+
+  package func setMark(_ mark: UUID16) throws(ObjectStoreError) {
+    let call = try call("put", MarkFile.name)
+    let root = try root(call, isMarkNeeded: false)
+    let draft = try write(.bytes(MarkFile.bytes(mark)), besides: MarkFile.name, in: root, call)
+    try putInPlace(draft, as: MarkFile.name, in: root, call)
+  }
+
   // MARK: Storing
 
   package func put(_ key: String, _ body: ObjectBody) throws(ObjectStoreError) {
     let call = try call("put", key)
     let (folder, file) = try makeFolder(of: key, call)
     let draft = try write(body, besides: file, in: folder, call)
+    try putInPlace(draft, as: file, in: folder, call)
+  }
+
+  private func putInPlace(
+    _ draft: String, as file: String, in folder: OpenFile, _ call: DirectoryCall
+  ) throws(ObjectStoreError) {
     do throws(SystemError) {
       try folder.rename(draft, to: file)
       try folder.sync()
@@ -252,7 +276,9 @@ package final class DirectoryStore: ObjectStore {
     return parts
   }
 
-  private func root(_ call: DirectoryCall) throws(ObjectStoreError) -> OpenFile {
+  private func root(
+    _ call: DirectoryCall, isMarkNeeded: Bool = true
+  ) throws(ObjectStoreError) -> OpenFile {
     let root: OpenFile
     let status: stat
     do throws(SystemError) {
@@ -269,6 +295,16 @@ package final class DirectoryStore: ObjectStore {
     }
     guard status.st_mode & 0o022 == 0 else {
       throw call.error(.noBucket, "other users can write to the directory \(path): run chmod go-w")
+    }
+    if isMarkNeeded, let required = requiredMark.withLock({ $0 }) {
+      // What the open directory leads to is looked at: a disk that goes meanwhile takes it along.
+      guard try call.wrap({ () throws(SystemError) in try MarkFile.read(in: root) }) == required
+      else {
+        throw call.error(
+          .unavailable,
+          "the directory \(path) lacks the file \(MarkFile.name) of this copy: is its disk mounted?"
+        )
+      }
     }
     return root
   }

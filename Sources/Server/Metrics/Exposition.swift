@@ -83,6 +83,7 @@ extension Metrics.Counter {
     case .redactedEvents: "Events that lost data in an erasure."
     case .replicationSteps: "Steps of the copy that were confirmed."
     case .replicationBytes: "Bytes that were stored in the copy."
+    case .replicationLost: "Objects and steps of the copy that were found missing or wrong."
     }
   }
 
@@ -100,7 +101,7 @@ extension Metrics.Counter {
     case .webhookDeliveries: "result"
     case .syncCalls: "result"
     case .syncNotifications, .syncHistories, .erasuresDone, .redactedEvents,
-      .replicationSteps, .replicationBytes:
+      .replicationSteps, .replicationBytes, .replicationLost:
       nil
     }
   }
@@ -135,6 +136,8 @@ extension Metrics.Gauge {
     case .replicationSize: "Number of events that the copy holds."
     case .replicationUp: "1 while the copy's store answers."
     case .replicationReplaced: "Objects of the copy that were replaced and are not deleted yet."
+    case .replicationMissing: "Objects and steps that the copy is known to lack."
+    case .replicationWhole: "When the copy was last found whole; 0 before that."
     }
   }
 }

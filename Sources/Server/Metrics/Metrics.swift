@@ -37,6 +37,8 @@ package final class Metrics: Sendable {
     case replicationSteps = "receipt_ledger_replication_steps_total"
     /// Bytes that were stored in the copy.
     case replicationBytes = "receipt_ledger_replication_bytes_total"
+    /// Objects and steps of the copy that were found missing, or wrong.
+    case replicationLost = "receipt_ledger_replication_lost_objects_total"
 
     /// The labels that alerts use. They are 0 from the start: to increase() and rate() a series
     /// that begins at 1 has not grown.
@@ -53,7 +55,7 @@ package final class Metrics: Sendable {
       case .webhookDeliveries: ["delivered", "failed", "gone"]
       case .syncCalls: ["unauthorized", "unreachable", "refused"]
       case .syncNotifications, .syncHistories, .erasuresDone, .redactedEvents,
-        .replicationSteps, .replicationBytes:
+        .replicationSteps, .replicationBytes, .replicationLost:
         [""]
       }
     }
@@ -119,6 +121,10 @@ package final class Metrics: Sendable {
     case replicationUp = "receipt_ledger_replication_up"
     /// Objects and frames that were replaced and are not deleted yet.
     case replicationReplaced = "receipt_ledger_replication_replaced_objects"
+    /// Objects and steps that the copy is known to lack.
+    case replicationMissing = "receipt_ledger_replication_missing_objects"
+    /// When the copy was last found whole.
+    case replicationWhole = "receipt_ledger_replication_whole_timestamp_seconds"
   }
 
   /// How long something took, in seconds.

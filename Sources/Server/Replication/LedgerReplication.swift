@@ -11,7 +11,7 @@ package final class LedgerReplication: Sendable {
   private let gate: ReplicationGate?
   private let onFenced: Monitor<(@Sendable (LedgerError) -> Void)?>
   /// What the counters have.
-  private let counted = Monitor((steps: 0, bytes: 0))
+  private let counted = Monitor((steps: 0, bytes: 0, lost: 0))
 
   /// Takes the right to replicate; asks nothing of the store yet.
   ///
@@ -63,9 +63,10 @@ package final class LedgerReplication: Sendable {
 
   /// Copies all that is on disk; see `Replicator.copyAll`.
   package func copyAll(
-    isCancelled: () -> Bool, progress: (ReplicationStatus) -> Void
+    verifying sample: Double? = nil, isCancelled: () -> Bool,
+    progress: (ReplicationStatus) -> Void
   ) throws -> Bool {
-    try replicator.copyAll(isCancelled: isCancelled, progress: progress)
+    try replicator.copyAll(verifying: sample, isCancelled: isCancelled, progress: progress)
   }
 
   func setGauges(_ metrics: Metrics) {
@@ -75,13 +76,19 @@ package final class LedgerReplication: Sendable {
     metrics.set(.replicationLagSeconds, Double(status.lagMs()) / 1000)
     metrics.set(.replicationSize, Double(status.confirmedSize))
     metrics.set(.replicationReplaced, Double(status.replacedCount))
+    metrics.set(.replicationMissing, Double(status.missingCount))
+    metrics.set(.replicationWhole, Double(status.wholeAtMs ?? 0) / 1000)
     metrics.set(.replicationUp, status.mode == .copying && status.unreachableSinceMs == nil ? 1 : 0)
-    let (steps, bytes) = counted.withLock { counted in
-      defer { counted = (status.stepCount, status.storedByteCount) }
-      return (status.stepCount - counted.steps, status.storedByteCount - counted.bytes)
+    let (steps, bytes, lost) = counted.withLock { counted in
+      defer { counted = (status.stepCount, status.storedByteCount, status.lostCount) }
+      return (
+        status.stepCount - counted.steps, status.storedByteCount - counted.bytes,
+        status.lostCount - counted.lost
+      )
     }
     metrics.count(.replicationSteps, by: max(0, steps))
     metrics.count(.replicationBytes, by: max(0, bytes))
+    metrics.count(.replicationLost, by: max(0, lost))
   }
 
   /// Copies what is on disk until the deadline, and ends.

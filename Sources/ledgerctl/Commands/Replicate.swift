@@ -14,20 +14,36 @@ let replicateCommand = Command(
     "`--follow` goes on as events are appended by other commands, until a signal arrives. If another process copies "
       + "this ledger, the exit code is 11. If another writer has taken over, the exit code is 13, and nothing may be "
       + "appended here any more.",
+    "When it starts, it compares what the copy must hold with what the store lists. `--verify` also reads the contents "
+      + "back, with `--sample` those of a part of all objects, chosen at random. What is missing or wrong is named and "
+      + "stored again from this disk; the exit code is then 3.",
   ],
   options: [
     Option("follow", help: "continue as events are appended"),
+    Option("verify", help: "read back what the copy holds"),
+    Option("sample", value: .init("N%"), help: "with `--verify`: only so much of it"),
     .json,
   ],
   examples: [
     Example("ledgerctl replicate", "Bring the copy up to date"),
     Example("ledgerctl replicate --follow", "Keep a copy of a ledger that imports write to"),
+    Example("ledgerctl replicate --verify --sample 5%", "Also read back a twentieth of it"),
   ]
 ) { invocation, context in
   try replicate(invocation, context)
 }
 
+/// A part of all, as in "5%"; nil if it is none.
+private func part(_ text: String) -> Double? {
+  guard text.hasSuffix("%"), let value = Double(text.dropLast()), value > 0, value <= 100 else {
+    return nil
+  }
+  return value / 100
+}
+
 private func replicate(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
+  let sample = try invocation.value("sample", "is not a part such as 5%", read: part)
+  if sample != nil, !invocation.has("verify") { throw UsageError("--sample", "requires --verify") }
   let ledger = try OpenLedger(invocation, context)
   let configuration = try ledger.replicationSettings(operation: "replicate")
   // A ledger that must not be appended to must not be copied either.
@@ -43,6 +59,7 @@ private func replicate(_ invocation: Invocation, _ context: Context) throws -> E
   let before = replication.status.confirmedSize
   do {
     let isDone = try replication.copyAll(
+      verifying: invocation.has("verify") ? sample ?? 1 : nil,
       isCancelled: { interruption.isRequested },
       progress: { progress.update($0.confirmedSize, of: $0.size) })
     progress.erase()
@@ -60,15 +77,27 @@ private func replicate(_ invocation: Invocation, _ context: Context) throws -> E
   let record: Record = [
     "target": status.target, "epoch": status.epoch, "step": status.step,
     "events": status.confirmedSize, "copied_events": status.confirmedSize - before,
-    "stored_bytes": status.storedByteCount,
+    "stored_bytes": status.storedByteCount, "lost_objects": status.lostCount,
+    "verified_objects": status.verifiedCount, "verified_bytes": status.verifiedByteCount,
+    "whole_at": status.wholeAtMs.map(timeText),
   ]
   try context.print(invocation, record) { sheet in
     try sheet.line(
       "\(status.target) holds \(counted(status.confirmedSize, "event")), "
         + "\(status.confirmedSize - before) of them new (step \(status.step ?? 0), epoch \(status.epoch))"
     )
+    if invocation.has("verify") {
+      try sheet.line(
+        "Read back \(counted(status.verifiedCount, "object")), \(sizeText(status.verifiedByteCount))"
+      )
+    }
+    if status.lostCount > 0 {
+      try sheet.line(
+        "\(counted(status.lostCount, "object")) had been lost or damaged, and \(status.lostCount == 1 ? "was" : "were") "
+          + "stored again")
+    }
   }
-  return .done
+  return status.lostCount == 0 ? .done : .partlyDone
 }
 
 extension OpenLedger {

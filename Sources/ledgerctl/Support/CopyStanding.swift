@@ -72,6 +72,7 @@ struct CopyStanding {
         ? "all events"
         : "\(recorded.size) of \(counted(size, "event")), \(sizeText(lagBytes)) and \(lagSeconds) s behind"
       fields.append(("confirmed", "\(state) (step \(step), epoch \(recorded.epoch))"))
+      fields.append(("found whole", recorded.wholeAtMs.map(timeText) ?? "not yet"))
     } else {
       fields.append(("confirmed", "nothing yet"))
     }
@@ -82,7 +83,8 @@ struct CopyStanding {
     [
       "target": target, "mode": mode, "epoch": recorded?.epoch, "step": recorded?.step,
       "confirmed_events": recorded?.size, "lag_events": lag, "lag_bytes": lagBytes,
-      "lag_seconds": Int(lagSeconds), "standby": standby?.reason.rawValue,
+      "lag_seconds": Int(lagSeconds), "whole_at": recorded?.wholeAtMs.map(timeText),
+      "standby": standby?.reason.rawValue,
     ]
   }
 }

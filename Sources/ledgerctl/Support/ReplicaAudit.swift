@@ -33,6 +33,7 @@ struct ReplicaAudit {
       "epoch": report.newest.epoch, "step_at": timeText(report.newest.atMs),
       "size": report.newest.size, "root": report.newest.root.base64, "lag": report.lag,
       "steps": report.stepCount, "objects": report.objectCount, "bytes": report.byteCount,
+      "lost_steps": report.lostSteps.map { ledgerctl.record(of: $0) },
       "outdated": report.outdated, "faults": report.faults.map { ledgerctl.record(of: $0) },
     ]
   }
@@ -60,6 +61,7 @@ struct ReplicaAudit {
             + sizeText(report.byteCount)
         ),
       ]
+        + report.lostSteps.map { ("note", "\($0.description); nothing needs it any more") }
         + (report.outdated.isEmpty
           ? []
           : [

@@ -1,0 +1,202 @@
+// What must go from a copy, and when a copy is looked through: a value without I/O.
+import Base
+import Ledger
+
+/// What steps have replaced and sweeps have found, until it has gone, and what a sweep has found missing. Used by the
+/// copying thread alone.
+struct CopyHousekeeping {
+  private enum Limit {
+    static let cleanupCount = 200
+    /// More than this is left to the sweep.
+    static let wasteCount = 20_000
+    /// How soon something is tried again that needed something else first.
+    static let damagePauseMs: Int64 = 1_000
+    /// So often the same loss is mended at once; after that, now and then.
+    static let mendingCount = 3
+  }
+
+  private let deletionPauseMs: Int64
+  private let sweepMs: Int64
+
+  private var wasteKeys: Set<String> = []
+  private var wasteSteps: [Int: SupersededStep] = [:]
+  private(set) var cleanup: Cleanup?
+  private var cleanupAtMs: Int64 = 0
+  /// The short headers of steps whose frames are still needed.
+  private var headers: [Int: [UInt8]] = [:]
+
+  private var sweep: Sweep?
+  private var sweepAtMs: Int64 = 0
+  /// Whether a sweep is wanted at once; one that is under way is no answer.
+  private var isSweepWanted = false
+  private var hasSwept = false
+  /// What a sweep found. It may be deleted once a later step was created: no other writer has stored it then.
+  private var finding: (SweepFinding, newest: Int)?
+
+  /// What was stored again, and must be read back.
+  private var mended: Set<String> = []
+  /// How many sweeps in a row have found something missing.
+  private(set) var lossCount = 0
+  /// How much of the contents the next sweep reads back; nil if none was asked for.
+  private var sample: Double?
+
+  init(deletionPauseMs: Int64, sweepMs: Int64) {
+    (self.deletionPauseMs, self.sweepMs) = (deletionPauseMs, sweepMs)
+  }
+
+  /// How many objects and frames were replaced and have not gone yet.
+  var replacedCount: Int { wasteKeys.count + wasteSteps.count + (cleanup?.count ?? 0) }
+  /// Whether a step must be made so that what was found may go.
+  var needsStep: Bool { finding != nil }
+  /// Whether nothing is under way or due; what could not be deleted may be left.
+  func isIdle(_ nowMs: Int64) -> Bool {
+    sweep == nil && finding == nil && cleanup == nil && sample == nil && !isSweepWanted
+      && nowMs < sweepAtMs
+  }
+  /// Whether the store does not keep what is stored again and again.
+  var isHopeless: Bool { lossCount >= Limit.mendingCount }
+
+  // MARK: What happens
+
+  /// The copy was opened: what steps have replaced that this process has not made is not known.
+  mutating func opened(_ nowMs: Int64) {
+    hasSwept = false
+    sweepAtMs = nowMs
+  }
+
+  /// Makes the next sweep begin at once.
+  mutating func sweepSoon() { isSweepWanted = true }
+
+  /// Makes the next sweep read contents back.
+  mutating func verify(sample: Double) {
+    self.sample = sample
+    isSweepWanted = true
+  }
+
+  /// A step was confirmed. What it has replaced goes, and so does what a sweep had found before: another writer that had
+  /// taken over, and had stored some of it, would have fenced this one.
+  mutating func confirmed(
+    _ step: Step, _ replaced: CopyState.Replaced, framesBefore: [EarlierFrames],
+    _ state: CopyState
+  ) {
+    if step.frames != nil, let header = step.shortHeader { headers[step.number] = header }
+    wasteKeys.formUnion(replaced.keys)
+    let dropped = Set(replaced.steps)
+    for frames in framesBefore where dropped.contains(frames.step) {
+      wasteSteps[frames.step] = SupersededStep(
+        number: frames.step, positions: frames.frames.first..<frames.frames.end,
+        header: headers.removeValue(forKey: frames.step))
+    }
+    guard let (found, newest) = finding, step.number > newest else { return }
+    finding = nil
+    hasSwept = hasSwept || !found.isPartial
+    let needed = Set(state.frames.map(\.step))
+    wasteKeys.formUnion(found.keys)
+    for step in found.steps where !needed.contains(step.number) { wasteSteps[step.number] = step }
+  }
+
+  /// A cleanup has ended; returns what was begun.
+  mutating func take(_ left: Cleanup, _ nowMs: Int64) -> Cleanup? {
+    guard let begun = cleanup else { return nil }
+    cleanup = nil
+    wasteKeys.formUnion(left.keys)
+    for step in left.steps { wasteSteps[step.number] = step }
+    if !left.damaged.isEmpty {
+      cleanupAtMs = nowMs + Limit.damagePauseMs
+    } else if !left.isDone {
+      cleanupAtMs = nowMs + deletionPauseMs
+    }
+    return begun
+  }
+
+  /// A sweep has ended.
+  /// - Parameters:
+  ///   - found: nil if the objects could not be listed.
+  ///   - hasLosses: whether something was missing that is still needed.
+  mutating func take(
+    _ ended: Sweep, _ found: SweepFinding?, hasLosses: Bool, newest: Int, _ nowMs: Int64
+  ) {
+    sweep = nil
+    guard let found else {
+      // It is read back by the next one.
+      if case .sample(let sample) = ended.reading { self.sample = sample }
+      sweepAtMs = nowMs + deletionPauseMs
+      return
+    }
+    lossCount = hasLosses ? lossCount + 1 : 0
+    if !hasLosses { mended = [] }
+    sweepAtMs = nowMs + (found.isPartial || isHopeless ? deletionPauseMs : sweepMs)
+    if found.keys.isEmpty, found.steps.isEmpty {
+      hasSwept = hasSwept || !found.isPartial
+    } else {
+      finding = (found, newest)
+    }
+  }
+
+  /// Something that was missing was stored again: the next sweep reads it back.
+  mutating func mended(_ keys: Set<String>) {
+    mended.formUnion(keys)
+    if !isHopeless { isSweepWanted = true }
+  }
+
+  // MARK: What is due
+
+  /// The sweep that is due.
+  mutating func nextSweep(
+    _ state: CopyState, emptiedBefore: Int?, sizes: [String: Int], _ nowMs: Int64
+  ) -> Sweep? {
+    if replacedCount > Limit.wasteCount {
+      wasteKeys = []
+      wasteSteps = [:]
+      headers = [:]
+      sweepAtMs = nowMs + deletionPauseMs
+      hasSwept = false
+    }
+    guard sweep == nil, finding == nil, isSweepWanted || nowMs >= sweepAtMs else { return nil }
+    // The step from which on superseded frames may be left.
+    let first =
+      emptiedBefore
+      ?? max(
+        0,
+        state.newest.number - state.stepsSinceComplete - CopyLayout.stepsBetweenCompleteMax)
+    let next = Sweep(
+      state: state, firstStep: first, sizes: sizes,
+      reading: sample.map { .sample($0) } ?? .keys(mended), startedAtMs: Timestamp.now())
+    (sample, isSweepWanted) = (nil, false)
+    sweep = next
+    return next
+  }
+
+  /// What is to be deleted next.
+  mutating func nextCleanup(
+    _ state: CopyState, orphans: [String], _ nowMs: Int64, mayDelete: (String) -> Bool
+  ) -> Cleanup? {
+    wasteKeys.formUnion(orphans)
+    guard cleanup == nil, nowMs >= cleanupAtMs, !wasteKeys.isEmpty || !wasteSteps.isEmpty else {
+      return nil
+    }
+    var next = Cleanup()
+    for key in wasteKeys.sorted().prefix(Limit.cleanupCount) {
+      wasteKeys.remove(key)
+      if mayDelete(key) { next.keys.append(key) }
+    }
+    let needed = Set(state.frames.map(\.step))
+    for number in wasteSteps.keys.sorted().prefix(Limit.cleanupCount) {
+      guard let step = wasteSteps.removeValue(forKey: number), !needed.contains(number) else {
+        continue
+      }
+      next.steps.append(step)
+    }
+    return next.isDone ? nil : next
+  }
+
+  mutating func started(_ cleanup: Cleanup) { self.cleanup = cleanup }
+
+  /// The step before which no superseded frames are left; nil if that is not known.
+  func emptiedBefore(_ state: CopyState) -> Int? {
+    guard hasSwept else { return nil }
+    var first = state.frames.first?.step ?? state.newest.number + 1
+    first = min(first, wasteSteps.keys.min() ?? first)
+    return min(first, cleanup?.steps.map(\.number).min() ?? first)
+  }
+}
