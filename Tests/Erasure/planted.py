@@ -44,6 +44,7 @@ class Person:
             self.user = self.plant("user", NAMES[number % len(NAMES)].format(self.code()))
         # Receipts as bytes; the first is uploaded again after the erasure.
         self.receipts = []
+        self.first_row = None
         self.serial = 0
 
     def code(self, count=12):
@@ -126,6 +127,7 @@ class Person:
             "app_account_token": self.tokens[0],
             "unique_vendor_identifier": self.plant("reply_vendor", self.uuid().upper()),
         }  # fmt: skip
+        self.first_row = self.first_row or row
         if product == "pro.month":
             row |= {"expires_date_ms": str(at_ms + 30 * DAY_MS), "web_order_line_item_id": "8" + own}
         return row
@@ -147,11 +149,33 @@ class Person:
                  "app_account_token": self.tokens[0], "remark": self.text("remark")}],
         }  # fmt: skip
 
-    def receipt_line(self, at_ms, data, names_user=True):
+    def later_reply(self, at_ms):
+        """A reply about another receipt of the same purchases."""
+        reply = self.reply(at_ms)
+        reply["receipt"]["in_app"].insert(0, self.first_row)
+        return reply
+
+    def mention(self, at_ms, other):
+        """A line of another person's in which only this one's tokens stand, in capitals and not."""
+        rows = []
+        for product, token in zip(PRODUCTS, (self.tokens[0].upper(), self.tokens[1])):
+            own = other.next_id()
+            rows.append({
+                "product_id": product, "transaction_id": own, "original_transaction_id": own,
+                "purchase_date_ms": str(at_ms), "quantity": "1", "app_account_token": token,
+            })  # fmt: skip
+        line = other.receipt_line(at_ms, other.receipt(), reply={
+            "status": 0, "environment": "Production",
+            "receipt": {"bundle_id": BUNDLE, "request_date_ms": str(at_ms), "in_app": rows},
+            "pending_renewal_info": [{"app_account_token": self.tokens[1].swapcase()}],
+        })  # fmt: skip
+        return line
+
+    def receipt_line(self, at_ms, data, names_user=True, reply=None):
         line = {"receipt": base64.b64encode(data).decode(), "occurred_at": at_ms}
         line |= self.fields(names_user)
         line["verification"] = {"occurred_at": at_ms + 500, "endpoint": "production"}
-        line["verification"]["reply"] = self.reply(at_ms)
+        line["verification"]["reply"] = reply or self.reply(at_ms)
         return line
 
     # Signed objects.
@@ -253,6 +277,13 @@ class History:
         if turn == 0:
             # The same receipt, without a user.
             self._add(person, person.receipt_line(self._now(), person.receipts[0], False))
+            # Another receipt of the same purchases, before the person said who it is.
+            reply = person.later_reply(self._now())
+            self._add(person, person.receipt_line(self._now(), person.receipt(), False, reply))
+
+    def mention(self, person, other):
+        """Lets another person's line hold the tokens of this one."""
+        self._add(other, person.mention(self._now(), other))
 
     def _add_signed(self, person):
         now = self._now()

@@ -39,6 +39,8 @@ ERASED = range(12)
 NAMELESS = (7, 11, 15)
 # One who uploaded a receipt of another, who stays.
 SHARING, OWNER = 3, 13
+# Those whose tokens stand in replies of one who stays.
+MENTIONED, MENTIONING = (0, 5, 7, 9), 14
 PLANTED_AT_LEAST = 1000
 REPORTS = [
     "revenue --by period,product,country,environment,basis",
@@ -136,6 +138,8 @@ class Scene:
         self.history = planted.History(SEED, PEOPLE, nameless=NAMELESS)
         self.people = self.history.people
         self.history.share_receipt(self.people[OWNER], self.people[SHARING])
+        for number in MENTIONED:
+            self.history.mention(self.people[number], self.people[MENTIONING])
         self.erased = [self.people[number] for number in ERASED]
         self.others = self.people[len(ERASED) :]
         self.proofs, self.reports, self.manifests = [], {}, []

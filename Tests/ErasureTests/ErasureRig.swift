@@ -22,7 +22,7 @@ extension LedgerFixture {
   /// - Returns: what was kept, by position.
   @discardableResult
   func redact(
-    erasures erasureCount: Int = 1, ownership: SignedOwnership = SignedOwnership(),
+    erasures erasureCount: Int = 1, ownership: Ownership = Ownership(),
     _ choose: (EventLine) throws -> Taking?
   ) throws -> [Position: [UInt8]] {
     let database = try current()

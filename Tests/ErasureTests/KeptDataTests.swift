@@ -15,7 +15,7 @@ import Testing
   /// What is kept of an event behind a sale of `coins`; nil if nothing goes. The erasure is at position 3.
   private static func kept(
     _ type: EventType, _ data: JSONText, _ extents: [ErasureExtent] = [.whole],
-    ownership: SignedOwnership = SignedOwnership(), version: Int = 1
+    ownership: Ownership = Ownership(), version: Int = 1
   ) throws -> String? {
     let fixture = try LedgerFixture()
     try fixture.append([
@@ -118,7 +118,7 @@ import Testing
     ])
     try fixture.redact { event in event.position == 2 ? Taking(extents: [.names]) : nil }
     let reducer = try LineReducer(
-      erasure: fixture.eventCount, SignedOwnership(), try fixture.rebuilt(),
+      erasure: fixture.eventCount, Ownership(), try fixture.rebuilt(),
       lineDigest: { KeptLine.hidden($0) })
     let line = try LogReader(fixture.directory).event(at: 2)
     let kept = try line.withUnsafeBytes { bytes in
@@ -342,7 +342,7 @@ import Testing
   @Test("Of another's upload only the user's objects are reduced")
   func othersUpload() throws {
     let data = try Self.data(.signedUpload(signed("8"), signed("9"), user: "Joe"))
-    var ownership = SignedOwnership()
+    var ownership = Ownership()
     ownership.transactionIDs = [Array("9".utf8)]
     let kept = try #require(
       try Self.kept(.transactionsReceived, data, [.objects], ownership: ownership))
@@ -415,7 +415,7 @@ import Testing
           SignedObjectPlan(["originalTransactionId": "5", "appAccountToken": "\(Self.token)"]),
           SignedObjectPlan(["originalTransactionId": "6"]),
         ], .statuses))
-    var ownership = SignedOwnership()
+    var ownership = Ownership()
     ownership.originalTransactionIDs = [Array("5".utf8)]
     let kept = try #require(
       try Self.kept(.transactionsFetched, data, [.objects], ownership: ownership))

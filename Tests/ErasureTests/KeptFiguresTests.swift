@@ -84,7 +84,7 @@ import Testing
     let fixture = try Self.fixture(seed: seed)
     try fixture.redact(erasures: Self.users.count, Self.takings)
     let reducer = try LineReducer(
-      erasure: fixture.eventCount, SignedOwnership(), try fixture.rebuilt(),
+      erasure: fixture.eventCount, Ownership(), try fixture.rebuilt(),
       lineDigest: { KeptLine.hidden($0) })
     var redactedCount = 0
     try LogReader(fixture.directory).read(from: 0, to: fixture.eventCount) { chunk in

@@ -9,9 +9,7 @@ struct SignedHistory {
   var random: SeededRandom
 
   /// The app account tokens that transactions name.
-  static let tokens = [
-    "3f2a7c11-aaaa-4bbb-8ccc-000000000001", "3f2a7c11-aaaa-4bbb-8ccc-000000000002",
-  ]
+  static let tokens = [accountToken(1), accountToken(2)]
 
   /// - Parameter user: who uploads, if anyone is named.
   mutating func step(user: String) -> TestEvent {

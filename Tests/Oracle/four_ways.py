@@ -35,13 +35,14 @@ def _ways(orders, bundle, refund, last_day):
             "bundleId": bundle, "environment": "Production", "productId": "pro", "quantity": 2,
             "transactionId": "2", "originalTransactionId": "1", "webOrderLineItemId": "7",
             "purchaseDate": SALE_MS, "originalPurchaseDate": SALE_MS, "storefront": "DEU",
-            "appAccountToken": "token", "price": 19_980, "currency": "EUR",
+            "appAccountToken": "7E3FB204-2D4A-4C2B-9D31-00000000000A", "price": 19_980, "currency": "EUR",
             "signedDate": SALE_MS + day * DAY_MS, **fields})
 
     def reply(day, **fields):
         row = {"product_id": "pro", "quantity": "2", "transaction_id": "2", "original_transaction_id": "1",
                "web_order_line_item_id": "7", "purchase_date_ms": SALE_MS,
-               "original_purchase_date_ms": SALE_MS, **fields}
+               "original_purchase_date_ms": SALE_MS,
+               "app_account_token": "7e3fb204-2d4a-4c2b-9d31-00000000000b", **fields}
         asked_ms = SALE_MS + day * DAY_MS
         shown = {"status": 0, "environment": "Production", "receipt": {
             "bundle_id": bundle, "request_date_ms": asked_ms, "in_app": [row]}}

@@ -97,10 +97,15 @@ class Generator(SignedMaker):
                     "user": user,
                     "country": country,
                     "storefront": STOREFRONTS[country],
-                    "tokens": [f"token-{self.serial}", f"token-{self.serial}", "=token"],
+                    "tokens": self._tokens(),
                 }
             )
         return chain
+
+    def _tokens(self):
+        """App account tokens of a sale: its own in either case, one of many sales, and text that is none."""
+        own = f"7e3fb204-2d4a-4c2b-9d31-{self.serial:012x}"
+        return [own, own, own.upper(), "7e3fb204-2d4a-4c2b-9d31-abcdefabcdef", "=token"]
 
     def _price(self, quantity):
         """A usual price; of a million units now and then one whose amount is about 64 bits."""
@@ -155,6 +160,8 @@ class Generator(SignedMaker):
             row["promotional_offer_id"] = "promo-1"
         if kind == "offer_code":
             row["offer_code_ref_name"] = self.pick("code", 7)
+        if self.chance(0.3):
+            row["app_account_token"] = self.pick(*sale["tokens"])
         if sale["upgrades"] and self.chance(0.5):
             row["is_upgraded"] = self._flag(True)
         if sale["cancels"] and self.chance(0.5):

@@ -8,6 +8,8 @@ from signing import Orders
 
 START_MS = days_from_text("2025-09-01") * DAY_MS
 BUNDLES = ["com.example.one", "com.example.two", "com.example.one.more"]
+# App account tokens, one in capitals, and a text that is none.
+TOKENS = ["7e3fb204-2d4a-4c2b-9d31-00000000000a", "7E3FB204-2D4A-4C2B-9D31-00000000000B", "=t"]
 AUTO = "Auto-Renewable Subscription"
 PRICE_LIST = "product_id,country_code,currency,price,effective_from\nplus,,CHF,4.90,2025-09-01\n"
 # What the lives are compared by, of the imported files and of the log.
@@ -127,7 +129,7 @@ class Lives:
         if self.chance(0.4):
             payload["storefront"] = self.pick("DEU", "USA", "QQQ")
         if self.chance(0.3):
-            payload["appAccountToken"] = self.pick("t-1", "=t")
+            payload["appAccountToken"] = self.pick(*TOKENS)
         if period.revoked_ms is not None and self.chance(0.6):
             # Now and then on two dates, one after the other.
             payload["revocationDate"] = period.revoked_ms + self.pick(0, 0, -25, 30) * DAY_MS
@@ -152,6 +154,7 @@ class Lives:
         row = {
             "product_id": period.product, "quantity": "1", "transaction_id": period.transaction,
             "original_transaction_id": life.original, "web_order_line_item_id": period.line_item,
+            "app_account_token": self.pick(None, None, *TOKENS),
             "purchase_date_ms": str(period.start_ms),
             "original_purchase_date_ms": str(life.periods[0].start_ms)}
         self._expires(row, period.end_ms + (self.pick(3, -2) * DAY_MS if self.chance(0.1) else 0))

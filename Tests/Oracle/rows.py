@@ -2,7 +2,7 @@
 from dataclasses import dataclass
 
 from dates import readable_ms
-from values import date_ms, elements, flag, identifier, integer, members
+from values import date_ms, elements, flag, identifier, integer, members, token_user
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class Row:
     @property
     def is_upgraded(self):
         return self.flag("is_upgraded")
+
+    @property
+    def user_token(self):
+        return token_user(self.fields.get("app_account_token"))
 
     @property
     def quantity(self):

@@ -178,6 +178,7 @@ class Fold:
                 become_trial(sale)
             self._extend(sale, rows, verification.position)
             self._meet_upload(sale, verification, products or {})
+            self._meet_tokens(sale, rows, verification.position)
             self._cancel(sale, rows, verification, date_ms(receipt.get("request_date_ms")))
         self._follow_takeovers(self.subscriptions.take_reply(
             [(row, key, self.sales[key].is_upgraded) for key, rows in groups.items() for row in rows],
@@ -225,9 +226,7 @@ class Fold:
         if sale.signed_country is None and statement.country_code is not None:
             sale.signed_country = (statement.country_code, event.position)
             self._compare_countries(sale, event.position)
-        if sale.user_identifier is None and statement.user_token is not None:
-            sale.user_identifier, sale.user_position = statement.user_token, event.position
-            sale.has_token_for_user = True
+        self._meet_tokens(sale, [statement], event.position)
         take_signed_price(self, sale, statement, event.position)
         found = sale.refunds.take_signed(
             statement, sale.quantity, sale.is_upgraded, event.position
@@ -373,6 +372,13 @@ class Fold:
             return False
         sale.claimed_by = user
         return True
+
+    def _meet_tokens(self, sale, rows, position):
+        """R6: the first token is the user until an upload names one."""
+        token = next(filter(None, (row.user_token for row in rows)), None)
+        if sale.user_identifier is None and token is not None:
+            sale.user_identifier, sale.user_position = token, position
+            sale.has_token_for_user = True
 
     def _compare_countries(self, sale, position):
         """R12: the storefront's country and the first client's differ."""

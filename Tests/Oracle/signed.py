@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from money import Price, PriceProblem, read_currency
 from storefronts import country_of
-from values import Number, NotJSON, date_ms, elements, flag, identifier, integer, members, parse
+from values import Number, NotJSON, date_ms, elements, flag, identifier, integer, members, parse, token_user
 
 APPLE_ROOT_G3 = "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179"
 MOST_QUANTITY = 1_000_000
@@ -158,8 +158,7 @@ class Statement:
 
     @property
     def user_token(self):
-        token = identifier(self.fields.get("appAccountToken"))
-        return None if token is None else f"token:{token}"
+        return token_user(self.fields.get("appAccountToken"))
 
     @property
     def is_multi_seat(self):

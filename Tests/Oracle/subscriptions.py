@@ -131,6 +131,8 @@ class Subscriptions:
                 is_upgraded=is_upgraded,
             )
             about.append(self._take(row, statement))
+            known = self._of(about[-1])
+            known.token = known.token or row.user_token
         for subscription in about:
             self._meet(self._of(subscription), verification.upload, verification.position)
         self._take_renewals(set(about), verification, environment, bundle_id, time_ms)

@@ -11,6 +11,8 @@ from journal import Book
 from sales import Fold
 
 RECEIPT = base64.b64encode(b"a receipt").decode()
+# App account tokens.
+TOKEN, OTHER_TOKEN = "7e3fb204-2d4a-4c2b-9d31-00000000000a", "7e3fb204-2d4a-4c2b-9d31-00000000000b"
 
 
 def ms(text):

@@ -4,7 +4,8 @@ import unittest
 
 from storefronts import ALPHA_2
 from support import (
-    book, exceptions, jws, line, ms, notification, period, price, renewal, row, signed, table, told, upload,
+    OTHER_TOKEN, TOKEN, book, exceptions, jws, line, ms, notification, period, price, renewal, row, signed, table, told,
+    upload,
 )
 
 PAID = {"price": 9990, "currency": "EUR"}
@@ -171,16 +172,34 @@ class CountryAndUser(unittest.TestCase):
         return table("sales", found, "user_identifier", "user_position"), claims
 
     def test_a_token_stands_in_until_an_upload_names_a_user(self):
-        token = told(signed(appAccountToken="A-b"))
+        token = told(signed(appAccountToken=TOKEN.upper()))
         named = upload(signed(), line={"user_identifier": "42"})
-        self.assertEqual(self.user(token), ([("token:A-b", "0")], []))
-        self.assertEqual(self.user(told(signed()), token, told(signed(appAccountToken="C"))),
-                         ([("token:A-b", "1")], []))
+        self.assertEqual(self.user(token), ([("token:" + TOKEN, "0")], []))
+        self.assertEqual(self.user(told(signed()), token, told(signed(appAccountToken=OTHER_TOKEN))),
+                         ([("token:" + TOKEN, "1")], []))
         self.assertEqual(self.user(token, named), ([("42", "1")], []))
         self.assertEqual(self.user(named, token), ([("42", "0")], []))
         other = line(row(), upload={"user_identifier": "7"})
         self.assertEqual(self.user(token, named, other),
                          ([("42", "1")], [("claimed_by_other_user", "7")]))
+
+    def test_a_token_of_a_row_counts_as_a_signed_one(self):
+        rows = [row(), row(app_account_token=TOKEN.upper()), row(app_account_token=OTHER_TOKEN)]
+        nameless = {"user_identifier": None}
+        shown = [line(one, upload=nameless) for one in rows]
+        self.assertEqual(self.user(*shown), ([("token:" + TOKEN, "3")], []))
+        both = line(rows[0], rows[2], rows[1], upload=nameless)
+        self.assertEqual(self.user(both), ([("token:" + OTHER_TOKEN, "1")], []))
+        self.assertEqual(self.user(shown[2], told(signed(appAccountToken=TOKEN))),
+                         ([("token:" + OTHER_TOKEN, "1")], []))
+        named = line(row(), upload={"user_identifier": "42"})
+        self.assertEqual(self.user(shown[1], named), ([("42", "2")], []))
+
+    def test_other_text_is_no_token(self):
+        for text in ("A-b", "", TOKEN[:-1], TOKEN + "0", TOKEN.replace("-", ""), "{" + TOKEN + "}", 7, None,
+                     "token:" + TOKEN, TOKEN.replace("7", "g")):
+            self.assertEqual(self.user(told(signed(appAccountToken=text))), ([("", "")], []))
+            self.assertEqual(self.user(line(row(app_account_token=text), upload={"user_identifier": None})), ([("", "")], []))
 
     def test_uploads_are_held_against_declared_products(self):
         other = upload(signed(), line={"user_identifier": "8"})
@@ -195,8 +214,8 @@ class CountryAndUser(unittest.TestCase):
         found = book(
             line(row(), at="2026-01-05", upload=user, **NINE), line(row(), upload=user),
             upload(signed(productId=None), at="2026-01-04", line={"user_identifier": "7"}),
-            told(signed(transaction="2", appAccountToken="T", offerDiscountType="FREE_TRIAL")),
-            told(signed(transaction="3", appAccountToken="U", environment="Sandbox")),
+            told(signed(transaction="2", appAccountToken=TOKEN, offerDiscountType="FREE_TRIAL")),
+            told(signed(transaction="3", appAccountToken=OTHER_TOKEN, environment="Sandbox")),
             upload(signed(transaction="4", revocationDate=1, **PAID), line=user),
         )
         columns = ("user_identifier", "receipts", "uploads", "sales", "returns", "trials", "countries", "net",
@@ -205,7 +224,7 @@ class CountryAndUser(unittest.TestCase):
         self.assertEqual(table("users", found, *columns), [
             ("42", "1", "3", "2", "1", "0", "FR", "9.99 EUR", first, last),
             ("7", "0", "1", "0", "0", "0", "", "", first.replace("03", "04"), first.replace("03", "04")),
-            ("token:T", "0", "0", "0", "0", "1", "", "", "", ""),
+            ("token:" + TOKEN, "0", "0", "0", "0", "1", "", "", "", ""),
         ])
 
 

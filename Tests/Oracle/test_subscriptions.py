@@ -4,7 +4,7 @@ import unittest
 import subscription_reports
 from dates import DAY_MS, Zone, month_of, month_start, period_name
 from support import (
-    book, jws, line, ms, notification, period, renewal, row, table, told, upload,
+    OTHER_TOKEN, TOKEN, book, jws, line, ms, notification, period, renewal, row, table, told, upload,
 )
 
 AUTO = "Auto-Renewable Subscription"
@@ -153,16 +153,16 @@ class Current(unittest.TestCase):
         self.assertEqual(shown(book(told(first())), *columns), ("ZZ", ""))
         client = {"country_code": "FR", "user_identifier": "42"}
         other = {"country_code": "JP", "user_identifier": "43"}
-        second = renews("8", "2026-02-02", "2026-03-02", storefront="DEU", appAccountToken="t")
+        second = renews("8", "2026-02-02", "2026-03-02", storefront="DEU", appAccountToken=TOKEN)
         lines = [upload(first(), line=client), upload(first(), line=other), told(second)]
         self.assertEqual(shown(book(*lines[:2]), *columns), ("FR", "42"))
         self.assertEqual(shown(book(*lines), *columns), ("DE", "42"))
-        self.assertEqual(shown(book(lines[2]), *columns), ("DE", "token:t"))
-        unknown = told(first(storefront="QQQ", appAccountToken="s"))
+        self.assertEqual(shown(book(lines[2]), *columns), ("DE", "token:" + TOKEN))
+        unknown = told(first(storefront="QQQ", appAccountToken=OTHER_TOKEN))
         self.assertEqual(shown(book(unknown, *lines[1:]), *columns), ("DE", "43"))
         # The first by position, not by time.
         early = renews("9", "2026-01-03", "2026-02-03", storefront="USA", at="2026-01-02")
-        self.assertEqual(shown(book(lines[2], told(early)), *columns), ("DE", "token:t"))
+        self.assertEqual(shown(book(lines[2], told(early)), *columns), ("DE", "token:" + TOKEN))
 
     def test_an_upload_without_a_period_says_nothing(self):
         only = upload(renewal("7"), line={"country_code": "FR", "user_identifier": "42"})

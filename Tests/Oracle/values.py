@@ -73,6 +73,19 @@ def identifier(value):
     return None
 
 
+# What stands for an app account token that an erasure took out.
+FORGOTTEN_TOKEN = re.compile(r"\(redacted (0|[1-9][0-9]{0,17})(?:\.[1-9][0-9]{0,17})?\)", re.ASCII)
+TOKEN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+
+
+def token_user(value):
+    """R6: the user that an app account token names: a UUID in lower case, or an erasure's name; else None."""
+    token = identifier(value)
+    if token is None or not (TOKEN.fullmatch(token) or FORGOTTEN_TOKEN.fullmatch(token)):
+        return None
+    return f"token:{token.lower()}"
+
+
 def integer(value):
     """A JSON integer or a string of digits; else None."""
     if isinstance(value, Number) and value.is_integer:

@@ -51,7 +51,8 @@ enum NastyHistory {
       }
     }
     if random.chance(percent: 20) {
-      members.append(("appAccountToken", random.pick(["u1", "token", "other"])))
+      members.append(
+        ("appAccountToken", random.pick(["\(accountToken(1))", "\(accountToken(2))", "no UUID"])))
     }
     return TestSupport.signed(
       "\(id)", of: random.pick([nil, "\(world * 100 + 1)"]),

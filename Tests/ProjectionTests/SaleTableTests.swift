@@ -160,7 +160,8 @@ import Testing
         members.append(("storefront", random.pick(["DEU", "FRA", "XXX"])))
       }
       if random.chance(percent: 30) {
-        members.append(("appAccountToken", random.pick(["t-1", "t-2"])))
+        members.append(
+          ("appAccountToken", random.pick(["\(accountToken(1))", "\(accountToken(2))"])))
       }
       if random.chance(percent: 15) { members.append(("offerType", 1)) }
       if random.chance(percent: 5) { members.append(("offerDiscountType", "FREE_TRIAL")) }

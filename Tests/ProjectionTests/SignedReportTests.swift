@@ -115,7 +115,7 @@ import Testing
   // MARK: Users
 
   private static let tokens = signed(
-    "1", ["appAccountToken": "abc", "price": 1000, "currency": "EUR"])
+    "1", ["appAccountToken": "\(accountToken(1))", "price": 1000, "currency": "EUR"])
   private static let seen =
     "users user_identifier,receipts,uploads,sales,net,first_seen_at,last_seen_at"
 
@@ -123,7 +123,7 @@ import Testing
     RuleCase(
       "R12: a token is a user who was seen in no upload",
       [app, .notification("ONE_TIME_CHARGE", uuid: "n", tokens)],
-      [seen: ["token:abc,0,0,1,1.00 EUR,,"], "sales user_position": ["1"]]),
+      [seen: ["token:\(accountToken(1)),0,0,1,1.00 EUR,,"], "sales user_position": ["1"]]),
     RuleCase(
       "R12: an upload's user takes the place of a token",
       [
@@ -139,9 +139,9 @@ import Testing
         app,
         .notification(
           "ONE_TIME_CHARGE", uuid: "n",
-          signed("1", ["appAccountToken": "abc", "environment": "Sandbox"])),
+          signed("1", ["appAccountToken": "\(accountToken(1))", "environment": "Sandbox"])),
       ],
-      [seen: [], seen + " --environment all": ["token:abc,0,0,1,,,"]]),
+      [seen: [], seen + " --environment all": ["token:\(accountToken(1)),0,0,1,,,"]]),
   ]
 
   // MARK: Exceptions

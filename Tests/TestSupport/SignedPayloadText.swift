@@ -3,6 +3,11 @@
 /// The milliseconds of a time, as signed payloads write them.
 package func instant(_ time: String) -> JSONText { JSONText(raw: String(ms(time))) }
 
+/// An app account token of its own for each number.
+package func accountToken(_ number: Int) -> String {
+  "3f2a7c11-aaaa-4bbb-8ccc-00000000000\(number)"
+}
+
 /// A transaction's payload with what most have: one `coins` of the app `app` in Production, bought on 5 January 2026.
 /// - Parameter signed: the day or time of its signature.
 package func signed(

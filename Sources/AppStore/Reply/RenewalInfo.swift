@@ -17,6 +17,8 @@ package struct RenewalInfo {
   /// End of the grace period, during which the subscription stays usable although the renewal is unpaid;
   /// epoch milliseconds.
   package var gracePeriodEndMs: Int64?
+  /// As sent. No rule looks at it.
+  package var appAccountToken: JSONBytes?
   /// Whether it consists of the outermost members of a reply.
   package private(set) var isOutermost = false
 
@@ -28,6 +30,8 @@ package struct RenewalInfo {
     while let key = try cursor.nextKey() {
       if key == "original_transaction_id" {
         originalTransactionID = try keeper.read(&cursor).id
+      } else if key == "app_account_token" {
+        appAccountToken = try keeper.read(&cursor).id
       } else if try !read(key, &cursor, keeper) {
         try cursor.skipValue()
       }

@@ -35,6 +35,8 @@ package struct ReplyRow {
   package var hasOfferCode = false
   package var isFamilyShared = false
   package var isUpgraded = false
+  /// As sent.
+  package var appAccountToken: JSONBytes?
   private var hasReadableCancellation = false
   private var legacyExpiresAtMs: Int64?
   private var hasReadableExpiry = false
@@ -106,6 +108,7 @@ package struct ReplyRow {
     case 17 where key == "cancellation_date":
       hasReadableCancellation = true
       try cursor.skipValue()
+    case 17 where key == "app_account_token": appAccountToken = try keeper.read(&cursor).id
     case 19 where key == "cancellation_reason":
       cancellationReason = try keeper.read(&cursor).id
     case 19 where key == "offer_code_ref_name": hasOfferCode = try keeper.read(&cursor).id != nil

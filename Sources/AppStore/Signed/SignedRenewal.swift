@@ -8,6 +8,8 @@ package struct SignedRenewal {
   package var environment: JSONBytes?
   /// Epoch milliseconds.
   package var signedDateMs: Int64?
+  /// The id of the Apple Account in the app. No rule looks at it.
+  package var appTransactionID: JSONBytes?
 
   /// Reads a payload, which must be an object.
   package init(payload: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
@@ -26,6 +28,10 @@ package struct SignedRenewal {
         info.isInBillingRetry = try keeper.read(&cursor).flagIfPresent
       } else if key == "gracePeriodExpiresDate" {
         info.gracePeriodEndMs = try keeper.read(&cursor).instantMs
+      } else if key == "appAccountToken" {
+        info.appAccountToken = try keeper.read(&cursor).id
+      } else if key == "appTransactionId" {
+        appTransactionID = try keeper.read(&cursor).id
       } else if key == "environment" {
         environment = try keeper.read(&cursor).id
       } else if key == "signedDate" {

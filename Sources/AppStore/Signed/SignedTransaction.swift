@@ -28,6 +28,8 @@ package struct SignedTransaction {
   /// ISO 3166-1 alpha-3, as sent.
   package var storefront: JSONBytes?
   package var appAccountToken: JSONBytes?
+  /// The id of the Apple Account in the app.
+  package var appTransactionID: JSONBytes?
   /// Epoch milliseconds.
   package var signedDateMs: Int64?
   /// Epoch milliseconds.
@@ -138,6 +140,7 @@ package struct SignedTransaction {
     case 14 where key == "revocationDate":
       revocationDateMs = try readInstant(&cursor, keeper, takesFractions)
     case 15 where key == "appAccountToken": appAccountToken = try keeper.read(&cursor).id
+    case 16 where key == "appTransactionId": appTransactionID = try keeper.read(&cursor).id
     case 16 where key == "revocationReason": revocationReason = try keeper.read(&cursor).id
     case 17 where key == "offerDiscountType": try readDiscountType(&cursor, keeper)
     case 17 where key == "transactionReason":

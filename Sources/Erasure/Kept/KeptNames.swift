@@ -16,26 +16,45 @@ final class KeptNames {
   let user: String
   private let database: Database
   private let lineDigest: (SHA256Digest) -> SHA256Digest
+  private let ownership: Ownership
   private var tokens: [[UInt8]: Int] = [:]
+  private var accounts: [[UInt8]: Int] = [:]
   private var marks: [[UInt8]: Int] = [:]
   private var ids: [[UInt8]: UUID16] = [:]
   private var products: Set<[UInt8]>?
   private var unusualTransactions: Set<[UInt8]>?
 
   init(
-    erasure: Int, _ database: Database, lineDigest: @escaping (SHA256Digest) -> SHA256Digest
+    erasure: Int, _ ownership: Ownership, _ database: Database,
+    lineDigest: @escaping (SHA256Digest) -> SHA256Digest
   ) {
     self.erasure = erasure
+    self.ownership = ownership
     user = ErasedUser.name(erasure: erasure)
     self.database = database
     self.lineDigest = lineDigest
   }
 
-  /// The name of an app account token; one that is such a name already stays.
-  func token(_ token: UnsafeRawBufferPointer) -> String {
-    if ErasedUser.isName(token) { return String(decoding: token, as: UTF8.self) }
-    let ordinal = tokens[Array(token), default: tokens.count + 1]
-    tokens[Array(token)] = ordinal
+  /// What stays of an app account token: a name; another user's as it is; nil for text that names nobody.
+  func token(_ token: JSONBytes) -> String? {
+    TokenUser.canonical(token).map { name($0, &tokens) }
+  }
+
+  /// What stays of the id of an Apple Account; nil where it would make a purchase of nobody another user's.
+  func account(of purchase: ShownPurchase) -> String? {
+    guard let account = purchase.appTransactionID else { return nil }
+    let facts = PurchaseFacts(purchase)
+    if ownership.losesAccount(facts), !ownership.holds(facts) { return nil }
+    return name(Array(account), &accounts)
+  }
+
+  /// A name that an erasure gave stays.
+  private func name(_ text: [UInt8], _ known: inout [[UInt8]: Int]) -> String {
+    if ownership.others.contains(text) || text.withUnsafeBytes({ ErasedUser.isName($0) }) {
+      return String(decoding: text, as: UTF8.self)
+    }
+    let ordinal = known[text, default: known.count + 1]
+    known[text] = ordinal
     return ErasedUser.name(erasure: erasure, ordinal: ordinal)
   }
 

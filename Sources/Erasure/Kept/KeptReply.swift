@@ -67,6 +67,9 @@ struct KeptReply {
     text("transaction_id", row.transactionID, to: &writer)
     text("original_transaction_id", row.originalTransactionID, to: &writer)
     text("web_order_line_item_id", row.webOrderLineItemID, to: &writer)
+    if let token = row.appAccountToken.flatMap({ names.token($0) }) {
+      writer.member("app_account_token", token)
+    }
     writer.member("purchase_date_ms", ifPresent: row.purchaseDateMs)
     writer.member("original_purchase_date_ms", ifPresent: row.originalPurchaseDateMs)
     expiry(of: row, to: &writer)

@@ -67,8 +67,11 @@ struct KeptSigned {
     if let storefront = transaction.storefront, Country.parse(alpha3: storefront) != nil {
       text("storefront", storefront, to: &writer)
     }
-    if let token = transaction.appAccountToken {
-      writer.member("appAccountToken", names.token(token))
+    if let token = transaction.appAccountToken.flatMap({ names.token($0) }) {
+      writer.member("appAccountToken", token)
+    }
+    if let account = names.account(of: ShownPurchase(transaction)) {
+      writer.member("appTransactionId", account)
     }
     writer.member("revocationDate", ifPresent: transaction.revocationDateMs)
     if let reason = transaction.revocationReason {

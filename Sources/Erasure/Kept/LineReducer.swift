@@ -8,7 +8,7 @@ import Projections
 /// Computes what is kept of events, for one erasure. Used by one thread.
 final class LineReducer {
   private let names: KeptNames
-  private let ownership: SignedOwnership
+  private let ownership: Ownership
   private let keptReply: KeptReply
   private let keptSigned: KeptSigned
   private let keptMetadata: KeptMetadata
@@ -16,10 +16,10 @@ final class LineReducer {
 
   /// - Parameter lineDigest: what takes the place of an import line's SHA-256.
   init(
-    erasure: Position, _ ownership: SignedOwnership, _ database: Database,
+    erasure: Position, _ ownership: Ownership, _ database: Database,
     lineDigest: @escaping (SHA256Digest) -> SHA256Digest
   ) throws {
-    names = KeptNames(erasure: erasure, database, lineDigest: lineDigest)
+    names = KeptNames(erasure: erasure, ownership, database, lineDigest: lineDigest)
     self.ownership = ownership
     keptReply = KeptReply(names)
     keptSigned = KeptSigned(names)
@@ -66,19 +66,19 @@ final class LineReducer {
     case .receiptUploaded:
       let view = try ReceiptUploadedView(
         data: event.data, isRedacted: event.isRedacted, version: event.version)
-      let parts = Parts(extents, isOwn: true)
+      let parts = Parts(extents)
       // What went before took its id and its digest with it.
       let goes = parts.content && view.receiptSHA256Hex != nil
       return try upload(event, ReceiptUploadedView.members, parts) {
         try goes && receipt(view, parts, $0, &$1)
       }
     case .receiptVerified:
-      if extents == [.withToken], !holdsToken(event.data) { return nil }
+      if extents == [.withToken], !holdsToken(event) { return nil }
       return try verification(event)
     case .transactionsReceived:
       let view = try TransactionsReceivedView(data: event.data, isRedacted: event.isRedacted)
       let transactions = try ReceivedTransactions(view, keeper).transactions
-      let parts = Parts(extents, isOwn: transactions.allSatisfy { $0.map { isOwn($0) } ?? true })
+      let parts = Parts(extents)
       return try upload(event, TransactionsReceivedView.members, parts) {
         try signedUpload(view, transactions, parts, $0, &$1)
       }
@@ -92,15 +92,25 @@ final class LineReducer {
 
   // MARK: Ownership
 
-  private func isOwn(_ transaction: SignedTransaction) -> Bool {
-    ownership.holds(
-      transactionID: transaction.row.transactionID,
-      originalTransactionID: transaction.row.originalTransactionID,
-      appAccountToken: transaction.appAccountToken)
+  /// Whether a purchase loses what is not a fact.
+  private func goes(_ purchase: ShownPurchase) -> Bool {
+    let facts = PurchaseFacts(purchase)
+    return ownership.holds(facts) || ownership.losesAccount(facts)
+  }
+
+  /// Whether a reply holds a token, as that of a purchase or as text.
+  private func holdsToken(_ event: EventLine) -> Bool {
+    PurchaseFacts.all(of: event).contains {
+      $0.appAccountToken.map { ownership.appAccountTokens.contains($0) } ?? false
+    } || holdsToken(event.data)
   }
 
   private func holdsToken(_ bytes: JSONBytes) -> Bool {
-    ownership.appAccountTokens.contains { IdentifierSearch.contains(bytes, $0) }
+    ownership.appAccountTokens.contains { token in
+      IdentifierSearch.contains(bytes, token)
+        || IdentifierSearch.contains(
+          bytes, Array(String(decoding: token, as: UTF8.self).uppercased().utf8))
+    }
   }
 
   // MARK: Uploads
@@ -118,15 +128,16 @@ final class LineReducer {
     var identifierForVendor = false
     var metadata = false
 
-    init(_ extents: [ErasureExtent], isOwn: Bool) {
+    init(_ extents: [ErasureExtent]) {
       for extent in extents {
         switch extent {
         case .whole: (content, id, user) = (true, true, true)
         case .names: user = true
         case .receipt: (content, id) = (true, true)
         case .receiptKeepingID: content = true
-        case .ownObjects where isOwn: (content, id, user) = (true, true, true)
-        case .objects, .ownObjects: ownObjects = true
+        case .ownObjects:
+          (ownObjects, ipAddress, identifierForVendor, metadata) = (true, true, true, true)
+        case .objects: ownObjects = true
         case .ipAddress: ipAddress = true
         case .identifierForVendor: identifierForVendor = true
         case .metadata: metadata = true
@@ -265,8 +276,9 @@ final class LineReducer {
       // What was refused for a reason of time or trust may count one day, or does already.
       let counts = object.isValid || object.mayBecomeGood
       let facts = counts ? transaction.map { keptSigned.facts(of: $0) } : nil
-      let goes = isWhole || (transaction.map { isOwn($0) } ?? holdsToken(object.payload))
-      if goes {
+      let isReduced =
+        isWhole || (transaction.map { goes(ShownPurchase($0)) } ?? holdsToken(object.payload))
+      if isReduced {
         keptSigned.object(object, facts ?? KeptSigned.nothing, to: &writer)
       } else {
         writer.raw(object.bytes)
@@ -323,10 +335,7 @@ final class LineReducer {
       writer.beginArray()
       for object in view.renewals {
         let renewal = try SignedRenewal(payload: object.payload, keeper)
-        let isOwn =
-          renewal.info.originalTransactionID
-          .map { ownership.originalTransactionIDs.contains(Array($0)) } ?? false
-        if isWhole || isOwn || holdsToken(object.payload) {
+        if isWhole || goes(ShownPurchase(renewal)) || holdsToken(object.payload) {
           keptSigned.object(
             object,
             object.isValid || object.mayBecomeGood

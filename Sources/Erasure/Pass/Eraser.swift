@@ -114,19 +114,11 @@ package final class Eraser {
     if open.isEmpty, rules == nil { return [] }
     let reader = try LogReader(directory, .durable)
     let database = try projector(reader).current()
-    let planner = try ErasurePlanner(database, reader, before: reader.head.size)
+    let planner = try planner(database, reader, before: reader.head.size)
     var items: [Item] = []
-    for record in open {
-      guard let subject = record.subject else { continue }
+    for (record, result) in try plans(of: open, planner, hasRules: rules != nil, preview) {
       do {
-        var known: ErasurePlan?
-        // With other requests, what is planned for one depends on those before.
-        if let preview, open.count == 1, rules == nil, preview.request == record.id,
-          preview.1.frontier == reader.head.frontier
-        {
-          known = preview.1.plan
-        }
-        let plan = try known ?? planner.plan(subject)
+        let plan = try result.get()
         guard plan.isEmpty else {
           var item = Item(record)
           item.plan = plan
@@ -182,6 +174,27 @@ package final class Eraser {
     return try known.step() ? try known.ordinal(0) : nil
   }
 
+  /// Plans the requests, or takes the plan of the only one from its preview.
+  private func plans(
+    of open: [ErasureRecord], _ planner: ErasurePlanner, hasRules: Bool,
+    _ preview: (request: UUID16, ErasurePreview)?
+  ) throws -> [(ErasureRecord, Result<ErasurePlan, ErasureError>)] {
+    let records = open.filter { $0.subject != nil }
+    // With other requests, what is planned for one depends on those before.
+    if let preview, records.count == 1, !hasRules, preview.request == records[0].id,
+      preview.1.frontier == planner.reader.head.frontier, let plan = preview.1.plan
+    {
+      return [(records[0], .success(plan))]
+    }
+    return Array(zip(records, try planner.plan(records.compactMap(\.subject))))
+  }
+
+  private func planner(
+    _ database: Database, _ reader: LogReader, before end: Position
+  ) throws -> ErasurePlanner {
+    try ErasurePlanner(database, reader, before: end, isCancelled: observer.isCancelled)
+  }
+
   /// Appends the events that open the erasures, unless an interrupted pass did.
   private func begin(_ items: inout [Item]) throws {
     let reader = try LogReader(directory, .durable)
@@ -217,24 +230,38 @@ package final class Eraser {
     let reader = try LogReader(directory, .durable)
     let database = try projector(reader).current()
     // One planner: users of earlier requests count as erased for later ones.
-    let planner = try ErasurePlanner(database, reader, before: 0)
+    let planner = try planner(database, reader, before: 0)
     // Nothing but the erasures' own events came after what was planned.
     let isPlanned = items.indices.allSatisfy {
       items[$0].plannedEnd >= 0 && items[$0].erasure == items[$0].plannedEnd + $0
     }
-    for index in items.indices where !isPlanned {
-      planner.end = items[index].erasure
-      if let subject = items[index].record?.subject {
-        items[index].plan = try planner.plan(subject)
-      } else if let retention {
-        items[index].plan = try planner.plan(retention, nowMs: nowMs)
-      }
-    }
+    if !isPlanned { try planAgain(&items, planner, retention, nowMs) }
     for index in items.indices {
       items[index].certificate.erasure = items[index].erasure
       items[index].certificate.receipts = items[index].plan.receiptCount
     }
     try apply(&items, reader, database)
+  }
+
+  /// Plans what was opened together in one pass over the log.
+  private func planAgain(
+    _ items: inout [Item], _ planner: ErasurePlanner, _ retention: RetentionRules?, _ nowMs: Int64
+  ) throws {
+    var first = 0
+    while first < items.count {
+      var end = first + 1
+      while end < items.count, items[end].erasure == items[end - 1].erasure + 1 { end += 1 }
+      planner.end = items[first].erasure
+      let asked = (first..<end).filter { items[$0].record?.subject != nil }
+      let plans = try planner.plan(asked.compactMap { items[$0].record?.subject })
+      for (index, plan) in zip(asked, plans) { items[index].plan = try plan.get() }
+      if let retention {
+        for index in first..<end where items[index].record == nil {
+          items[index].plan = try planner.plan(retention, nowMs: nowMs)
+        }
+      }
+      first = end
+    }
   }
 
   /// Redacts what the items' plans name. All of it must be in blocks.
@@ -489,7 +516,7 @@ package final class Eraser {
     let database = try projector(reader).current()
     // Nearly always there is none, and nothing to be planned.
     guard try ErasurePlanner.hasReplies(after: erasure, database) else { return }
-    let planner = try ErasurePlanner(database, reader, before: reader.head.size)
+    let planner = try planner(database, reader, before: reader.head.size)
     var item = Item(DataRedacted.Opening(ofNoRequest: DataRedacted.lateReason))
     item.plan = try planner.plan(repliesAfter: erasure, about: uploads)
     if item.plan.isEmpty { return }

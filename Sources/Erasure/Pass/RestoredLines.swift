@@ -22,7 +22,7 @@ struct RestoredLines {
   init(_ reader: LogReader, _ database: Database, isCancelled: () -> Bool) throws {
     try list(reader, database)
     let listed = entries.keys.sorted()
-    try Self.read(reader, listed, isCancelled) { event in
+    try reader.readEvents(at: listed, isCancelled: isCancelled) { event in
       guard let entry = entries[event.position] else { return }
       if let erasure = event.redactedBy, erasure >= entry.erasure { return }
       positions.append(event.position)
@@ -49,28 +49,6 @@ struct RestoredLines {
     }
   }
 
-  private static func read(
-    _ reader: LogReader, _ wanted: [Position], _ isCancelled: () -> Bool,
-    _ body: (EventLine) throws -> Void
-  ) throws {
-    guard let first = wanted.first, let last = wanted.last else { return }
-    var next = 0
-    try reader.read(
-      from: first, to: last + 1,
-      isWanted: { range in
-        let index = lowerBound(0..<wanted.count) { wanted[$0] < range.lowerBound }
-        return index < wanted.count && wanted[index] < range.upperBound
-      }
-    ) { chunk in
-      if isCancelled() { throw ErasureError.interrupted }
-      try chunk.forEachEvent { event in
-        while next < wanted.count, wanted[next] < event.position { next += 1 }
-        if next < wanted.count, wanted[next] == event.position { try body(event) }
-      }
-      return true
-    }
-  }
-
   /// Passes on the redacted lines, by position.
   /// - Parameter erasure: the position of the new erasure; nil to see whether one is needed.
   /// - Returns: how many events can't be redacted as their erasure did: its random ids can't be made again.
@@ -84,12 +62,12 @@ struct RestoredLines {
     func reducer(_ erasure: Position) throws -> LineReducer {
       if let known = reducers[erasure] { return known }
       let made = try LineReducer(
-        erasure: erasure, SignedOwnership(), database, lineDigest: lineDigest)
+        erasure: erasure, Ownership(), database, lineDigest: lineDigest)
       reducers[erasure] = made
       return made
     }
     let hasher = SHA256()
-    try Self.read(reader, positions, { false }) { event in
+    try reader.readEvents(at: positions, isCancelled: { false }) { event in
       guard let entry = entries[event.position] else { return }
       let extents = Self.extents(entry.scope)
       for extents in extents {

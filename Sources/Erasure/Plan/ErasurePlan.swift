@@ -9,7 +9,7 @@ enum ErasureExtent: UInt8, Sendable {
   case names
   /// Of the signed objects of others: those that are about the user.
   case objects
-  /// All personal data of an upload, if each of its signed objects is about the user; else `objects`.
+  /// Of an upload that names no user and shows another user's purchases too: those objects, and what names a device.
   case ownObjects
   /// All personal data, if the event holds an app account token of the user.
   case withToken
@@ -30,33 +30,57 @@ struct ErasurePlan {
 
   /// By position; a position has several extents only for retention.
   var targets: [Target] = []
-  var ownership = SignedOwnership()
+  var ownership = Ownership()
   /// How many receipts' contents go.
   var receiptCount = 0
   /// What the log is searched for afterwards: identifiers as text.
   var identifiers: [[UInt8]] = []
+  /// The uploads that name no user and go with this user's, and why.
+  var withoutUser: [Position: InclusionReason] = [:]
 
   var isEmpty: Bool { targets.isEmpty }
 }
 
-/// Which signed objects are about one user.
-struct SignedOwnership {
+/// What tells one user's purchases from others'.
+struct Ownership {
   /// The ids of transactions that show the user's sales.
   var transactionIDs: Set<[UInt8]> = []
   /// The original transaction ids of which no other user has a sale.
   var originalTransactionIDs: Set<[UInt8]> = []
+  /// As rule R6 compares them.
   var appAccountTokens: Set<[UInt8]> = []
+  /// The Apple Accounts, by `appTransactionId`, of which no other user uploaded a sale.
+  var accounts: Set<[UInt8]> = []
+  /// The accounts of which another user uploaded a sale too.
+  var sharedAccounts: Set<[UInt8]> = []
+  /// The transactions of shared accounts that no upload's user has: they lose their account.
+  var unclaimedTransactionIDs: Set<[UInt8]> = []
+  /// Tokens and accounts that are others'. They keep their names, so that nothing changes for these.
+  var others: Set<[UInt8]> = []
 
-  /// Whether an object with these facts is about the user.
-  func holds(
-    transactionID: UnsafeRawBufferPointer?, originalTransactionID: UnsafeRawBufferPointer?,
-    appAccountToken: UnsafeRawBufferPointer?
-  ) -> Bool {
-    if let appAccountToken, appAccountTokens.contains(Array(appAccountToken)) { return true }
-    if let transactionID, transactionIDs.contains(Array(transactionID)) { return true }
-    guard let originalTransactionID else { return false }
-    return originalTransactionIDs.contains(Array(originalTransactionID))
+  /// Whether a purchase is about the user.
+  func holds(_ purchase: PurchaseFacts) -> Bool {
+    if let token = purchase.appAccountToken, appAccountTokens.contains(token) { return true }
+    if let account = purchase.appTransactionID, accounts.contains(account) { return true }
+    if let id = purchase.transactionID, transactionIDs.contains(id) { return true }
+    return purchase.originalTransactionID.map { originalTransactionIDs.contains($0) } ?? false
   }
+
+  /// Whether a purchase of nobody loses its account, so that it does not become another user's.
+  func losesAccount(_ purchase: PurchaseFacts) -> Bool {
+    guard let account = purchase.appTransactionID, sharedAccounts.contains(account) else {
+      return false
+    }
+    return purchase.transactionID.map { unclaimedTransactionIDs.contains($0) } ?? false
+  }
+}
+
+/// What links an upload that names no user to one.
+package enum InclusionReason: String, Sendable {
+  case receipt, transaction
+  case originalTransaction = "original_transaction"
+  case appAccountToken = "app_account_token"
+  case account = "app_transaction_id"
 }
 
 /// What a request would redact, for people.
@@ -69,6 +93,8 @@ package struct ErasurePreview: Sendable {
   package var receipts = 0
   /// How many uploads of receipts that other users uploaded too would lose only what names the user.
   package var sharedUploads = 0
+  /// The uploads that name no user and would go too, and what links each to the user.
+  package var withoutUser: [(position: Position, reason: InclusionReason)] = []
   /// How many snapshots would be removed.
   package var snapshots = 0
   /// How many other events contain the identifier as text, and the first of them.

@@ -37,10 +37,15 @@ extension ErasurePreview {
     do {
       var preview = ErasurePreview()
       let end = reader.head.size
-      let plan = try makePlan(try ErasurePlanner(database, reader, before: end))
+      let plan = try withoutActuallyEscaping(isCancelled) { isCancelled in
+        try makePlan(
+          try ErasurePlanner(database, reader, before: end, isCancelled: isCancelled))
+      }
       (preview.plan, preview.frontier) = (plan, reader.head.frontier)
       preview.receipts = plan.receiptCount
       preview.sharedUploads = plan.targets.count { $0.extent == .names }
+      preview.withoutUser = plan.withoutUser.sorted { $0.key < $1.key }
+        .map { (position: $0.key, reason: $0.value) }
       preview.snapshots = SnapshotStore(reader.directory).snapshots.count
       guard isExact else {
         preview.targetCount = plan.targets.count

@@ -6,7 +6,7 @@ enum Schema {
   /// The version of each projection's tables and fold. A database with other versions or other definitions is
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 2), ("receipts", 5), ("sales", 8), ("journal", 4), ("users", 2),
+    ("apps", 2), ("receipts", 5), ("sales", 8), ("journal", 4), ("users", 3),
     ("verifications", 3), ("exceptions", 6), ("declarations", 2), ("uploads", 4),
     ("notifications", 2), ("statements", 1), ("fetches", 2), ("subscriptions", 3),
     ("redactions", 1), ("views", 10),

@@ -48,10 +48,10 @@ package final class EventScan: @unchecked Sendable {
   }
 
   /// For events that come one by one.
-  init() { check = nil }
+  package init() { check = nil }
 
   /// Reads one event; what was read before is no longer valid.
-  func scan(_ line: EventLine) -> ScannedEvent {
+  package func scan(_ line: EventLine) -> ScannedEvent {
     keeper.removeAll()
     return ScannedEvent(line: line, content: content(of: line))
   }

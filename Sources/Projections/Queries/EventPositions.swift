@@ -1,5 +1,6 @@
 // The positions of the events of a type, a receipt, a user or an app, so that a replay can skip all others.
 package import Ledger
+import Revenue
 
 extension LedgerQueries {
   /// The positions of the uploads that pass all filters, and of their verifications, in order. With an app family as
@@ -39,7 +40,7 @@ extension LedgerQueries {
       ORDER BY 1
       """)
     if let receiptID { Self.bind(receipt: receiptID, to: rows) }
-    if let userIdentifier { rows.bind(3, text: userIdentifier) }
+    if let userIdentifier { rows.bind(3, text: TokenUser.canonical(user: userIdentifier)) }
     if let appFamilyID { rows.bind(4, text: appFamilyID) }
     var result: [Position] = []
     while try rows.step() { result.append(Int(rows.integer(0))) }

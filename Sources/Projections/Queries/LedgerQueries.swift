@@ -186,6 +186,7 @@ package final class LedgerQueries {
   package func user(_ identifier: String) throws -> UserDetail? {
     let row = try database.prepare(
       "SELECT id, first_seen_at_ms, last_seen_at_ms FROM users WHERE user_identifier = ?")
+    let identifier = TokenUser.canonical(user: identifier)
     row.bind(1, text: identifier)
     guard try row.step() else { return nil }
     let number = row.integer(0)

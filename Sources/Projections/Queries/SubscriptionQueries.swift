@@ -66,7 +66,7 @@ package final class SubscriptionQueries {
     ofUser identifier: String
   ) throws(DatabaseError) -> [SubscriptionDetail] {
     let rows = try selectOfUser.get()
-    rows.bind(1, text: identifier)
+    rows.bind(1, text: TokenUser.canonical(user: identifier))
     return try details(rows)
   }
 

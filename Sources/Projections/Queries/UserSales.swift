@@ -148,7 +148,7 @@ struct UserSales {
 
   /// The number of a user; nil for an unknown one.
   func number(ofUser identifier: String) throws(DatabaseError) -> Int64? {
-    selectUser.bind(1, text: identifier)
+    selectUser.bind(1, text: TokenUser.canonical(user: identifier))
     defer { selectUser.reset() }
     return try selectUser.step() ? selectUser.integer(0) : nil
   }

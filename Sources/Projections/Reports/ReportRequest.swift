@@ -11,17 +11,17 @@ package enum ReportKind: String, CaseIterable, Sendable {
   package var version: Int {
     switch self {
     case .exceptions: 7
-    case .revenue, .journal: 5
-    case .sales: 4
-    case .receipts, .users: 3
-    case .subscriptions: 2
+    case .revenue, .journal: 6
+    case .sales: 5
+    case .users: 4
+    case .receipts, .subscriptions: 3
     }
   }
 
   /// Whether this program writes a version of the report as the program that had it did.
   package func writes(version: Int) -> Bool {
-    // Version 6 of the exceptions only added columns, version 7 a type.
-    version == self.version || self == .exceptions && (version == 5 || version == 6)
+    // Version 5 of the exceptions lacks columns, and with them users; later ones are the same but for a type.
+    version == self.version || self == .exceptions && version == 5
   }
 
   /// Whether the report accepts a range of days.

@@ -133,7 +133,7 @@ extension ReportSource {
   func number(ofUser identifier: String) throws(ProjectionError) -> Int32? {
     do throws(DatabaseError) {
       let row = try database.prepare("SELECT id FROM users WHERE user_identifier = ?")
-      row.bind(1, text: identifier)
+      row.bind(1, text: TokenUser.canonical(user: identifier))
       return try row.step() ? try row.number(0) : nil
     } catch { throw .database(error) }
   }

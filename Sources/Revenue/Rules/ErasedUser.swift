@@ -1,11 +1,11 @@
-// The names that erasures give to users in place of their identifiers (rule R6).
+// Users that clients do not name (rule R6): by an app account token, and by the name that an erasure gave.
+import Base
 package import JSON
 
 /// The name of an erased user, or of an app account token that belonged to one: `(redacted N)`, N being the erasure's
 /// position; `(redacted N.2)` and so on for further tokens. Of a user that only a token names, `token:` precedes it.
 package enum ErasedUser {
   private static let start = Array("(redacted ".utf8)
-  private static let tokenPrefix = Array("token:".utf8)
   /// Positions and counts of more digits do not exist.
   private static let digitsMax = 18
 
@@ -16,7 +16,7 @@ package enum ErasedUser {
 
   /// The position of the erasure that gave this name; nil for any other identifier.
   package static func erasure(of identifier: JSONBytes) -> Int? {
-    var place = identifier.starts(with: tokenPrefix) ? tokenPrefix.count : 0
+    var place = identifier.starts(with: TokenUser.prefix.utf8) ? TokenUser.prefix.utf8.count : 0
     guard identifier.dropFirst(place).starts(with: start), identifier.last == UInt8(ascii: ")")
     else { return nil }
     place += start.count
@@ -41,5 +41,26 @@ package enum ErasedUser {
       place += 1
     }
     return place == first || (place - first > 1 && text[first] == 0x30) ? nil : value
+  }
+}
+
+/// A user of whom only an app account token is known.
+package enum TokenUser {
+  /// What begins the identifier of such a user. Clients may not send one.
+  package static let prefix = "token:"
+
+  /// R6: a token as it is compared: a UUID in lower case, or the name that an erasure gave; nil for any other text.
+  package static func canonical(_ token: JSONBytes) -> [UInt8]? {
+    if token.count == 36, let id = UUID16(String(decoding: token, as: UTF8.self)) {
+      return Array(id.description.utf8)
+    }
+    return ErasedUser.isName(token) && token.first == UInt8(ascii: "(") ? Array(token) : nil
+  }
+
+  /// A user's identifier as the ledger has it: the token of a token user in lower case, any other as it is.
+  package static func canonical(user identifier: String) -> String {
+    guard identifier.hasPrefix(prefix) else { return identifier }
+    return UUID16(String(identifier.dropFirst(prefix.count))).map { prefix + $0.description }
+      ?? identifier
   }
 }

@@ -11,7 +11,7 @@ package final class RevenueFold {
   let exceptions: any ExceptionSink
   /// Returns a user's identifier, for exceptions.
   let userIdentifier: (Int32) throws -> Text
-  /// Returns the number of the user with this identifier, for users that only a signed transaction names.
+  /// Returns the number of the user with this identifier, for users that only an app account token names.
   let tokenUser: (Text) throws -> Int32
   /// How the details of exceptions name a position.
   package let positionText: (Int) -> String
@@ -288,6 +288,8 @@ package final class RevenueFold {
       isChanged = true
     }
     if try add(place, verification) { isChanged = true }
+    let tokens = group.lazy.compactMap { rows[$0.row].appAccountToken }
+    if try addToken(place, tokens, verification) { isChanged = true }
     if try cancel(place, group, rows, verification) { isChanged = true }
     if isChanged { touch(place, verification) }
   }
@@ -424,6 +426,29 @@ package final class RevenueFold {
       return false
     }
     return isAfterErasure(upload.position, erasure, position)
+  }
+
+  /// R6: until an upload names a user, the first token counts; returns whether one was added.
+  func addToken(
+    _ place: Int, _ tokens: some Sequence<Text>, _ verification: Verification
+  ) throws -> Bool {
+    guard store.sales[place].user < 0 else { return false }
+    for token in tokens {
+      guard let user = try user(ofToken: token) else { continue }
+      store.update(place) { sale in
+        sale.user = user
+        sale.userPosition = verification.position
+        sale.flags.insert(.isUserToken)
+      }
+      return true
+    }
+    return false
+  }
+
+  /// R6: the number of the user that a token names; nil for text that is no token.
+  func user(ofToken token: Text) throws -> Int32? {
+    guard let token = TokenUser.canonical(token) else { return nil }
+    return try withText(Array(TokenUser.prefix.utf8) + token) { try tokenUser($0) }
   }
 
   /// R12: reports a storefront and a client's first country that differ, once both are known.

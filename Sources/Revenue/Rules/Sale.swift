@@ -171,7 +171,7 @@ package struct SaleFlags: OptionSet, BitwiseCopyable, Sendable {
   package static let hasUpload = SaleFlags(rawValue: 4)
   /// The country is that of a storefront.
   package static let isCountrySigned = SaleFlags(rawValue: 8)
-  /// The user is an `appAccountToken`.
+  /// The user is an app account token.
   package static let isUserToken = SaleFlags(rawValue: 16)
   /// A signed statement has shown the sale.
   package static let hasSignedStatement = SaleFlags(rawValue: 32)

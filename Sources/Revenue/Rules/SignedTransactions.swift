@@ -122,16 +122,8 @@ extension RevenueFold {
       try compareCountries(place, verification)
       isChanged = true
     }
-    guard store.sales[place].user < 0, let token = transaction.appAccountToken else {
-      return isChanged
-    }
-    let user = try withText(Array("token:".utf8) + Array(token)) { try tokenUser($0) }
-    store.update(place) { sale in
-      sale.user = user
-      sale.userPosition = verification.position
-      sale.flags.insert(.isUserToken)
-    }
-    return true
+    guard let token = transaction.appAccountToken else { return isChanged }
+    return try addToken(place, CollectionOfOne(token), verification) || isChanged
   }
 
   // MARK: Price

@@ -90,7 +90,7 @@ package struct Subscription: BitwiseCopyable {
   package var user: Int32 = -1
   /// Whether the country is that of a storefront.
   package var isCountrySigned = false
-  /// Whether the user is an `appAccountToken`.
+  /// Whether the user is an app account token.
   package var isUserToken = false
   /// The position of the event that gave the user; −1 as long as there is none.
   package var userPosition = -1

@@ -40,6 +40,9 @@ extension RevenueFold {
         of: row, offer: offer(of: row), sale: shown.sale,
         statementMs: verification.requestDateMs ?? .min, verification)
       try observe(entry.place, period, verification, in: subscriptions)
+      if entry.tokenRow >= 0, let token = rows[entry.tokenRow].appAccountToken {
+        try addToken(entry.place, token, verification, in: subscriptions)
+      }
     }
     let isAnyTakenOver = seenSubscriptions.contains {
       subscriptions.subscriptions[$0.place].isTakenOver
@@ -69,6 +72,8 @@ extension RevenueFold {
     var shown: Int
     /// The start of the period that it shows.
     var startMs: Int64
+    /// Of the rows with a token, the first in R2's order; −1 if there is none, or none is needed.
+    var tokenRow = -1
   }
 
   /// How many of the subscriptions last seen are compared before the table is asked: a reply rarely has more.
@@ -99,18 +104,32 @@ extension RevenueFold {
       guard mark >= 0 else {
         subscriptions.update(place) { $0.mark = Int32(seenSubscriptions.count) }
         seenSubscriptions.append(SeenSubscription(place: place, shown: index, startMs: startMs))
-        return
+        return seeToken(seenSubscriptions.count - 1, number, rows, in: subscriptions)
       }
       known = mark
     }
+    seeToken(known, number, rows, in: subscriptions)
     let best = seenSubscriptions[known]
     if startMs < best.startMs { return }
     if startMs == best.startMs {
       let other = shown[best.shown].row
       guard ReplyRow.precedes(rows[number], number, rows[other], other) else { return }
     }
-    seenSubscriptions[known] = SeenSubscription(
-      place: best.place, shown: index, startMs: startMs)
+    seenSubscriptions[known].shown = index
+    seenSubscriptions[known].startMs = startMs
+  }
+
+  /// R6: of one reply, the first token in R2's order counts.
+  private func seeToken(
+    _ known: Int, _ number: Int, _ rows: [ReplyRow], in subscriptions: SubscriptionStore
+  ) {
+    guard let token = rows[number].appAccountToken,
+      subscriptions.subscriptions[seenSubscriptions[known].place].user < 0,
+      TokenUser.canonical(token) != nil
+    else { return }
+    let other = seenSubscriptions[known].tokenRow
+    if other >= 0, !ReplyRow.precedes(rows[number], number, rows[other], other) { return }
+    seenSubscriptions[known].tokenRow = number
   }
 
   /// R13: the start of the period that a row shows. A row without any date shows no sale.
@@ -178,8 +197,18 @@ extension RevenueFold {
         $0.note(verification.position)
       }
     }
-    guard subscription.user < 0, let token = transaction.appAccountToken else { return }
-    let user = try withText(Array("token:".utf8) + Array(token)) { try tokenUser($0) }
+    if let token = transaction.appAccountToken {
+      try addToken(place, token, verification, in: subscriptions)
+    }
+  }
+
+  private func addToken(
+    _ place: Int, _ token: Text, _ verification: Verification,
+    in subscriptions: SubscriptionStore
+  ) throws {
+    guard subscriptions.subscriptions[place].user < 0, let user = try user(ofToken: token) else {
+      return
+    }
     subscriptions.update(place) {
       $0.user = user
       $0.userPosition = verification.position

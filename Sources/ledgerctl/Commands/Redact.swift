@@ -483,7 +483,11 @@ extension ErasurePreview {
   var record: Record {
     [
       "events": Record(events.map { ($0.type.rawValue, $0.count) }), "receipts": receipts,
-      "shared_uploads": sharedUploads, "snapshots": snapshots, "remaining": remaining,
+      "shared_uploads": sharedUploads,
+      "without_user": withoutUser.map { upload -> Record in
+        ["position": upload.position, "reason": upload.reason.rawValue]
+      },
+      "snapshots": snapshots, "remaining": remaining,
       "remaining_positions": remainingPositions,
     ]
   }
@@ -505,6 +509,7 @@ extension ErasurePreview {
           "\(counted(sharedUploads, "upload")) of receipts that other users uploaded too: only what names this user"
         ))
     }
+    if !withoutUser.isEmpty { fields.append(("without user", withoutUserText)) }
     if snapshots > 0 {
       fields.append(("snapshots", "\(snapshots), removed; the newest state is saved again"))
     }
@@ -512,6 +517,34 @@ extension ErasurePreview {
       ("not reached", "backups, exports, copies, logs of proxies, what webhooks were told"))
     if remaining > 0 { fields.append(("also", remainingText(remaining, remainingPositions))) }
     try sheet.fields(fields)
+  }
+}
+
+extension ErasurePreview {
+  /// How many positions are named.
+  private static let shownCountMax = 20
+
+  /// What links uploads that name no user to this one.
+  fileprivate var withoutUserText: String {
+    let shown = withoutUser.prefix(Self.shownCountMax).map { upload in
+      "\(upload.position) (\(upload.reason.text))"
+    }
+    let names = shown.joined(separator: ", ")
+    return
+      "\(counted(withoutUser.count, "upload")) that \(withoutUser.count == 1 ? "names" : "name") no user: "
+      + "\(names)\(withoutUser.count > shown.count ? ", …" : "")"
+  }
+}
+
+extension InclusionReason {
+  fileprivate var text: String {
+    switch self {
+    case .receipt: "the same receipt"
+    case .transaction: "a transaction"
+    case .originalTransaction: "a subscription"
+    case .appAccountToken: "an app account token"
+    case .account: "an Apple Account"
+    }
   }
 }
 

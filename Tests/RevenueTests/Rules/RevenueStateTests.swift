@@ -79,7 +79,7 @@ import Testing
           "quantity": random.pick([0, 1, 2, 3]),
           "price": random.pick([.absent, 0, 1990, 2990]), "currency": "EUR",
           "storefront": random.pick([.absent, "DEU", "???"]),
-          "appAccountToken": random.pick([.absent, "t1", "t2"]),
+          "appAccountToken": random.pick([.absent, "\(accountToken(1))", "\(accountToken(2))"]),
           "offerType": random.pick([.absent, .absent, 1, 2]),
           "offerDiscountType": random.pick([.absent, .absent, "FREE_TRIAL"]),
           "revocationDate": random.chance(percent: 40) ? instant(day()) : .absent,

@@ -147,14 +147,36 @@ import Testing
       description: "a token is the user until an upload names one",
       steps: {
         try $0.add(
-          signed: [signed("1", ["appAccountToken": "a"]), signed("1", ["appAccountToken": "b"])])
-        try $0.add(signed: [signed("2", ["appAccountToken": "a"])])
+          signed: [
+            signed("1", ["appAccountToken": "a"]), signed("1", token(1)), signed("1", token(2)),
+          ])
+        try $0.add(signed: [signed("2", token(1))])
         try $0.add(reply(row("2")), user: "u1")
         try $0.add(reply(row("2")), user: "u2")
       },
-      sales: ["1 regular 1 - token:a none", "2 regular 1 - u1 none"],
+      sales: ["1 regular 1 - token:\(accountToken(1)) none", "2 regular 1 - u1 none"],
       exceptions: ["claimed_by_other_user u2"]),
+    LoneRule(
+      description: "a row's token counts as a signed one, in lower case, also after an erasure",
+      steps: {
+        try $0.add(reply(row("1", rowToken("no UUID")), row("2", rowToken("(redacted 7.2)"))))
+        try $0.add(reply(row("1", rowToken(accountToken(1).uppercased()))))
+        try $0.add(signed: [signed("1", token(2))])
+        try $0.add(reply(row("3", rowToken(accountToken(1)))), user: "u1")
+      },
+      sales: [
+        "1 regular 1 - token:\(accountToken(1)) none", "2 regular 1 - token:(redacted 7.2) none",
+        "3 regular 1 - u1 none",
+      ]),
   ]
+
+  private static func token(_ number: Int) -> Members {
+    ["appAccountToken": "\(accountToken(number))"]
+  }
+
+  private static func rowToken(_ text: String) -> Members {
+    ["app_account_token": JSONText(stringLiteral: text)]
+  }
 
   private static let prices = [
     LoneRule(

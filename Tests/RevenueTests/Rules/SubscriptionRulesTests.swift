@@ -199,7 +199,7 @@ import Testing
       signed: [
         Self.signedMonth(
           "2", from: "2026-02-01", to: "2026-03-01", signed: "2026-02-01",
-          ["appAccountToken": "t", "storefront": "FRA"])
+          ["appAccountToken": "\(accountToken(1))", "storefront": "FRA"])
       ], isUpload: false)
     try books.add(reply(Self.january), user: "u1", country: "US")
     #expect(books.subscriptions() == ["1 pass 2026-02-01…2026-03-01 FR u1 at 2"])
@@ -215,11 +215,31 @@ import Testing
             ["appAccountToken": JSONText(stringLiteral: token), "storefront": "???"])
         ], isUpload: false)
     }
-    try statement("t1")
-    try statement("t2")
-    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 token:t1 at 1"])
+    try statement("no UUID")
+    try statement(accountToken(1).uppercased())
+    try statement(accountToken(2))
+    #expect(
+      books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 token:\(accountToken(1)) at 2"])
     try books.add(reply(Self.january), user: "u1")
-    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 u1 at 1"])
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 u1 at 2"])
+  }
+
+  @Test func ofAReplyTheFirstTokenInTheOrderOfRowsCounts() throws {
+    func month(_ id: String, _ from: String, _ to: String, _ token: String) -> JSONText {
+      row(
+        id, of: "1", line: "7" + id, product: "pass", on: from,
+        ["expires_date_ms": instant(to), "app_account_token": JSONText(stringLiteral: token)])
+    }
+    let books = Books()
+    try books.add(
+      reply(
+        month("3", "2026-03-01", "2026-04-01", accountToken(3)),
+        month("1", "2026-01-01", "2026-02-01", "no UUID"),
+        month("2", "2026-02-01", "2026-03-01", accountToken(2).uppercased())))
+    #expect(
+      books.subscriptions() == ["1 pass 2026-03-01…2026-04-01 token:\(accountToken(2)) at 1"])
+    try books.add(reply(month("1", "2026-01-01", "2026-02-01", accountToken(1))))
+    #expect(books.subscriptions()[0].contains("token:\(accountToken(2))"))
   }
 
   // MARK: Renewal information
