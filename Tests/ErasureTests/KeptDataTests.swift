@@ -392,7 +392,7 @@ import Testing
           SignedObjectPlan(["originalTransactionId": "9", "autoRenewStatus": 0], refused)
         ],
         .statuses))
-    var ownership = SignedOwnership()
+    var ownership = Ownership()
     ownership.transactionIDs = [Array("9".utf8)]
     ownership.originalTransactionIDs = [Array("9".utf8)]
     let kept = try #require(

@@ -100,7 +100,8 @@ enum EvidenceKey: Hashable, Sendable {
 }
 
 extension ScannedEvent {
-  /// Visits the purchases that count as evidence: rows of replies, valid signed transactions, renewal information.
+  /// Visits the purchases that an event shows: rows of replies, signed transactions, renewal information; of a fetched
+  /// page also what was refused.
   func forEachPurchase(_ body: (ShownPurchase) throws -> Void) rethrows {
     switch content {
     case .verified(_, let reply):
@@ -121,6 +122,10 @@ extension ScannedEvent {
     case .fetched(let page):
       for case let transaction? in page.transactions { try body(ShownPurchase(transaction)) }
       for renewal in page.renewals { try body(ShownPurchase(renewal)) }
+      let keeper = TextKeeper()
+      let refused = page.refused(keeper)
+      for transaction in refused.transactions { try body(ShownPurchase(transaction)) }
+      for renewal in refused.renewals { try body(ShownPurchase(renewal)) }
     case .uploaded, .other: return
     }
   }

@@ -61,17 +61,12 @@ struct EventNodes {
 
   /// What a page has in common with others once its refused objects count: a later event may name it.
   private mutating func addRefused(of page: FetchedTransactions, at position: Position) {
-    let refused = page.view.transactions.filter(\.mayBecomeGood)
-    let renewals = page.view.renewals.filter(\.mayBecomeGood)
-    if refused.isEmpty, renewals.isEmpty { return }
-    add(event: position)
     let keeper = TextKeeper()
-    for object in refused {
-      add((try? SignedTransaction(payload: object.payload, keeper))?.row)
-    }
-    for object in renewals {
-      add(id: (try? SignedRenewal(payload: object.payload, keeper))?.info.originalTransactionID)
-    }
+    let refused = page.refused(keeper)
+    if refused.transactions.isEmpty, refused.renewals.isEmpty { return }
+    add(event: position)
+    for transaction in refused.transactions { add(transaction.row) }
+    for renewal in refused.renewals { add(id: renewal.info.originalTransactionID) }
   }
 
   /// The purchases of a receipt's file.

@@ -46,6 +46,23 @@ package final class FetchedTransactions {
   }
 }
 
+extension FetchedTransactions {
+  /// What can be read of the objects that were refused: they count for nothing, and are somebody's all the same. The
+  /// texts live as long as the event's bytes and the keeper.
+  package func refused(
+    _ keeper: TextKeeper
+  ) -> (transactions: [SignedTransaction], renewals: [SignedRenewal]) {
+    (
+      view.transactions.filter { !$0.isValid }.compactMap {
+        try? SignedTransaction(payload: $0.payload, keeper)
+      },
+      view.renewals.filter { !$0.isValid }.compactMap {
+        try? SignedRenewal(payload: $0.payload, keeper)
+      }
+    )
+  }
+}
+
 extension [SignedObjectView] {
   /// The payloads as transactions; nil for an object that is not valid.
   fileprivate func payloads(_ keeper: TextKeeper) throws(JSONError) -> [SignedTransaction?] {
