@@ -33,13 +33,16 @@ package struct GivenHead: Sendable {
   }
 }
 
-/// Restores a ledger into a new directory. Repeating an interrupted restore continues it.
+/// Restores a ledger into a new directory. Repeating an interrupted restore continues it, and restoring into a ledger
+/// that was restored brings it up to the copy.
 package struct CopyRestore {
   /// What is being done.
   package enum Phase: Sendable { case fetching, checking }
 
   /// How many events to restore; nil is all.
   package var size: Int?
+  /// The time until which events are restored, by when they were recorded, in epoch milliseconds; nil for all.
+  package var untilMs: Int64?
   /// Whether to restore the events before the first fault, rather than none.
   package var isPartial = false
   package var threadCount = 4
@@ -54,6 +57,8 @@ package struct CopyRestore {
   package var givenHeads: (LedgerDirectory) throws -> [GivenHead] = { _ in [] }
   /// A webhook's file for a log of so many events.
   package var boundedWebhook: ([UInt8], Int) -> [UInt8] = { bytes, _ in bytes }
+  /// Removes all that was derived from events, since some of them have lost their data.
+  package var forgetProjections: (LedgerDirectory) throws -> Void = { _ in }
   package var nowMs: () -> Int64 = { Timestamp.now() }
 
   package init() {}
@@ -76,12 +81,15 @@ package struct CopyRestore {
     package var unlistedCount = 0
     /// The erasures that the restored events begin and do not finish.
     package var unfinishedErasures: [UnfinishedErasure] = []
+    /// How many events the ledger held before; nil for a new one.
+    package var continuedFrom: Int?
   }
 
   /// Restores.
   ///
   /// Throws `RestoreError`, `CopyError`, `LedgerError`, and what the closures throw; the directory is no ledger then.
   package func run(from store: PatientStore, to path: String) throws -> Report {
+    if let report = try followed(store, path) { return report }
     let run = try RestoreRun(self, store, path)
     return try run.finish()
   }

@@ -10,19 +10,21 @@ final class PromotionRun {
   private static let attemptsWithFetch = 5
 
   private let options: Promotion
-  private let directory: LedgerDirectory
+  let directory: LedgerDirectory
   private let store: PatientStore
-  private let source: CopySource
-  private let fetch: CopyFetch
-  private let log: Folder
+  let source: CopySource
+  let fetch: CopyFetch
+  let log: Folder
   private let checkpoints: Folder
-  private let replication: Folder
+  let replication: Folder
   /// The mark of the copy's directory.
   private let mark: UUID16?
-  private var localSize = 0
-  private var isCompared = false
+  var localSize = 0
+  var isCompared = false
   /// What is in place.
   private var installed: CopyPlan?
+  /// Called when the files of a plan are fetched and compared, before they take their places.
+  var willInstall: (CopyPlan) throws -> Void = { _ in }
 
   init(
     _ options: Promotion, _ directory: LedgerDirectory, _ store: PatientStore
@@ -103,7 +105,7 @@ final class PromotionRun {
   }
 
   /// Opens the log for writing, which recovers it and publishes how far it is on disk, and closes it again.
-  private func whileWriting(_ body: () throws -> Void = {}) throws {
+  func whileWriting(_ body: () throws -> Void = {}) throws {
     var options = WriterOptions()
     options.ignoresStandby = true
     // Sealing would make blocks that the copy has not.
@@ -138,7 +140,7 @@ final class PromotionRun {
   // MARK: Contents
 
   /// Makes the log that of the copy, after comparing what is there.
-  private func takeContents() throws {
+  func takeContents() throws {
     // A step that names nothing new changes no file.
     if let installed, try installed == source.plan(size: nil) { return }
     let local = isCompared ? nil : try wholeReader()
@@ -165,6 +167,7 @@ final class PromotionRun {
       ).write(to: replication)
       isCompared = true
     }
+    try willInstall(plan)
     let install = CopyInstall(
       log: log, checkpoints: checkpoints, ledger: directory.identity.id)
     try install.install(plan, without: kept)
@@ -179,7 +182,7 @@ final class PromotionRun {
     installed = plan
   }
 
-  private func wholeReader() throws(LedgerError) -> LogReader {
+  func wholeReader() throws(LedgerError) -> LogReader {
     let reader = try LogReader(directory)
     if let damage = reader.damage { throw damage }
     return reader
@@ -195,7 +198,7 @@ final class PromotionRun {
     else { throw diverged() }
   }
 
-  private func adoptHeads() throws(LedgerError) {
+  func adoptHeads() throws(LedgerError) {
     // The newest checkpoint may be signed by a key that came with the copy.
     let checkpoints = CheckpointStore(try directory.reread())
     let sizes = try checkpoints.sizes()
@@ -209,7 +212,7 @@ final class PromotionRun {
   }
 
   /// The copy's identity may allow redacted lines, and name keys that this ledger has not.
-  private func adoptIdentity() throws {
+  func adoptIdentity() throws {
     let copied = try LedgerIdentity(copied: try source.identity(), path: store.name)
     var own = try directory.reread()
     if copied.formatVersion > own.identity.formatVersion { own = try own.allowingRedactions() }

@@ -94,7 +94,7 @@ final class RestoreRun {
   // MARK: The order of things
 
   func finish() throws -> CopyRestore.Report {
-    var plan = try fetched(size: options.size)
+    var plan = try fetched(size: try options.untilMs.map { try size(until: $0) } ?? options.size)
     try install(plan)
     if plan.size < source.state.size { plan = try vouchedFor(plan) }
     let report = try audited(plan)
@@ -138,6 +138,23 @@ final class RestoreRun {
     }
   }
 
+  /// How many events were recorded until a time. What is fetched to find that out is used afterwards.
+  private func size(until timeMs: Int64) throws -> Int {
+    var wanted = min(source.state.size, Self.firstDistance)
+    while true {
+      let plan = try fetched(size: wanted)
+      try install(plan)
+      let reader = try reader()
+      if plan.size < wanted || wanted >= source.state.size || reader.head.lastEventAtMs > timeMs {
+        return try reader.firstPosition(recordedFromMs: timeMs + 1)
+      }
+      wanted = min(source.state.size, wanted * 4)
+    }
+  }
+
+  /// How many events are fetched first to look for something in them.
+  private static let firstDistance = 1 << 20
+
   private func install(_ plan: CopyPlan) throws(LedgerError) {
     let install = CopyInstall(
       log: target.log, checkpoints: checkpoints, ledger: target.directory.identity.id)
@@ -160,7 +177,7 @@ final class RestoreRun {
     }
     // What is fetched to find the answer serves the next run.
     var size = plan.size
-    var distance = 1 << 20
+    var distance = Self.firstDistance
     while scan.soundEnd == nil, size < source.state.size {
       size = min(source.state.size, size + distance)
       distance *= 4

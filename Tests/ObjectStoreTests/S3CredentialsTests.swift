@@ -49,6 +49,28 @@ import Testing
     #expect(throws: error) { try Self.read(text) }
   }
 
+  @Test(
+    "the environment has both, neither, or is refused",
+    arguments: [
+      (["AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S"], nil),
+      (["AWS_ACCESS_KEY_ID": "A"], .missing("AWS_SECRET_ACCESS_KEY")),
+      (["AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "S"], .missing("AWS_ACCESS_KEY_ID")),
+      (["AWS_ACCESS_KEY_ID": "A B", "AWS_SECRET_ACCESS_KEY": "S"], .value),
+      (
+        ["AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "AWS_SESSION_TOKEN": "é"], .value
+      ),
+    ] as [([String: String], S3CredentialsError?)])
+  func environment(_ values: [String: String], _ error: S3CredentialsError?) throws {
+    if let error {
+      #expect(throws: error) { try S3Credentials(environment: { values[$0] }) }
+    } else {
+      #expect(
+        try S3Credentials(environment: { values[$0] })
+          == S3Credentials(accessKeyID: "A", secretAccessKey: "S"))
+    }
+    #expect(try S3Credentials(environment: { _ in nil }) == nil)
+  }
+
   @Test("bytes that are no text are refused")
   func bytes() {
     #expect(throws: S3CredentialsError.notText) { try S3Credentials(parsing: [0xFF]) }

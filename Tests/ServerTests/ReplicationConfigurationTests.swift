@@ -53,7 +53,7 @@ import Testing
     ),
     (
       #"{"target":"s3://receipts-copy","region":"eu-central-1"}"#,
-      "replication.credentials_file: is missing"
+      "replication.credentials_file: is missing, and the environment has no AWS_ACCESS_KEY_ID"
     ),
     (
       #"{"target":"s3://receipts-copy","region":"eu-central-1","credentials_file":"half"}"#,

@@ -98,6 +98,22 @@ extension S3Credentials {
     self = credentials
   }
 
+  /// Reads `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`; nil if neither of the first two is set.
+  package init?(
+    environment value: (String) -> String?
+  ) throws(S3CredentialsError) {
+    let names = Self.names.map { $0.uppercased() }
+    let values = names.map { name in value(name).flatMap { $0.isEmpty ? nil : $0 } }
+    if values[0] == nil, values[1] == nil { return nil }
+    guard let id = values[0] else { throw .missing(names[0]) }
+    guard let secret = values[1] else { throw .missing(names[1]) }
+    guard
+      let credentials = S3Credentials(
+        accessKeyID: id, secretAccessKey: secret, sessionToken: values[2])
+    else { throw .value }
+    self = credentials
+  }
+
   private static func pair(
     _ line: Substring, isInSection: Bool
   ) throws(S3CredentialsError.LineFault) -> (name: String, value: String) {

@@ -156,6 +156,18 @@ struct Generations {
     FileName(name) != nil && name != inUse && !name.hasPrefix("\(inUse)-")
   }
 
+  /// Removes all generations, also the one in use.
+  func removeAll(_ observer: Projector.Observer) throws(ProjectionError) {
+    try withLock(observer) { () throws(ProjectionError) in
+      try inLedger { () throws(LedgerError) in
+        guard ledger.root.link(Self.linkName) != nil else { return }
+        try ledger.root.unlink(Self.linkName)
+        try ledger.root.sync()
+      }
+      removeLeftBehind(inUse: "")
+    }
+  }
+
   private func removeLeftBehind(inUse: String) {
     let folder = folder
     for name in names(in: folder) where isLeftBehind(name, inUse: inUse) {

@@ -124,6 +124,14 @@ package final class Projector {
     return opened
   }
 
+  /// Removes all projections and snapshots of a ledger: events that they were made of have lost their data since.
+  package static func forgetAll(
+    _ ledger: LedgerDirectory, observer: Observer = Observer()
+  ) throws(ProjectionError) {
+    try Generations(ledger).removeAll(observer)
+    _ = try SnapshotStore(ledger).prune(isCancelled: observer.isCancelled) { _ in [] }
+  }
+
   // MARK: Catching up
 
   /// How many events one transaction of a catch-up folds, plus the rest of the last block.

@@ -1,4 +1,5 @@
 // How config.json names a copy, what may be wrong with it, and the store that it means.
+import Glibc
 import JSON
 package import ObjectStore
 
@@ -20,11 +21,17 @@ extension Configuration.Replication {
         .filter { $0.1 != nil }
         .map { Fault(member: $0.0, cause: "is of no use for a directory") }
     }
-    guard let credentials else {
-      return [Fault(member: "credentials_file", cause: "is missing")]
-    }
-    do throws(S3CredentialsError) { _ = try S3Credentials(parsing: credentials) } catch {
-      return [Fault(member: "credentials_file", cause: "\(error)")]
+    do throws(S3CredentialsError) {
+      guard try s3Credentials() != nil else {
+        return [
+          Fault(
+            member: "credentials_file",
+            cause: "is missing, and the environment has no AWS_ACCESS_KEY_ID")
+        ]
+      }
+    } catch {
+      let source = credentials == nil ? "is missing, and of the environment " : ""
+      return [Fault(member: "credentials_file", cause: "\(source)\(error)")]
     }
     do throws(ReplicationTarget.Fault) { _ = try store() } catch {
       return [Fault(member: endpoint == nil ? "region" : "endpoint", cause: error.cause)]
@@ -32,15 +39,19 @@ extension Configuration.Replication {
     return []
   }
 
+  /// Those of the file or, if none is named, of the environment.
+  private func s3Credentials() throws(S3CredentialsError) -> S3Credentials? {
+    if let credentials { return try S3Credentials(parsing: credentials) }
+    return try S3Credentials(environment: { name in getenv(name).map { String(cString: $0) } })
+  }
+
   /// Makes the store; asks nothing of it yet.
   package func store() throws(ReplicationTarget.Fault) -> any ObjectStore {
     let parsed = try ReplicationTarget(parsing: target)
     let parsedCredentials: S3Credentials?
-    do throws(S3CredentialsError) {
-      parsedCredentials = try credentials.map { bytes throws(S3CredentialsError) in
-        try S3Credentials(parsing: bytes)
-      }
-    } catch { throw ReplicationTarget.Fault(cause: "the credentials file is refused: \(error)") }
+    do throws(S3CredentialsError) { parsedCredentials = try s3Credentials() } catch {
+      throw ReplicationTarget.Fault(cause: "the credentials are refused: \(error)")
+    }
     return try parsed.store(
       parsedCredentials.map {
         ReplicationTarget.S3Settings(endpoint: endpoint, region: region, credentials: $0)

@@ -1,6 +1,8 @@
 // `restore`: makes a ledger from a copy.
 import Base
 import Ledger
+import ObjectStore
+import Projections
 import Replication
 import Server
 
@@ -18,7 +20,13 @@ let restoreCommand = Command(
       + "promote` lets it "
       + "take over. How far webhooks came, and requests to erase that wait, are restored too. `keys/` and `config.json` are "
       + "not in a copy; bring them back from where you keep secrets.",
-    "With `--at`, only the events before that position are restored, and no checkpoint of more. If "
+    "Restoring again into a ledger that was restored continues it, as a second machine does by cron: new events are "
+      + "fetched, and what the copy replaced or deleted, because of an erasure say, is replaced or deleted there. If "
+      + "nothing is new, nothing is read but the steps.",
+    "`--list` shows what can be restored: the newest state, the last of each of the 31 days before it on which there was one, and the "
+      + "sizes of signed heads.",
+    "With `--at`, only the events before that position, or those recorded until the end of that day (UTC) or that "
+      + "RFC 3339 time, are restored, and no checkpoint of more. If "
       + "earlier events were redacted by "
       + "an erasure that comes later, that position can't be restored, and the next one that can is named.",
     "With `--checkpoint`, the restored log must begin with the events of a checkpoint that you kept. "
@@ -28,11 +36,14 @@ let restoreCommand = Command(
       + "With `--partial`, the events "
       + "before the first of them are restored, and the exit code is 3.",
   ],
-  positionals: [Positional("DIR", help: "the directory of the new ledger")],
+  positionals: [Positional("DIR", arity: .optional, help: "the directory of the new ledger")],
   options: [
     .copy("from", isRequired: true, help: "the copy: s3://BUCKET/PREFIX or file:///PATH")
   ] + Option.copyAccess + [
-    Option("at", value: .init("POSITION"), help: "only the events before this position"),
+    Option(
+      "at", value: .init("POINT"),
+      help: "only the events before this position, or recorded until this day or time"),
+    Option("list", help: "show what can be restored; DIR is not given"),
     Option(
       "checkpoint", value: .init("FILE"), isRepeatable: true, help: "a checkpoint that you kept"),
     .verifierKeys(),
@@ -55,7 +66,14 @@ let restoreCommand = Command(
     throw UsageError("--key", "requires --checkpoint")
   }
   var restore = CopyRestore()
-  restore.size = try invocation.value("at", "is not a position", read: positionValue)
+  switch try invocation.value("at", Option.restoredPointProblem, read: PointInTime.init) {
+  case .position(let position): restore.size = position
+  case .recordedAtMs(let timeMs): restore.untilMs = timeMs
+  case .manifest:
+    throw UsageError("--at", Option.restoredPointProblem, command: invocation.command.name)
+  case nil: break
+  }
+  restore.forgetProjections = { try Projector.forgetAll($0) }
   restore.boundedWebhook = { WebhookFiles.bounded($0, by: $1) }
   restore.isPartial = invocation.has("partial")
   restore.checkCancelled = { try context.interruption.check() }
@@ -76,7 +94,10 @@ let restoreCommand = Command(
   guard let copy = try invocation.givenCopy("from") else {
     throw UsageError("--from", "is missing", command: invocation.command.name)
   }
-  let path = invocation.positionals[0]
+  if invocation.has("list") { return try list(copy, invocation, context) }
+  guard let path = invocation.positionals.first else {
+    throw UsageError("DIR", "is missing", command: invocation.command.name)
+  }
   try context.owner.assume(newLedger: path)
   let report = try context.withStore(copy) { try restore.run(from: $0, to: path) }
   fetching.erase()
@@ -85,7 +106,15 @@ let restoreCommand = Command(
     report.unfinishedErasures, try LedgerDirectory.open(path: path))
   let record = record(report) + ["unfinished_erasures": unfinished.record] as Record
   try context.print(invocation, record) { sheet in
-    try sheet.line("Restored \(counted(report.size, "event")) in \(visible(path))")
+    if let known = report.continuedFrom {
+      let count = report.size - known
+      try sheet.line(
+        count == 0
+          ? "Nothing new for \(visible(path))"
+          : "Continued \(visible(path)) by \(counted(count, "event"))")
+    } else {
+      try sheet.line("Restored \(counted(report.size, "event")) in \(visible(path))")
+    }
     try sheet.fields(fields(report, copy.target) + unfinished.fields)
     var table = TextTable(["object", "what"])
     for fault in report.missing { table.append([fault.object, fault.cause]) }
@@ -94,6 +123,53 @@ let restoreCommand = Command(
     try sheet.line("The ledger is on standby: 'ledgerctl promote' lets it take over.")
   }
   return report.missing.isEmpty ? .done : .partlyDone
+}
+
+extension Option {
+  fileprivate static let restoredPointProblem = "is not a position, a day or an RFC 3339 time"
+}
+
+/// `--list`.
+private func list(
+  _ copy: Configuration.Replication, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  for name in ["at", "checkpoint", "partial"] where invocation.has(name) {
+    throw UsageError("--\(name)", "cannot be used with --list", command: invocation.command.name)
+  }
+  guard invocation.positionals.isEmpty else {
+    throw UsageError("DIR", "cannot be used with --list", command: invocation.command.name)
+  }
+  let found = try context.withStore(copy) { store in
+    try CopyListing(store, checkCancelled: { try context.interruption.check() })
+  }
+  guard let found else { throw RestoreError.noCopy(store: copy.target) }
+  let record: Record = [
+    "ledger": found.newest.ledger.description,
+    "points": found.points.map {
+      [
+        "at": timeText($0.atMs), "size": $0.size, "step": $0.step, "epoch": $0.epoch,
+      ] as Record
+    },
+    "checkpoints": found.checkpointSizes,
+  ]
+  try context.print(invocation, record) { sheet in
+    try sheet.fields([
+      ("copy", copy.target), ("ledger", found.newest.ledger.description),
+      ("root", "\(found.newest.root.base64) of \(counted(found.newest.size, "event"))"),
+    ])
+    var table = TextTable(["copied", .number("events"), .number("step"), .number("epoch")])
+    for point in found.points {
+      table.append([timeText(point.atMs), "\(point.size)", "\(point.step)", "\(point.epoch)"])
+    }
+    try sheet.table("States", table)
+    if let last = found.checkpointSizes.last {
+      try sheet.line(
+        "\(counted(found.checkpointSizes.count, "signed head")), the newest of \(counted(last, "event"))"
+      )
+    }
+    try sheet.line("'restore --at' takes a number of events, a day or a time; also any in between.")
+  }
+  return .done
 }
 
 private func fields(_ report: CopyRestore.Report, _ target: String) -> Fields {
@@ -120,6 +196,7 @@ private func record(_ report: CopyRestore.Report) -> Record {
     "copied": report.step.size, "checkpoints": report.checkpointCount,
     "fetched_objects": report.fetched.objects, "fetched_bytes": report.fetched.bytes,
     "kept_objects": report.fetched.kept, "missing": report.missing.map { record(of: $0) },
-    "unlisted": report.unlistedCount, "unredacted": report.unredactedCount, "notes": report.notes,
+    "continued_from": report.continuedFrom, "unlisted": report.unlistedCount,
+    "unredacted": report.unredactedCount, "notes": report.notes,
   ]
 }
