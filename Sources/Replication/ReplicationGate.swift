@@ -18,12 +18,13 @@ package final class ReplicationGate: AppendConfirmation {
   ///
   /// Throws `standby` if another writer has taken over, and `unconfirmed` if it takes longer than the limit. Once the
   /// store has been away for that long, no caller waits any more; the events are copied when it is back.
-  package func waitUntilConfirmed(_ end: Position) throws(LedgerError) {
+  package func waitUntilConfirmed(_ end: Position, sinceMs: Int64) throws(LedgerError) {
     exchange.monitor.withLock { state in
       state.demand = max(state.demand, end)
       state.isWoken = true
     }
-    try wait { $0.status.confirmedSize >= end }
+    let waitedMs = max(0, MonotonicClock.nowMs() - sinceMs)
+    try wait(limitMs: max(0, limitMs - waitedMs)) { $0.status.confirmedSize >= end }
   }
 
   /// Waits until what is on disk of open work is in the copy: how far webhooks came, and requests to erase.
@@ -35,15 +36,15 @@ package final class ReplicationGate: AppendConfirmation {
       state.isWoken = true
       return state.workDemand
     }
-    try wait { $0.confirmedWorkDemand >= demand }
+    try wait(limitMs: limitMs) { $0.confirmedWorkDemand >= demand }
   }
 
   private func wait(
-    until isConfirmed: (ReplicationExchange.State) -> Bool
+    limitMs restMs: Int64, until isConfirmed: (ReplicationExchange.State) -> Bool
   ) throws(LedgerError) {
     exchange.monitor.signal(ReplicationExchange.Condition.wake)
     let hasEnded = try exchange.monitor.wait(
-      on: ReplicationExchange.Condition.progress, limitMs: limitMs
+      on: ReplicationExchange.Condition.progress, limitMs: restMs
     ) { state throws(LedgerError) -> Bool? in
       // An event that was confirmed before another writer took over is in that writer's history too.
       // What is missing may be what comes before it.

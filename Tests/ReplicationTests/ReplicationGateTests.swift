@@ -53,6 +53,37 @@ import Testing
     #expect(try rig.check().size == 1)
   }
 
+  @Test func commitsThatWaitShareAStep() throws {
+    let rig = try rig(limitMs: 120_000)
+    // Each submission is a commit of its own.
+    rig.writerOptions.groupByteCount = 1
+    let writer = try rig.openWriter()
+    rig.store.setScript { $0.operation == .create ? .fails(.unavailable) : .happens }
+    let tickets = try (0..<20).map { try writer.submit([ReplicationRig.draft($0)]) }
+    #expect(rig.wait { writer.nextPosition == 20 }, "the disk does not wait for the copy")
+    let before = try #require(rig.replicator?.status.step)
+    rig.store.clearScript()
+    for ticket in tickets { _ = try writer.wait(for: ticket) }
+    #expect(try rig.check().size == 20)
+    // One was under way with what was there first.
+    #expect(try #require(rig.replicator?.status.step) <= before + 3)
+    try rig.closeWriter()
+  }
+
+  @Test func whatWaitsWhenTheWriterClosesIsResolved() throws {
+    let rig = try rig(limitMs: 50)
+    rig.writerOptions.groupByteCount = 1
+    let writer = try rig.openWriter()
+    rig.store.setScript { $0.operation == .create ? .fails(.unavailable) : .happens }
+    let tickets = try (0..<5).map { try writer.submit([ReplicationRig.draft($0)]) }
+    try rig.closeWriter()
+    for ticket in tickets {
+      let error = #expect(throws: LedgerError.self) { try writer.wait(for: ticket) }
+      #expect(error?.kind == .unconfirmed)
+    }
+    #expect(try LogReader(rig.directory).head.size == 5)
+  }
+
   @Test func manyThreadsShareSteps() throws {
     let rig = try rig(limitMs: 120_000)
     let writer = try rig.openWriter()

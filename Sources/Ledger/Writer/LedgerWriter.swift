@@ -57,6 +57,8 @@ package final class LedgerWriter: @unchecked Sendable {
   // Used only by the thread that set `isCommitting`.
   private let tailWriter: TailWriter
   private let thread: Monitor<WorkerThread?>
+  /// Nil if the disk alone decides what may be acknowledged.
+  private let confirmations: ConfirmationQueue?
   /// Held while segments are rewritten: by one thread at a time.
   let rewriteTurn = Monitor(())
   /// What recovery did when the ledger was opened.
@@ -98,6 +100,9 @@ package final class LedgerWriter: @unchecked Sendable {
       nextPosition: recovered.nextPosition, lastEventAtMs: recovered.lastEventAtMs)
     monitor = Monitor(State(nextPosition: recovered.nextPosition), conditionCount: 4)
     thread = Monitor(nil)
+    confirmations = options.confirmation.map {
+      ConfirmationQueue($0, byteCountMax: options.queueByteCount)
+    }
     lock.mark.publish(recovered.nextPosition)
   }
 
@@ -106,8 +111,10 @@ package final class LedgerWriter: @unchecked Sendable {
     do throws(LedgerError) {
       // Unsafe: a writer that is released immediately may already be in its deinit, which waits for the thread,
       // before the thread begins.
+      try confirmations?.start { [unowned(unsafe) self] in failure }
       started = try WorkerThread.start { [unowned(unsafe) self] in run() }
     } catch {
+      confirmations?.close()
       sealer.close()
       throw error
     }
@@ -180,6 +187,7 @@ package final class LedgerWriter: @unchecked Sendable {
     }
     guard isFirst else { return }
     thread.withLock { $0.take() }?.join()
+    confirmations?.close()
     sealer.close()
     monitor.wait(on: Condition.idle) { state in state.userCount == 0 ? () : nil }
     lock.withLock { $0 = nil }
@@ -310,7 +318,7 @@ package final class LedgerWriter: @unchecked Sendable {
         group = nextGroup()
       }
       guard let group else { return }
-      durable = commit(group)
+      durable = commit(group, waits: false)
     }
   }
 
@@ -369,7 +377,9 @@ package final class LedgerWriter: @unchecked Sendable {
 
   /// Commits a group, and submissions that arrive while its frame is made. The caller, which has set `isCommitting`,
   /// must then notify the submitters, except those that have received a failure.
-  private func commit(_ tickets: [AppendTicket]) -> Acknowledgement {
+  /// - Parameter waits: whether the caller waits for a confirmation; otherwise the submitters are notified by another
+  ///   thread, and the next commit is made meanwhile.
+  private func commit(_ tickets: [AppendTicket], waits: Bool = true) -> Acknowledgement {
     var group = tickets
     let outcome: Result<[AppendResult], TailWriter.Failure>
     do throws(TailWriter.Failure) {
@@ -401,6 +411,10 @@ package final class LedgerWriter: @unchecked Sendable {
     }
     switch outcome {
     case .success(let results):
+      if !waits, let confirmations {
+        confirmations.add(group, results)
+        return Acknowledgement()
+      }
       do throws(LedgerError) { try confirm(results) } catch {
         for ticket in group { ticket.resolve(.failure(error)) }
         return Acknowledgement()

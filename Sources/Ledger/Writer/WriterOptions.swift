@@ -7,7 +7,14 @@ package protocol AppendConfirmation: Sendable {
   /// Waits until all events before a position may be acknowledged.
   ///
   /// Throws `unconfirmed` if that takes too long: the events are on disk all the same.
-  func waitUntilConfirmed(_ end: Position) throws(LedgerError)
+  /// - Parameter sinceMs: since when the wait counts, on the monotonic clock.
+  func waitUntilConfirmed(_ end: Position, sinceMs: Int64) throws(LedgerError)
+}
+
+extension AppendConfirmation {
+  package func waitUntilConfirmed(_ end: Position) throws(LedgerError) {
+    try waitUntilConfirmed(end, sinceMs: MonotonicClock.nowMs())
+  }
 }
 
 /// The options of a writer. The format document states the defaults.

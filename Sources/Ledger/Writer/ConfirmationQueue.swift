@@ -1,0 +1,95 @@
+// Commits that are on disk and wait for the copy, while the next ones are made: what waits together shares a step.
+import Base
+
+/// Resolves submissions in the order of their commits, once they may be acknowledged. One thread waits for all.
+final class ConfirmationQueue: Sendable {
+  private struct Commit: Sendable {
+    let tickets: [AppendTicket]
+    let results: [AppendResult]
+    /// The position after its events.
+    let end: Position
+    /// When it was on disk, on the monotonic clock.
+    let sinceMs: Int64
+    let byteCount: Int
+  }
+
+  private struct State {
+    var commits: [Commit] = []
+    var byteCount = 0
+    var isClosing = false
+  }
+
+  private enum Condition {
+    static let work = 0
+    static let room = 1
+  }
+
+  private let confirmation: any AppendConfirmation
+  /// What may wait, in bytes of events.
+  private let byteCountMax: Int
+  private let monitor = Monitor(State(), conditionCount: 2)
+  private let thread = Monitor<WorkerThread?>(nil)
+
+  init(_ confirmation: any AppendConfirmation, byteCountMax: Int) {
+    (self.confirmation, self.byteCountMax) = (confirmation, byteCountMax)
+  }
+
+  /// - Parameter failure: why nothing may be acknowledged any more; nil if it may.
+  func start(failure: @escaping @Sendable () -> LedgerError?) throws(LedgerError) {
+    let started = try WorkerThread.start { [self] in
+      while let commit = next() { resolve(commit, failure) }
+    }
+    thread.withLock { $0 = started }
+  }
+
+  /// Adds a commit that is on disk; waits while too much of them is waiting.
+  func add(_ tickets: [AppendTicket], _ results: [AppendResult]) {
+    let commit = Commit(
+      tickets: tickets, results: results,
+      end: results.last.map { $0.firstPosition + $0.count } ?? 0,
+      sinceMs: MonotonicClock.nowMs(),
+      byteCount: tickets.reduce(0) { $0 + $1.byteCountLimit })
+    monitor.wait(on: Condition.room) { state -> Void? in
+      guard state.commits.isEmpty || state.byteCount + commit.byteCount <= byteCountMax else {
+        return nil
+      }
+      state.commits.append(commit)
+      state.byteCount += commit.byteCount
+      return ()
+    }
+    monitor.signal(Condition.work)
+  }
+
+  /// Resolves what waits, and ends the thread.
+  func close() {
+    monitor.withLock { $0.isClosing = true }
+    monitor.signal(Condition.work)
+    thread.withLock { $0.take() }?.join()
+  }
+
+  /// The oldest commit, which stays in the queue; nil at the end.
+  private func next() -> Commit? {
+    monitor.wait(on: Condition.work) { state -> Commit?? in
+      if let first = state.commits.first { return .some(first) }
+      return state.isClosing ? .some(nil) : nil
+    }
+  }
+
+  private func resolve(_ commit: Commit, _ failure: () -> LedgerError?) {
+    let outcome: Result<Void, LedgerError>
+    do throws(LedgerError) {
+      try confirmation.waitUntilConfirmed(commit.end, sinceMs: commit.sinceMs)
+      // Whoever has taken over meanwhile does not know these events if they came after its first step.
+      if let failure = failure() { throw failure }
+      outcome = .success(())
+    } catch { outcome = .failure(error) }
+    monitor.withLock { state in
+      state.commits.removeFirst()
+      state.byteCount -= commit.byteCount
+    }
+    monitor.signal(Condition.room)
+    for (ticket, result) in zip(commit.tickets, commit.results) {
+      ticket.resolve(outcome.map { result })
+    }
+  }
+}
