@@ -46,6 +46,64 @@ import Testing
     #expect(waits == 1)
   }
 
+  /// A ledger whose lock another process holds, and that does not get on.
+  private func stalled(
+    _ fixture: LedgerFixture, _ body: (Projector, _ said: () -> [String]) throws -> Void
+  ) throws {
+    let lock = open(fixture.path + "/projections/lock", O_RDWR)
+    defer { close(lock) }
+    try #require(flock(lock, LOCK_EX) == 0)
+    var said: [String] = []
+    var observer = Projector.Observer(notice: { said.append($0) })
+    (observer.stallMs, observer.lockLimitMs) = (0, 100)
+    try body(Projector(try LogReader(fixture.directory), observer: observer), { said })
+  }
+
+  @Test func beforeAProcessThatDoesNotGetOnTheGenerationInUseIsBroughtUpToDate() throws {
+    let fixture = try LedgerFixture()
+    _ = try fixture.append(drafts: [
+      EventDraft(type: "test.event", version: 1, data: Array("{}".utf8))
+    ])
+    _ = try fixture.current()
+    // So many that a build from nothing would be faster.
+    for _ in 0..<3 {
+      _ = try fixture.append(
+        drafts: (0..<3_000).map { _ in
+          EventDraft(type: "test.event", version: 1, data: Array("{}".utf8))
+        })
+    }
+    try stalled(fixture) { projector, said in
+      _ = try projector.current()
+      #expect(try projector.status()?.position == fixture.eventCount)
+      #expect(
+        said() == [
+          "another process that builds projections does not get on: using those at hand"
+        ])
+    }
+  }
+
+  @Test func whereNothingFitsTheWaitHasAMessageAndAnEnd() throws {
+    let fixture = try LedgerFixture()
+    var generator = HistoryGenerator(seed: 14)
+    try fixture.append(generator.steps(4))
+    _ = try fixture.current()
+    try FileManager.default.removeItem(atPath: fixture.path + "/projections.sqlite")
+    try stalled(fixture) { projector, said in
+      let error = #expect(throws: ProjectionError.self) { try projector.current() }
+      guard case .ledger(let cause)? = error else {
+        Issue.record("\(String(describing: error))")
+        return
+      }
+      #expect(cause.kind == .locked)
+      #expect(said() == ["waiting for another process that builds projections"])
+    }
+    // A wait ends at once when the caller ends it.
+    var observer = Projector.Observer(isCancelled: { true })
+    observer.lockLimitMs = 0
+    let cancelled = Projector(try LogReader(fixture.directory), observer: observer)
+    #expect(throws: ProjectionError.self) { try cancelled.current() }
+  }
+
   @Test func whoeverReadsWhileGenerationsAreReplacedSeesAWholeOne() async throws {
     let fixture = try LedgerFixture()
     var generator = HistoryGenerator(seed: 12)

@@ -2,15 +2,13 @@
 import Ledger
 
 /// Waits for an exclusive lock; closing the file releases it.
-/// - Parameters:
-///   - waiting: called if another process holds the lock.
-///   - isCancelled: asked before the wait, and when a signal interrupts it.
+/// - Parameter isCancelled: asked before the wait, and when a signal interrupts it.
 func waitForLock(
-  _ file: StorageFile, waiting: () -> Void = {}, isCancelled: () -> Bool
+  _ file: StorageFile, isCancelled: () -> Bool
 ) throws(ProjectionError) {
   let isHeld: Bool
   do throws(LedgerError) {
-    isHeld = try file.waitForLock(waiting: waiting, isCancelled: isCancelled)
+    isHeld = try file.waitForLock(isCancelled: isCancelled)
   } catch { throw .file(operation: "locking", name: file.name, cause: error.cause) }
   if !isHeld { throw .interrupted }
 }
@@ -19,14 +17,14 @@ func waitForLock(
 /// the folder if it is missing.
 /// - Parameter name: the folder's name.
 func withFolderLock<Result>(
-  _ ledger: LedgerDirectory, _ name: String, waiting: () -> Void = {}, isCancelled: () -> Bool,
+  _ ledger: LedgerDirectory, _ name: String, isCancelled: () -> Bool,
   _ body: (Folder) throws(ProjectionError) -> Result
 ) throws(ProjectionError) -> Result {
   let (folder, lock) = try inLedger { () throws(LedgerError) in
     let folder = try ledger.root.madeFolder(name)
     return (folder, try folder.openLock("lock").file)
   }
-  try waitForLock(lock, waiting: waiting, isCancelled: isCancelled)
+  try waitForLock(lock, isCancelled: isCancelled)
   defer { lock.unlock() }
   return try body(folder)
 }

@@ -1,4 +1,5 @@
 // The generations of the projection databases on disk, and the link to the current one.
+import Base
 import Glibc
 import Ledger
 
@@ -125,14 +126,78 @@ struct Generations {
   /// The suffixes of a database's files: its own, and those of SQLite's auxiliary files.
   private static let companions = ["", "-wal", "-shm", "-journal"]
 
-  /// Holds the lock for building a generation while `body` runs; waits if another process holds it.
+  // MARK: The lock
+
+  /// Holds the lock for building a generation while `body` runs; waits if another process holds it, as long as that
+  /// one gets on.
+  ///
+  /// Throws `locked` if it does not.
   /// - Parameter observer: notified of the wait and asked whether to end it.
   func withLock<Result>(
     _ observer: Projector.Observer, _ body: () throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result {
-    try withFolderLock(
-      ledger, Self.folderName, waiting: observer.waiting, isCancelled: observer.isCancelled
-    ) { (_) throws(ProjectionError) in try body() }
+    let lock = try inLedger { () throws(LedgerError) in
+      try ledger.root.madeFolder(Self.folderName).openLock("lock").file
+    }
+    guard try wait(for: lock, observer, idleLimitMs: observer.lockLimitMs) else {
+      throw .ledger(
+        LedgerError(
+          .locked, operation: "build projections", object: "\(Self.folderName)/lock",
+          cause:
+            "another process holds it and has not got on for \(observer.lockLimitMs / 1000) s; "
+            + "is a 'redact' or a 'rebuild' stopped?"))
+    }
+    defer { lock.unlock() }
+    return try body()
+  }
+
+  /// Whether another process holds the lock and does not get on. Waits while one gets on.
+  func isStalled(_ observer: Projector.Observer) throws(ProjectionError) -> Bool {
+    guard let lock = try? folder?.openFile("lock", .readWrite) else { return false }
+    guard try wait(for: lock, observer, idleLimitMs: observer.stallMs) else { return true }
+    lock.unlock()
+    return false
+  }
+
+  private static let pollMicroseconds: UInt32 = 50_000
+
+  /// Waits for the lock; false if whoever holds it does not get on for so long.
+  private func wait(
+    for lock: StorageFile, _ observer: Projector.Observer, idleLimitMs: Int64
+  ) throws(ProjectionError) -> Bool {
+    func isHeld() throws(ProjectionError) -> Bool {
+      try inLedger { () throws(LedgerError) in try lock.lock() }
+    }
+    if observer.isCancelled() { throw .interrupted }
+    if try isHeld() { return true }
+    observer.waiting()
+    let beganMs = MonotonicClock.nowMs()
+    var (known, changedMs) = (unfinished(), beganMs)
+    var isSaid = false
+    while true {
+      if observer.isCancelled() { throw .interrupted }
+      if try isHeld() { return true }
+      let nowMs = MonotonicClock.nowMs()
+      let found = unfinished()
+      if found != known { (known, changedMs) = (found, nowMs) }
+      if nowMs - changedMs >= idleLimitMs { return false }
+      if !isSaid, nowMs - beganMs >= observer.stallMs {
+        isSaid = true
+        observer.notice("waiting for another process that builds projections")
+      }
+      usleep(Self.pollMicroseconds)
+    }
+  }
+
+  /// The files of unfinished generations as they are: they change while somebody builds.
+  private func unfinished() -> [String: Int64] {
+    guard let folder else { return [:] }
+    var files: [String: Int64] = [:]
+    for name in names(in: folder) where FileName(name)?.isBuilding == true {
+      guard let status = try? folder.status(name) else { continue }
+      files[name] = Int64(status.sizeBytes) &+ status.modifiedAtMs
+    }
+    return files
   }
 
   /// Removes the files of interrupted builds unless a build is running. Files that cannot be removed stay.

@@ -24,6 +24,11 @@ package final class Projector {
     package var basis: (Snapshot) -> Void = { _ in }
     /// Why a suitable snapshot must not be used for historical projections; nil if it may be used.
     package var objection: (Snapshot) -> String? = { _ in nil }
+    /// When another process that builds a generation counts as stalled, because its file does not change: then
+    /// projections in use that fit are caught up instead.
+    package var stallMs: Int64 = 10_000
+    /// How long a process that does not get on is waited for where nothing fits.
+    package var lockLimitMs: Int64 = 600_000
 
     package init(
       progress: @escaping (ProjectionProgress) -> Void = { _ in },
@@ -68,10 +73,17 @@ package final class Projector {
     guard generations.isWritable else { return try readOnly() }
     generations.tidy()
     do throws(ProjectionError) {
-      let caughtUp = try generations.withCurrent { path throws(ProjectionError) in
+      let state = try generations.withCurrent { path throws(ProjectionError) in
         try catchUp(path, isFrugal: isFrugal)
       }
-      if let caughtUp, let database = caughtUp { return database }
+      switch state {
+      case .current(let database): return database
+      case .farBehind where try generations.isStalled(observer):
+        observer.notice(
+          "another process that builds projections does not get on: using those at hand")
+        return try current(isFrugal: true)
+      case .farBehind, .unfit, nil: break
+      }
     } catch {
       guard case .database(let failure) = error, failure.isCorrupt else { throw error }
       observer.notice("the projections cannot be read: rebuilding")
@@ -139,9 +151,17 @@ package final class Projector {
   /// With at least this many new events, a build from nothing may be faster.
   static let rebuildEvents = 8192
 
-  /// Folds new events into a generation. Nil if it does not fit the log or this program, or if a build from nothing
-  /// is faster.
-  private func catchUp(_ path: String, isFrugal: Bool) throws(ProjectionError) -> Database? {
+  /// What became of an attempt to catch up.
+  private enum CatchUp {
+    case current(Database)
+    /// A build from nothing is faster.
+    case farBehind
+    /// It does not fit the log or this program.
+    case unfit
+  }
+
+  /// Folds new events into a generation.
+  private func catchUp(_ path: String, isFrugal: Bool) throws(ProjectionError) -> CatchUp {
     let database: Database
     var farBehind: Progress?
     do {
@@ -154,10 +174,10 @@ package final class Projector {
               ? "the projections were made before an erasure: rebuilding"
               : "the projections belong to another version of this program: rebuilding")
         }
-        return nil
+        return .unfit
       }
       let progress = try Progress(reading)
-      if isUpToDate(progress) { return reading }
+      if isUpToDate(progress) { return .current(reading) }
       let newEvents = reader.head.size - progress.position
       if !isFrugal, newEvents >= Self.rebuildEvents, newEvents > progress.position {
         farBehind = progress
@@ -168,10 +188,10 @@ package final class Projector {
     if let farBehind {
       // Projections that do not fit the log are kept, even if they would be rebuilt.
       try checkHistory(of: farBehind)
-      return nil
+      return .farBehind
     }
     repeat { try foldBatch(into: database) } while !isUpToDate(try self.progress(of: database))
-    return database
+    return .current(database)
   }
 
   /// Folds one batch in one transaction.
