@@ -65,6 +65,15 @@ package struct ErasureRecord: Equatable, Sendable {
   }
 }
 
+/// What the log was not searched for after an erasure, as far as that could have found something.
+package enum NotSearched: String, Sendable {
+  /// An identifier of a few bytes, which stands everywhere by chance: it was compared with users and with the values and
+  /// keys of metadata alone.
+  case shortIdentifiers = "short_identifiers"
+  /// The pass was interrupted, and with it the list of tokens was lost.
+  case appAccountTokens = "app_account_tokens"
+}
+
 /// What an erasure did, without naming the user.
 package struct ErasureCertificate: Equatable, Sendable {
   /// The position of the event that opened the erasure; nil if there was nothing to redact.
@@ -81,6 +90,7 @@ package struct ErasureCertificate: Equatable, Sendable {
   /// How many other events still contain the identifier as text, and the first of them: free text of others.
   package var remaining = 0
   package var remainingPositions: [Position] = []
+  package var notSearched: [NotSearched] = []
   /// Epoch milliseconds.
   package var finishedAtMs: Int64 = 0
 
@@ -108,6 +118,7 @@ extension ErasureCertificate {
       .init("removed_snapshots", number(removedSnapshots)),
       .init("remaining", number(remaining)),
       .init("remaining_positions", .array(remainingPositions.map(number))),
+      .init("not_searched", .array(notSearched.map { .string($0.rawValue) })),
       .init("finished_at", .string(Timestamp.text(ms: finishedAtMs))),
     ]
   }
@@ -140,7 +151,17 @@ extension ErasureCertificate {
     self.remaining = Int(remaining)
     remainingPositions =
       value["remaining_positions"]?.arrayValue?.compactMap { $0.integerValue.map(Int.init) } ?? []
+    notSearched =
+      value["not_searched"]?.arrayValue?.compactMap {
+        $0.stringValue.flatMap(NotSearched.init(rawValue:))
+      } ?? []
     finishedAtMs = finished
+  }
+
+  /// Notes what a search found.
+  mutating func note(_ search: IdentifierSearch) {
+    (remaining, remainingPositions) = search.result
+    notSearched = search.isPartial ? [.shortIdentifiers] : []
   }
 }
 

@@ -54,7 +54,7 @@ import Testing
     #expect(try !store.read("a/b/d", byteCountMax: 1) { _ in })
   }
 
-  @Test("with a mark, every call of a directory that lacks it fails for a time, and changes nothing")
+  @Test("with a mark, every call of a directory without it fails for a time, and changes nothing")
   func marks() throws {
     let mark = UUID16.random()
     #expect(try store.mark() == nil)

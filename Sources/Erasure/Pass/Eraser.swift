@@ -116,8 +116,9 @@ package final class Eraser {
     let database = try projector(reader).current()
     let planner = try planner(database, reader, before: reader.head.size)
     var items: [Item] = []
+    var ended: [(record: ErasureRecord, search: IdentifierSearch)] = []
     for (record, result) in try plans(of: open, planner, hasRules: rules != nil, preview) {
-      do {
+      do throws(ErasureError) {
         let plan = try result.get()
         guard plan.isEmpty else {
           var item = Item(record)
@@ -125,11 +126,16 @@ package final class Eraser {
           items.append(item)
           continue
         }
-        try end(record, reader, database, nowMs: nowMs)
-      } catch let error as ErasureError {
+        ended.append((record, IdentifierSearch(plan.identifiers)))
+      } catch {
         guard case .refused = error else { throw error }
         try queue.finish(record, .failure(error))
       }
+    }
+    try IdentifierSearch.run(
+      ended.map(\.search), reader, before: reader.head.size, isCancelled: observer.isCancelled)
+    for (record, search) in ended {
+      try end(record, search, reader, database, nowMs: nowMs)
     }
     if let rules {
       var item = Item(
@@ -151,9 +157,11 @@ package final class Eraser {
 
   /// Ends a request that has nothing to redact. An interrupted pass may have opened its erasure.
   private func end(
-    _ record: ErasureRecord, _ reader: LogReader, _ database: Database, nowMs: Int64
+    _ record: ErasureRecord, _ search: IdentifierSearch, _ reader: LogReader,
+    _ database: Database, nowMs: Int64
   ) throws {
     var certificate = ErasureCertificate()
+    certificate.note(search)
     certificate.erasure = try opening(of: record.id, database)
     if let erasure = certificate.erasure {
       var item = Item(record)
@@ -293,9 +301,7 @@ package final class Eraser {
     for index in items.indices { items[index].search = search(for: items[index]) }
     try putInUse(file, preparation, items)
     for index in items.indices {
-      guard let found = items[index].search?.result else { continue }
-      items[index].certificate.remaining = found.count
-      items[index].certificate.remainingPositions = found.positions
+      if let search = items[index].search { items[index].certificate.note(search) }
     }
     try complete(items, preparation)
   }
@@ -593,10 +599,13 @@ package final class Eraser {
       var certificate = item.certificate
       if item.search == nil, case .user(let identifier, _)? = record.subject {
         // The pass was interrupted, and what its search found is lost.
-        let search = IdentifierSearch([Array(identifier.utf8)])
+        let identifiers = item.plan.identifiers
+        let search = IdentifierSearch(
+          identifiers.isEmpty ? [PlannedUser(identifier, nil).searched] : identifiers)
         try search.run(
-          reader, before: max(0, item.erasure), excluding: [], isCancelled: observer.isCancelled)
-        (certificate.remaining, certificate.remainingPositions) = search.result
+          reader, before: max(0, item.erasure), isCancelled: observer.isCancelled)
+        certificate.note(search)
+        if identifiers.isEmpty { certificate.notSearched.append(.appAccountTokens) }
       }
       (certificate.size, certificate.root) = (reader.head.size, reader.head.root)
       certificate.finishedAtMs = Timestamp.now()

@@ -100,6 +100,7 @@ package struct ErasurePreview: Sendable {
   /// How many other events contain the identifier as text, and the first of them.
   package var remaining = 0
   package var remainingPositions: [Position] = []
+  package var notSearched: [NotSearched] = []
 
   /// What retention takes; nil for a request, and if there is nothing to take.
   package var retention: RetentionPass?

@@ -7,7 +7,7 @@ extension ErasurePreview {
   ///
   /// Throws `refused` for what can't be erased.
   /// - Parameter isExact: whether to read the events, to count those that lose data, and the log, to look for the
-  ///   identifier in data of others.
+  ///   identifier in data of others. The log is searched in any case if nothing would be redacted.
   package static func of(
     _ subject: ErasureSubject, _ reader: LogReader, _ database: Database, isExact: Bool,
     isCancelled: () -> Bool = { false }
@@ -47,7 +47,7 @@ extension ErasurePreview {
       preview.withoutUser = plan.withoutUser.sorted { $0.key < $1.key }
         .map { (position: $0.key, reason: $0.value) }
       preview.snapshots = SnapshotStore(reader.directory).snapshots.count
-      guard isExact else {
+      guard isExact || plan.isEmpty else {
         preview.targetCount = plan.targets.count
         return preview
       }
@@ -61,6 +61,7 @@ extension ErasurePreview {
         reader, before: end, excluding: Set(plan.targets.map(\.position)),
         isCancelled: isCancelled)
       (preview.remaining, preview.remainingPositions) = search.result
+      if search.isPartial { preview.notSearched = [.shortIdentifiers] }
       return preview
     } catch { throw Eraser.erasureError(error) }
   }

@@ -31,6 +31,9 @@ final class PlannedUser {
     return Array(identifier.utf8.dropFirst(TokenUser.prefix.utf8.count))
   }
 
+  /// The text that stands for the user in data of others.
+  var searched: [UInt8] { namedToken ?? Array(identifier.utf8) }
+
   /// What the log is looked through for.
   var keys: Set<EvidenceKey> {
     var keys = candidates
@@ -176,7 +179,8 @@ extension ErasurePlanner {
       switch key {
       case .transaction: break
       case .token(let token):
-        if user.ownership.appAccountTokens.contains(token) || user.ownership.others.contains(token) {
+        if user.ownership.appAccountTokens.contains(token) || user.ownership.others.contains(token)
+        {
           continue
         }
         if let owner = holders.tokens[token], owner != .user {

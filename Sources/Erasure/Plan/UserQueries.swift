@@ -259,9 +259,9 @@ extension ErasurePlanner {
   /// Turns what was found about a user into targets.
   func collect(_ user: PlannedUser, _ index: EvidenceIndex) throws -> ErasurePlan {
     var plan = ErasurePlan()
-    plan.identifiers =
-      user.namedToken == nil ? [Array(user.identifier.utf8)] : []
-    plan.identifiers += user.ownership.appAccountTokens.sorted { $0.lexicographicallyPrecedes($1) }
+    plan.identifiers = [user.searched]
+    plan.identifiers += user.ownership.appAccountTokens.subtracting(plan.identifiers)
+      .sorted { $0.lexicographicallyPrecedes($1) }
     try findUploads(user)
     try addLinkedUploads(user, to: &plan)
     var places: Set<Position> = []

@@ -207,8 +207,9 @@ final class SubscriptionTable: SubscriptionSource {
   /// All columns but those that identify a subscription.
   private static let changing = [
     "country", "user", "is_country_signed", "is_user_token", "user_position", "is_taken_over",
-    "sale", "product", "started_at_ms", "current_period_start_at_ms", "expires_at_ms", "offer", "revoked_at_ms", "is_upgraded",
-    "statement_ms", "statement_position", "renewal_ms", "renewal_position", "auto_renew",
-    "auto_renew_product", "expiration_intent", "in_billing_retry", "grace_period_expires_at_ms",
+    "sale", "product", "started_at_ms", "current_period_start_at_ms", "expires_at_ms", "offer",
+    "revoked_at_ms", "is_upgraded", "statement_ms", "statement_position", "renewal_ms",
+    "renewal_position", "auto_renew", "auto_renew_product", "expiration_intent", "in_billing_retry",
+    "grace_period_expires_at_ms",
   ]
 }

@@ -488,13 +488,19 @@ extension ErasurePreview {
         ["position": upload.position, "reason": upload.reason.rawValue]
       },
       "snapshots": snapshots, "remaining": remaining,
-      "remaining_positions": remainingPositions,
+      "remaining_positions": remainingPositions, "not_searched": notSearched.map(\.rawValue),
     ]
   }
 
   func write(to sheet: inout Sheet, isDry: Bool) throws {
     if targetCount == 0 {
-      return try sheet.line("Nothing to redact: no event holds data of it.")
+      let reasons = [
+        remaining > 0 ? "But \(remainingText(remaining, remainingPositions))." : nil,
+        notSearched.isEmpty ? nil : "Not searched: \(notSearched.text).",
+      ]
+      let found = remaining > 0 ? "no upload and no purchase is of it" : "no event holds data of it"
+      return try sheet.line(
+        (["Nothing to redact: \(found)."] + reasons.compactMap(\.self)).joined(separator: " "))
     }
     try sheet.heading(isDry ? "Would be redacted" : "To be redacted")
     var fields: Fields = events.map { ($0.type.rawValue, counted($0.count, "event")) }
@@ -516,6 +522,7 @@ extension ErasurePreview {
     fields.append(
       ("not reached", "backups, exports, copies, logs of proxies, what webhooks were told"))
     if remaining > 0 { fields.append(("also", remainingText(remaining, remainingPositions))) }
+    if !notSearched.isEmpty { fields.append(("not searched", notSearched.text)) }
     try sheet.fields(fields)
   }
 }
@@ -545,6 +552,18 @@ extension InclusionReason {
     case .appAccountToken: "an app account token"
     case .account: "an Apple Account"
     }
+  }
+}
+
+extension [NotSearched] {
+  fileprivate var text: String {
+    map { part in
+      switch part {
+      case .shortIdentifiers:
+        "an identifier of fewer than 6 bytes, but in users and in values and keys of metadata"
+      case .appAccountTokens: "app account tokens: the pass was interrupted"
+      }
+    }.joined(separator: "; ")
   }
 }
 
@@ -611,6 +630,9 @@ extension ErasureRecord {
       ("not reached", "backups, exports, copies, logs of proxies, what webhooks were told"))
     if certificate.remaining > 0 {
       fields.append(("also", remainingText(certificate.remaining, certificate.remainingPositions)))
+    }
+    if !certificate.notSearched.isEmpty {
+      fields.append(("not searched", certificate.notSearched.text))
     }
     return fields
   }
