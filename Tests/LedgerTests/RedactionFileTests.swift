@@ -153,7 +153,36 @@ struct RedactionFileTests {
     #expect(error?.kind == .invalidInput && error?.object == "keys/lines.hmac")
     #expect(error?.description.contains(text.dropLast()) == false)
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-    try "00\n".write(toFile: path, atomically: false, encoding: .utf8)
-    #expect(throws: LedgerError.self) { try LineHMACKey.ifPresent(fixture.directory) }
+    for wrong in [
+      "00\n", "", "\n", "partial\n", text + "\n", text + "Partial\n", String(text.dropLast()),
+    ] {
+      try wrong.write(toFile: path, atomically: false, encoding: .utf8)
+      #expect(throws: LedgerError.self) { try LineHMACKey.ifPresent(fixture.directory) }
+    }
+  }
+
+  @Test(
+    "A key that was lost is missed until it is there again, also if another one was made meanwhile")
+  func lostLineKey() throws {
+    let fixture = try LedgerFixture()
+    #expect(try !LineHMACKey.isMissing(fixture.directory))
+    let key = try LineHMACKey.made(fixture.directory)
+    let directory = try fixture.directory.allowingRedactions()
+    #expect(try !LineHMACKey.isMissing(directory))
+    let path = fixture.path + "/keys/lines.hmac"
+    let text = try String(contentsOfFile: path, encoding: .utf8)
+    try FileManager.default.removeItem(atPath: path)
+    #expect(try LineHMACKey.isMissing(directory))
+    let other = try LineHMACKey.made(directory)
+    #expect(try other.isPartial && LineHMACKey.isMissing(directory))
+    let made = try String(contentsOfFile: path, encoding: .utf8)
+    #expect(made.hasSuffix("\npartial\n") && !made.contains(text))
+    // Both keys, one after the other.
+    let both = text + made.dropLast("partial\n".count)
+    try both.write(toFile: path, atomically: false, encoding: .utf8)
+    #expect(try !LineHMACKey.isMissing(directory))
+    let message = hash([1])
+    let found = try #require(try LineHMACKey.ifPresent(directory)).digests(of: message)
+    #expect(found == [key.digest(of: message), other.digest(of: message)])
   }
 }

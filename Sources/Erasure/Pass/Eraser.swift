@@ -80,6 +80,8 @@ package final class Eraser {
       let open = try queue.open()
       var items = try wanted(open, retention, nowMs, isRetentionConfirmed, preview)
       if !items.isEmpty {
+        // Without a key, a ledger that allows redactions has lost it.
+        _ = try LineHMACKey.made(writer.directory)
         directory = try writer.directory.allowingRedactions()
         try begin(&items)
         try redact(&items, retention, nowMs)

@@ -1,14 +1,30 @@
-// The key that hides the digests of redacted import lines, so that a repeated import still appends nothing.
+// The keys that hide the digests of redacted import lines, so that a repeated import still appends nothing.
 package import Base
 import CCrypto
 
-/// The content of `keys/lines.hmac`: 32 random bytes in hexadecimal digits.
+/// The content of `keys/lines.hmac`: 32 random bytes in hexadecimal digits, a line for each key. The first is the one that
+/// is used; a ledger has another only if it was without the file for a time.
 package struct LineHMACKey: Sendable {
   package static let name = "\(KeyStore.directoryName)/lines.hmac"
   private static let byteCount = 32
+  /// Follows the keys if lines were redacted under one that was not there any more.
+  private static let partialMark = "partial"
   private static let operation = "read the key of redacted lines"
 
-  private let key: [UInt8]
+  private let keys: [[UInt8]]
+  /// Whether lines were redacted under a key that is not here.
+  package let isPartial: Bool
+
+  private init?(_ content: [UInt8]) {
+    guard content.last == 0x0A else { return nil }
+    var lines = content.dropLast().split(separator: 0x0A, omittingEmptySubsequences: false)
+    isPartial = lines.last?.elementsEqual(Self.partialMark.utf8) == true
+    if isPartial { lines.removeLast() }
+    keys = lines.compactMap { line in
+      Array(line).withUnsafeBytes { SHA256Digest(hex: $0) }?.bytes
+    }
+    guard !keys.isEmpty, keys.count == lines.count else { return nil }
+  }
 
   /// A ledger's key; nil if it has none.
   ///
@@ -21,19 +37,24 @@ package struct LineHMACKey: Sendable {
       throw LedgerError(.invalidInput, operation: operation, object: name, cause: cause)
     }
     let content = try file.readSmall()
-    guard content.count == 2 * byteCount + 1, content.last == 0x0A,
-      let key = content.withUnsafeBytes({
-        SHA256Digest(hex: UnsafeRawBufferPointer(rebasing: $0.dropLast()))
-      })
-    else {
+    guard let key = LineHMACKey(content) else {
       throw LedgerError(
         .init(verdict: .corrupt, file: name, position: nil), operation: operation,
-        cause: "it does not hold 64 hexadecimal digits")
+        cause: "it does not hold 64 hexadecimal digits a line")
     }
-    return LineHMACKey(key: key.bytes)
+    return key
   }
 
-  /// A ledger's key; creates it durably if there is none.
+  /// Whether the ledger has redacted lines that it can't know again, since the key that hides them is not there.
+  package static func isMissing(_ directory: LedgerDirectory) throws(LedgerError) -> Bool {
+    guard try directory.reread().identity.formatVersion >= Format.versionWithRedactions else {
+      return false
+    }
+    return try ifPresent(directory)?.isPartial ?? true
+  }
+
+  /// A ledger's key; creates it durably if there is none. That comes before the ledger allows redactions: if it does and has
+  /// no key, the key was lost, and a new one is not all that is needed.
   package static func made(_ directory: LedgerDirectory) throws(LedgerError) -> LineHMACKey {
     if let key = try ifPresent(directory) { return key }
     try directory.makePrivateDirectory(KeyStore.directoryName)
@@ -42,13 +63,25 @@ package struct LineHMACKey: Sendable {
       if let key = try ifPresent(directory) { return key }
       let key = try LedgerDirectory.randomBytes(byteCount)
       let text = key.withUnsafeBytes { Hex.text($0) } + "\n"
-      try directory.replaceFile(name, with: Array(text.utf8))
-      return LineHMACKey(key: key)
+      let isPartial = try directory.reread().identity.formatVersion >= Format.versionWithRedactions
+      let content = Array((text + (isPartial ? "\(partialMark)\n" : "")).utf8)
+      try directory.replaceFile(name, with: content)
+      guard let made = LineHMACKey(content) else { preconditionFailure("a key has its form") }
+      return made
     }
   }
 
-  /// HMAC-SHA-256 of a digest's 32 bytes.
+  /// HMAC-SHA-256 of a digest's 32 bytes under the key that is used.
   package func digest(of digest: SHA256Digest) -> SHA256Digest {
+    Self.digest(of: digest, keys[0])
+  }
+
+  /// The same under each key.
+  package func digests(of digest: SHA256Digest) -> [SHA256Digest] {
+    keys.map { Self.digest(of: digest, $0) }
+  }
+
+  private static func digest(of digest: SHA256Digest, _ key: [UInt8]) -> SHA256Digest {
     var code = [UInt8](repeating: 0, count: SHA256Digest.byteCount)
     var byteCount = 0
     let made = digest.withUnsafeBytes { message in

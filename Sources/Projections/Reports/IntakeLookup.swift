@@ -7,7 +7,7 @@ import Revenue
 package final class IntakeLookup {
   private let database: Database
   /// What stands in redacted lines instead of a line's digest; nil if no line is redacted.
-  private let hidden: ((SHA256Digest) -> SHA256Digest)?
+  private let key: LineHMACKey?
   private let selectLine: Statement
   private let selectNotification: Statement
   private let selectFamily: Statement
@@ -19,10 +19,9 @@ package final class IntakeLookup {
   ) throws(ProjectionError) {
     self.database = database
     do throws(LedgerError) {
-      let key = try directory.flatMap { directory throws(LedgerError) in
+      key = try directory.flatMap { directory throws(LedgerError) in
         try LineHMACKey.ifPresent(directory)
       }
-      hidden = key.map { key in { key.digest(of: $0) } }
     } catch { throw .ledger(error) }
     do throws(DatabaseError) {
       selectLine = try database.prepare(
@@ -42,8 +41,8 @@ package final class IntakeLookup {
   /// Whether the ledger contains an import line with this digest, redacted or not.
   package func containsLine(_ digest: SHA256Digest) throws(DatabaseError) -> Bool {
     if try containsRecorded(digest) { return true }
-    guard let hidden else { return false }
-    return try containsRecorded(hidden(digest))
+    for hidden in key?.digests(of: digest) ?? [] where try containsRecorded(hidden) { return true }
+    return false
   }
 
   private func containsRecorded(_ digest: SHA256Digest) throws(DatabaseError) -> Bool {

@@ -19,6 +19,9 @@ let importCommand = Command(
       + "purchases, with at least one in common. Otherwise the line is bad. `--accept-mismatch` accepts replies "
       + "with other transactions, but never replies of another app; `export exceptions` lists them as "
       + "`reply_mismatch`.",
+    "A line of a person who was erased is known again by `keys/lines.hmac`. A ledger that has erased data, and "
+      + "not this key, imports nothing unless `--without-erasure-key` says that the files hold no such line, or "
+      + "that it may come back.",
   ],
   positionals: [Positional("FILE", arity: .oneOrMore, help: "a file to import, or `-`")],
   options: [
@@ -35,6 +38,11 @@ let importCommand = Command(
     Option(
       "accept-mismatch",
       help: "accept recorded replies that show other transactions than their receipt"),
+    Option(
+      "without-erasure-key",
+      help:
+        "import although keys/lines.hmac is missing: lines of people who were erased are appended again"
+    ),
     .json,
   ],
   examples: [
@@ -58,6 +66,7 @@ struct ImportOptions: Equatable, Sendable {
   let errorsPath: String?
   let spoolBytesMax: Int
   let acceptsMismatch: Bool
+  let forgetsErasures: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     files = invocation.positionals
@@ -68,6 +77,7 @@ struct ImportOptions: Equatable, Sendable {
     isStrict = invocation.has("strict")
     checksSignatures = invocation.has("check-signatures")
     acceptsMismatch = invocation.has("accept-mismatch")
+    forgetsErasures = invocation.has("without-erasure-key")
     errorsPath = invocation.value("errors")
     if errorsPath == "-" {
       throw UsageError("--errors -", "requires a file; the counts go to standard output")
@@ -87,6 +97,13 @@ private func importUploads(
   _ options: ImportOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
+  if !options.forgetsErasures, try LineHMACKey.isMissing(ledger.directory) {
+    throw Failure(
+      operation: "import", object: LineHMACKey.name,
+      cause:
+        "the key is missing by which lines of people who were erased are known again; bring it back from where "
+        + "you keep keys, or import with --without-erasure-key if these files hold no such line")
+  }
   let interruption = context.interruption
   let stop = StopFlag { interruption.isRequested }
   let spool = options.isStrict ? ledger.directory.root : nil

@@ -18,6 +18,8 @@ let promoteCommand = Command(
       + "ledger from the copy, promote that one, and import the file there.",
     "If the former writer had begun an erasure and not finished it, that is shown: `redact --again` finishes it, or says "
       + "which request to repeat.",
+    "A copy has no keys. If data was erased and `keys/lines.hmac` is not here, that is said: bring it back from where you "
+      + "keep secrets.",
     "An interrupted promotion is finished by the same command. On a ledger that writes the copy already "
       + "it does nothing.",
   ],
@@ -39,6 +41,7 @@ let promoteCommand = Command(
   progress.erase()
   let (step, previous) = (report.step, report.previous)
   let unfinished = try UnfinishedErasures(report.unfinishedErasures, directory)
+  let isKeyMissing = try LineHMACKey.isMissing(directory)
   let record: Record = [
     "promoted": !report.wasOwner, "step": step.number, "epoch": step.epoch,
     "writer": step.writer.description, "size": step.size, "root": step.root.base64,
@@ -46,6 +49,7 @@ let promoteCommand = Command(
     "from_step": previous.number, "from_at": timeText(previous.atMs),
     "local_size": report.localSize, "fetched_objects": report.fetched.objects,
     "fetched_bytes": report.fetched.bytes, "unfinished_erasures": unfinished.record,
+    "erasure_key_missing": isKeyMissing,
   ]
   try context.print(invocation, record) { sheet in
     if report.wasOwner {
@@ -68,6 +72,11 @@ let promoteCommand = Command(
             + "\(counted(report.fetched.objects, "object")), \(sizeText(report.fetched.bytes))"
         ),
       ] + unfinished.fields)
+  }
+  if isKeyMissing {
+    context.say(
+      "promote: \(LineHMACKey.name) is missing: bring it back before you import, or imports of old files are refused, "
+        + "since they may hold people who were erased")
   }
   return .done
 }
