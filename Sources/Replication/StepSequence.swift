@@ -95,8 +95,7 @@ package struct StepSequence: Sendable {
 
   /// The last step in a list that begins after a number, and whether the list goes to the end.
   private func listed(after number: Int) throws(CopyError) -> (last: Int?, isWhole: Bool) {
-    // Of the characters of keys, this one precedes the digits.
-    let after = number < 0 ? CopyLayout.stepsPrefix + "/" : CopyLayout.stepKey(number)
+    let after = number < 0 ? nil : CopyLayout.stepKey(number)
     let entries = try requested { () throws(ObjectStoreError) in
       try store.list(prefix: CopyLayout.stepsPrefix, after: after)
     }
@@ -112,7 +111,7 @@ package struct StepSequence: Sendable {
   ) throws {
     var next = range.lowerBound
     while next < range.upperBound {
-      let after = next == 0 ? CopyLayout.stepsPrefix + "/" : CopyLayout.stepKey(next - 1)
+      let after = next == 0 ? nil : CopyLayout.stepKey(next - 1)
       let entries = try requested { () throws(ObjectStoreError) in
         try store.list(prefix: CopyLayout.stepsPrefix, after: after)
       }
