@@ -155,6 +155,24 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
     #expect(try fixture.salesUsers() == ["500 token:(redacted 4)", "700 token:(redacted 4)"])
   }
 
+  @Test("An erasure within an app family leaves events of others, also with the same token")
+  func family() throws {
+    let notice = TestEvent.notification("REFUND", uuid: "n-1", signed("700", signedToken(anna)))
+    guard case .raw(let type, let version, let data) = notice else { throw CancellationError() }
+    let other = data.text.replacing(
+      TestEvent.signedFamily, with: "11111111-2222-4333-8444-555555555555")
+    let fixture = try Self.fixture([
+      .raw(type: type, version: version, JSONText(raw: other)),
+      .notification("REFUND", uuid: "n-2", signed("800", signedToken(anna))),
+    ])
+    try fixture.erase("anna", appFamily: UUID16(TestEvent.signedFamily))
+    #expect(try fixture.positions(holding: anna) == [3])
+    #expect(
+      try fixture.salesUsers() == [
+        "500 (redacted 5)", "700 token:\(anna)", "800 token:(redacted 5)",
+      ])
+  }
+
   // MARK: Accounts
 
   @Test("An account gets one name; of one that two users have, statements of nobody lose it")
@@ -297,11 +315,12 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
 extension LedgerFixture {
   /// Erases a user as a request does.
   @discardableResult
-  func erase(_ user: String) throws -> ErasureRecord {
+  func erase(_ user: String, appFamily: UUID16? = nil) throws -> ErasureRecord {
     _ = try current()
     try ErasureQueue(directory).add(
       ErasureRecord(
-        .user(user, appFamily: nil), reason: "user_request", requestedAtMs: 0, isUrgent: true))
+        .user(user, appFamily: appFamily), reason: "user_request", requestedAtMs: 0,
+        isUrgent: true))
     let writer = try LedgerWriter.open(directory, options: WriterOptions())
     let records = try Eraser(directory, writer, projections: .standard).run()
     try writer.close()

@@ -126,7 +126,7 @@ extension ErasurePlanner {
       try load(user, after: planned)
       try findUploads(user)
       try findIDs(user)
-      let found = index.positions(of: user.keys)
+      let found = try positions(found: index, user)
       isGrowing = try addNames(user, found, index)
       if try addLinked(user, found, index) { isGrowing = true }
     }

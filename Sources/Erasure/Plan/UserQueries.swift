@@ -92,10 +92,11 @@ extension ErasurePlanner {
       ofReply.reset()
     }
     var waiting: [Int64: [PurchaseFacts]] = [:]
+    let keys = user.keys
     let pending = try database.prepare("SELECT receipt, purchases FROM pending_receipts")
     while try pending.step() {
       let facts = PurchaseFacts.all(ofReply: Array(pending.bytes(1)))
-      if !user.keys.isDisjoint(with: facts.flatMap(\.keys)) { waiting[pending.integer(0)] = facts }
+      if !keys.isDisjoint(with: facts.flatMap(\.keys)) { waiting[pending.integer(0)] = facts }
     }
     let family = try family(of: user)
     let isUnnamed = try database.prepare(
@@ -254,6 +255,26 @@ extension ErasurePlanner {
     return try select.step() ? select.integer(0) : nil
   }
 
+  /// The events that were found, of the only app family that the erasure is about.
+  func positions(found index: EvidenceIndex, _ user: PlannedUser) throws -> [Position] {
+    let found = index.positions(of: user.keys)
+    guard let family = try family(of: user) else { return found }
+    let isOfFamily = try database.prepare(
+      """
+      SELECT 1 FROM verifications v JOIN receipts r ON r.id = v.receipt
+      WHERE v.position = ?1 AND r.app_family = ?2
+      UNION ALL SELECT 1 FROM signed_uploads WHERE position = ?1 AND app_family = ?2
+      UNION ALL SELECT 1 FROM notifications WHERE position = ?1 AND app_family = ?2
+      UNION ALL SELECT 1 FROM fetched_pages WHERE position = ?1 AND app_family = ?2
+      """)
+    return try found.filter { position in
+      isOfFamily.bind(1, position)
+      isOfFamily.bind(2, family)
+      defer { isOfFamily.reset() }
+      return try isOfFamily.step()
+    }
+  }
+
   // MARK: Targets
 
   /// Turns what was found about a user into targets.
@@ -267,7 +288,7 @@ extension ErasurePlanner {
     var places: Set<Position> = []
     try addUploads(to: &plan, &places)
     try addVerifications(ofUser: user, to: &plan, &places)
-    for position in index.positions(of: user.keys) where places.insert(position).inserted {
+    for position in try positions(found: index, user) where places.insert(position).inserted {
       let facts = index.facts[position] ?? []
       try noteOthers(facts, user)
       guard let extent = try extent(of: facts, at: position, user, &plan) else { continue }
