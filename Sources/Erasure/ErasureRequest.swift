@@ -82,6 +82,9 @@ package struct ErasureCertificate: Equatable, Sendable {
   package var events: [(type: EventType, count: Int)] = []
   /// How many receipts' contents went.
   package var receipts = 0
+  /// How many stay until the App Store replies, and until when at most, in epoch milliseconds.
+  package var waitingReceipts = 0
+  package var waitsUntilMs: Int64?
   /// The log's head after the events that list the lines: the first checkpoint of at least this size covers them.
   package var size = 0
   package var root: SHA256Digest?
@@ -113,7 +116,10 @@ extension ErasureCertificate {
     return [
       .init("erasure", erasure.map(number) ?? .null),
       .init("events", .object(events.map { .init($0.type.rawValue, number($0.count)) })),
-      .init("receipts", number(receipts)), .init("size", number(size)),
+      .init("receipts", number(receipts)),
+      .init("waiting_receipts", number(waitingReceipts)),
+      .init("waits_until", waitsUntilMs.map { .string(Timestamp.text(ms: $0)) } ?? .null),
+      .init("size", number(size)),
       .init("root", root.map { .string(Base64.text($0.bytes)) } ?? .null),
       .init("removed_snapshots", number(removedSnapshots)),
       .init("remaining", number(remaining)),
@@ -140,6 +146,8 @@ extension ErasureCertificate {
     }
     erasure = value["erasure"]?.integerValue.map(Int.init)
     self.receipts = Int(receipts)
+    waitingReceipts = value["waiting_receipts"]?.integerValue.map(Int.init) ?? 0
+    waitsUntilMs = value["waits_until"]?.stringValue.flatMap { try? Timestamp.parse($0) }
     self.size = Int(size)
     if let text = value["root"]?.stringValue {
       guard let bytes = try? Base64.decode(Array(text.utf8)),

@@ -17,7 +17,7 @@ package struct UserExport {
     do {
       plan = try ErasurePlanner(
         database, reader, before: reader.head.size, isCancelled: { false }
-      ).plan(.user(identifier, appFamily: appFamily))
+      ).plan(.user(identifier, appFamily: appFamily), requestedAtMs: 0)
     } catch { throw Eraser.erasureError(error) }
   }
 
@@ -55,9 +55,21 @@ package struct UserExport {
       writer.endArray()
     default:
       writer.key("data")
-      writer.raw(event.data)
+      if let data = withoutWaitingReceipt(event) {
+        data.withUnsafeBytes { writer.raw($0) }
+      } else {
+        writer.raw(event.data)
+      }
     }
     writer.endObject()
     return writer.bytes
+  }
+
+  /// The data without a receipt that an erasure left for the App Store alone; nil if there is none.
+  private func withoutWaitingReceipt(_ event: EventLine) -> [UInt8]? {
+    guard event.isRedacted, case .object(let members)? = try? JSONValue(Array(event.data)),
+      members.contains(where: { $0.key == "receipt_until" })
+    else { return nil }
+    return JSONValue.object(members.filter { $0.key != "receipt" }).bytes
   }
 }

@@ -404,10 +404,14 @@ def _members_of(kind, data, is_redacted, version):
     if not is_redacted:
         return CATALOGUE[kind]
     kept, gone = _KEPT.get(kind, {}), _MAY_BE_GONE.get(kind, ())
-    return [
+    found = [
         (name, kept.get(name, is_right), may_be_absent or name in gone)
         for name, is_right, may_be_absent in CATALOGUE[kind]
     ]
+    if kind == "receipt.uploaded":
+        # Until when a receipt stays that waits for the App Store.
+        found.insert(-1, ("receipt_until", _is_time, True))
+    return found
 
 
 def checked(kind, data, is_redacted=False, version=1):

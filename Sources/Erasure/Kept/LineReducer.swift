@@ -13,14 +13,18 @@ final class LineReducer {
   private let keptSigned: KeptSigned
   private let keptMetadata: KeptMetadata
   private let keeper = TextKeeper()
+  private let waitsUntilMs: Int64
 
-  /// - Parameter lineDigest: what takes the place of an import line's SHA-256.
+  /// - Parameters:
+  ///   - waitsUntilMs: until when a receipt may wait for the App Store, in epoch milliseconds.
+  ///   - lineDigest: what takes the place of an import line's SHA-256.
   init(
-    erasure: Position, _ ownership: Ownership, _ database: Database,
+    erasure: Position, _ ownership: Ownership, _ database: Database, waitsUntilMs: Int64 = 0,
     lineDigest: @escaping (SHA256Digest) -> SHA256Digest
   ) throws {
     names = KeptNames(erasure: erasure, ownership, database, lineDigest: lineDigest)
     self.ownership = ownership
+    self.waitsUntilMs = waitsUntilMs
     keptReply = KeptReply(names)
     keptSigned = KeptSigned(names)
     keptMetadata = KeptMetadata(names)
@@ -68,9 +72,10 @@ final class LineReducer {
         data: event.data, isRedacted: event.isRedacted, version: event.version)
       let parts = Parts(extents)
       // What went before took its id and its digest with it.
-      let goes = parts.content && view.receiptSHA256Hex != nil
+      let goes = parts.content && (view.receiptSHA256Hex != nil || view.receiptUntilMs != nil)
       return try upload(event, ReceiptUploadedView.members, parts) {
-        try goes && receipt(view, parts, $0, &$1)
+        if parts.waits { return waitingReceipt(view, $0, &$1) }
+        return try goes && receipt(view, parts, $0, &$1)
       }
     case .receiptVerified:
       if extents == [.withToken], !holdsToken(event) { return nil }
@@ -119,6 +124,8 @@ final class LineReducer {
   private struct Parts {
     /// The receipt, or all signed objects.
     var content = false
+    /// All but the receipt, which waits for the App Store.
+    var waits = false
     /// Only the user's signed objects.
     var ownObjects = false
     /// The receipt's or the upload's id.
@@ -133,6 +140,7 @@ final class LineReducer {
         switch extent {
         case .whole: (content, id, user) = (true, true, true)
         case .names: user = true
+        case .waiting: (waits, user) = (true, true)
         case .receipt: (content, id) = (true, true)
         case .receiptKeepingID: content = true
         case .ownObjects:
@@ -228,7 +236,7 @@ final class LineReducer {
       writer.member("receipt_id", names.id(insteadOf: id.raw).description)
       return true
     }
-    if key == "receipt_sha256" { return true }
+    if key == "receipt_sha256" || key == "receipt_until" { return true }
     guard key == "receipt" else { return false }
     // A receipt that can't be read tells nothing.
     guard let file = PendingReceipts.file(of: view) else { return true }
@@ -237,6 +245,23 @@ final class LineReducer {
       eventStyle: view.style?.string, eventBundleID: view.bundleID?.string
     ) { names.quantity($0, isInteger: Int64($0) != nil) }
     facts.withUnsafeBytes { writer.raw($0) }
+    return true
+  }
+
+  /// The receipt stays, under another id and without its digest, with the time when it goes at the latest.
+  private func waitingReceipt(
+    _ view: ReceiptUploadedView, _ key: JSONString, _ writer: inout JSONWriter
+  ) -> Bool {
+    guard view.receiptSHA256Hex != nil, let text = view.receipt else { return false }
+    if key == "receipt_id", let id = view.receiptID {
+      writer.member("receipt_id", names.id(insteadOf: id.raw).description)
+      return true
+    }
+    if key == "receipt_sha256" { return true }
+    guard key == "receipt" else { return false }
+    writer.member("receipt_until", Timestamp.fixedText(ms: waitsUntilMs))
+    writer.key("receipt")
+    writer.string(keeper.bytes(of: text))
     return true
   }
 

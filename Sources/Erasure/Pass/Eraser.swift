@@ -113,7 +113,9 @@ package final class Eraser {
     _ isRetentionConfirmed: Bool, _ preview: (request: UUID16, ErasurePreview)?
   ) throws -> [Item] {
     let rules = retention.flatMap { $0.isEmpty ? nil : $0 }
-    if open.isEmpty, rules == nil { return [] }
+    directory = try writer.directory.reread()
+    let hadErasures = directory.identity.formatVersion >= Format.versionWithRedactions
+    if open.isEmpty, rules == nil, !hadErasures { return [] }
     let reader = try LogReader(directory, .durable)
     let database = try projector(reader).current()
     let planner = try planner(database, reader, before: reader.head.size)
@@ -150,6 +152,11 @@ package final class Eraser {
           items.append(item)
         }
       }
+    }
+    if hadErasures {
+      var item = Item(DataRedacted.Opening(ofNoRequest: DataRedacted.lateReason))
+      item.plan = try planner.planAnswered(nowMs: nowMs)
+      if !item.plan.isEmpty { items.append(item) }
     }
     if items.count(where: { $0.record != nil }) == open.count {
       for index in items.indices { items[index].plannedEnd = reader.head.size }
@@ -196,7 +203,11 @@ package final class Eraser {
     {
       return [(records[0], .success(plan))]
     }
-    return Array(zip(records, try planner.plan(records.compactMap(\.subject))))
+    return Array(
+      zip(
+        records,
+        try planner.plan(
+          records.compactMap(\.subject), requestedAtMs: records.map(\.requestedAtMs))))
   }
 
   private func planner(
@@ -249,6 +260,10 @@ package final class Eraser {
     for index in items.indices {
       items[index].certificate.erasure = items[index].erasure
       items[index].certificate.receipts = items[index].plan.receiptCount
+      let waitingCount = items[index].plan.waitingReceiptCount
+      items[index].certificate.waitingReceipts = waitingCount
+      items[index].certificate.waitsUntilMs =
+        waitingCount > 0 ? items[index].plan.waitsUntilMs : nil
     }
     try apply(&items, reader, database)
   }
@@ -263,10 +278,14 @@ package final class Eraser {
       while end < items.count, items[end].erasure == items[end - 1].erasure + 1 { end += 1 }
       planner.end = items[first].erasure
       let asked = (first..<end).filter { items[$0].record?.subject != nil }
-      let plans = try planner.plan(asked.compactMap { items[$0].record?.subject })
+      let plans = try planner.plan(
+        asked.compactMap { items[$0].record?.subject },
+        requestedAtMs: asked.compactMap { items[$0].record?.requestedAtMs })
       for (index, plan) in zip(asked, plans) { items[index].plan = try plan.get() }
-      if let retention {
-        for index in first..<end where items[index].record == nil {
+      for index in first..<end where items[index].record == nil {
+        if items[index].scope != .retention {
+          items[index].plan = try planner.planAnswered(nowMs: nowMs)
+        } else if let retention {
           items[index].plan = try planner.plan(retention, nowMs: nowMs)
         }
       }
@@ -603,7 +622,8 @@ package final class Eraser {
         // The pass was interrupted, and what its search found is lost.
         let identifiers = item.plan.identifiers
         let search = IdentifierSearch(
-          identifiers.isEmpty ? [PlannedUser(identifier, nil).searched] : identifiers)
+          identifiers.isEmpty
+            ? [PlannedUser(identifier, nil, requestedAtMs: 0).searched] : identifiers)
         try search.run(
           reader, before: max(0, item.erasure), isCancelled: observer.isCancelled)
         certificate.note(search)

@@ -31,7 +31,8 @@ struct LineReduction {
       }
       reducers.append(
         try LineReducer(
-          erasure: entry.erasure, entry.plan.ownership, database, lineDigest: lineDigest))
+          erasure: entry.erasure, entry.plan.ownership, database,
+          waitsUntilMs: entry.plan.waitsUntilMs, lineDigest: lineDigest))
     }
     targets.sort {
       ($0.position, $0.plan, $0.extent.rawValue) < ($1.position, $1.plan, $1.extent.rawValue)

@@ -7,6 +7,8 @@ enum ErasureExtent: UInt8, Sendable {
   case whole
   /// Of an upload whose receipt another user uploaded too: what names the user.
   case names
+  /// All but the receipt, for which the App Store's reply is still to come.
+  case waiting
   /// Of the signed objects of others: those that are about the user.
   case objects
   /// Of an upload that names no user and shows another user's purchases too: those objects, and what names a device.
@@ -33,6 +35,10 @@ struct ErasurePlan {
   var ownership = Ownership()
   /// How many receipts' contents go.
   var receiptCount = 0
+  /// How many receipts' contents stay until the App Store replies.
+  var waitingReceiptCount = 0
+  /// Until when they stay at most, in epoch milliseconds.
+  var waitsUntilMs: Int64 = 0
   /// What the log is searched for afterwards: identifiers as text.
   var identifiers: [[UInt8]] = []
   /// The uploads that name no user and go with this user's, and why.
@@ -91,6 +97,9 @@ package struct ErasurePreview: Sendable {
   package var events: [(type: EventType, count: Int)] = []
   /// How many receipts' contents would go.
   package var receipts = 0
+  /// How many would stay until the App Store replies, and until when at most, in epoch milliseconds.
+  package var waitingReceipts = 0
+  package var waitsUntilMs: Int64 = 0
   /// How many uploads of receipts that other users uploaded too would lose only what names the user.
   package var sharedUploads = 0
   /// The uploads that name no user and would go too, and what links each to the user.

@@ -40,12 +40,19 @@ final class ErasurePlanner {
   }
 
   /// What requests redact, or why one can't be done. Users of earlier requests count as erased in later ones.
-  func plan(_ subjects: [ErasureSubject]) throws -> [Result<ErasurePlan, ErasureError>] {
+  /// - Parameter requestedAtMs: when each was requested, in epoch milliseconds.
+  func plan(
+    _ subjects: [ErasureSubject], requestedAtMs: [Int64]
+  ) throws -> [Result<ErasurePlan, ErasureError>] {
     // One state, and one lock for thousands of queries.
     try database.execute("BEGIN")
     defer { try? database.execute("COMMIT") }
-    let users = subjects.compactMap { subject in
-      if case .user(let identifier, let family) = subject { (identifier, family) } else { nil }
+    let users = zip(subjects, requestedAtMs).compactMap { subject, requestedAtMs in
+      if case .user(let identifier, let family) = subject {
+        PlannedUser(identifier, family, requestedAtMs: requestedAtMs)
+      } else {
+        nil
+      }
     }
     var ofUsers = try plan(users: users)[...]
     return try subjects.map { subject in
@@ -63,8 +70,10 @@ final class ErasurePlanner {
     }
   }
 
-  func plan(_ subject: ErasureSubject) throws -> ErasurePlan {
-    guard let plan = try plan([subject]).first else { preconditionFailure("a plan is missing") }
+  func plan(_ subject: ErasureSubject, requestedAtMs: Int64) throws -> ErasurePlan {
+    guard let plan = try plan([subject], requestedAtMs: [requestedAtMs]).first else {
+      preconditionFailure("a plan is missing")
+    }
     return try plan.get()
   }
 
@@ -133,6 +142,43 @@ final class ErasurePlanner {
     default: throw refusal("an event of this type holds no personal data")
     }
     return plan
+  }
+
+  // MARK: Receipts that waited
+
+  /// The receipts that earlier erasures left until the App Store replies, as far as it has, or nobody is asked any more,
+  /// or their time is over.
+  func planAnswered(nowMs: Int64) throws -> ErasurePlan {
+    var plan = ErasurePlan()
+    let due = try database.prepare(
+      """
+      SELECT h.upload FROM held_receipts h JOIN uploads u ON u.position = h.upload
+      WHERE h.upload < \(end) AND (h.until_ms <= ? OR NOT \(Self.isWaiting("u")))
+      """)
+    due.bind(1, nowMs)
+    let replies = try database.prepare(
+      "SELECT position FROM verifications WHERE upload = ? AND authority = 1 AND position < ?")
+    while try due.step() {
+      let upload = try due.ordinal(0)
+      plan.targets.append(.init(position: upload, extent: .receiptKeepingID))
+      replies.bind(1, upload)
+      replies.bind(2, end)
+      while try replies.step() {
+        plan.targets.append(.init(position: try replies.ordinal(0), extent: .whole))
+      }
+      replies.reset()
+    }
+    plan.receiptCount = plan.targets.count { $0.extent == .receiptKeepingID }
+    plan.targets.sort { $0.position < $1.position }
+    return plan
+  }
+
+  /// SQL: whether the App Store is still asked about an upload's receipt.
+  static func isWaiting(_ upload: String) -> String {
+    """
+    EXISTS (SELECT 1 FROM open_uploads o JOIN receipts r ON r.id = o.receipt
+      WHERE o.upload = \(upload).position AND o.is_accepted = 1 AND o.is_refused = 0 AND r.is_final = 0)
+    """
   }
 
   // MARK: Late replies

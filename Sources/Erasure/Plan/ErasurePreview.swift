@@ -1,4 +1,5 @@
 // What an erasure would do, without doing it.
+import Base
 package import Ledger
 package import Projections
 
@@ -12,7 +13,9 @@ extension ErasurePreview {
     _ subject: ErasureSubject, _ reader: LogReader, _ database: Database, isExact: Bool,
     isCancelled: () -> Bool = { false }
   ) throws(ErasureError) -> ErasurePreview {
-    try of(reader, database, isExact, isCancelled) { try $0.plan(subject) }
+    try of(reader, database, isExact, isCancelled) {
+      try $0.plan(subject, requestedAtMs: Timestamp.now())
+    }
   }
 
   /// What retention would redact now.
@@ -43,6 +46,9 @@ extension ErasurePreview {
       }
       (preview.plan, preview.frontier) = (plan, reader.head.frontier)
       preview.receipts = plan.receiptCount
+      (preview.waitingReceipts, preview.waitsUntilMs) = (
+        plan.waitingReceiptCount, plan.waitsUntilMs
+      )
       preview.sharedUploads = plan.targets.count { $0.extent == .names }
       preview.withoutUser = plan.withoutUser.sorted { $0.key < $1.key }
         .map { (position: $0.key, reason: $0.value) }

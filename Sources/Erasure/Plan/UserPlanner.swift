@@ -20,7 +20,14 @@ final class PlannedUser {
   /// What first linked each upload of signed transactions that names no user.
   var linkedUploads: [Position: InclusionReason] = [:]
 
-  init(_ identifier: String, _ family: UUID16?) {
+  /// How long after a request a receipt may wait for the App Store: a request must be done within a month.
+  private static let waitMaxMs: Int64 = 25 * 86_400_000
+
+  /// Until when a receipt may wait, in epoch milliseconds.
+  let waitsUntilMs: Int64
+
+  init(_ identifier: String, _ family: UUID16?, requestedAtMs: Int64) {
+    waitsUntilMs = requestedAtMs + Self.waitMaxMs
     self.identifier = TokenUser.canonical(user: identifier)
     self.family = family
   }
@@ -64,8 +71,7 @@ private struct NameHolders {
 
 extension ErasurePlanner {
   /// What the erasures of some users redact. Each counts as erased for those after it.
-  func plan(users subjects: [(identifier: String, family: UUID16?)]) throws -> [ErasurePlan] {
-    let planned = subjects.map { PlannedUser($0.identifier, $0.family) }
+  func plan(users planned: [PlannedUser]) throws -> [ErasurePlan] {
     let index = EvidenceIndex(reader, before: end, isCancelled: isCancelled)
     for user in planned where try addUser(user.identifier, to: user) {
       try load(user, after: planned)

@@ -287,6 +287,7 @@ extension ErasurePlanner {
     try addLinkedUploads(user, to: &plan)
     var places: Set<Position> = []
     try addUploads(to: &plan, &places)
+    try letWait(&plan, user)
     try addVerifications(ofUser: user, to: &plan, &places)
     for position in try positions(found: index, user) where places.insert(position).inserted {
       let facts = index.facts[position] ?? []
@@ -298,6 +299,28 @@ extension ErasurePlanner {
     plan.ownership = user.ownership
     plan.targets.sort { $0.position < $1.position }
     return plan
+  }
+
+  /// Leaves the receipts for which the App Store's reply is still to come: else their purchases never become revenue.
+  private func letWait(_ plan: inout ErasurePlan, _ user: PlannedUser) throws {
+    let waiting = try database.prepare(
+      """
+      SELECT s.position, s.receipt FROM subject_uploads s
+      WHERE s.extent = \(ErasureExtent.whole.rawValue) AND \(Self.isWaiting("s"))
+      """)
+    var uploads: Set<Position> = []
+    var receipts: Set<Int64> = []
+    while user.waitsUntilMs > Timestamp.now(), try waiting.step() {
+      uploads.insert(Int(waiting.integer(0)))
+      receipts.insert(waiting.integer(1))
+    }
+    if uploads.isEmpty { return }
+    for index in plan.targets.indices where uploads.contains(plan.targets[index].position) {
+      plan.targets[index] = .init(position: plan.targets[index].position, extent: .waiting)
+    }
+    plan.receiptCount -= receipts.count
+    plan.waitingReceiptCount = receipts.count
+    plan.waitsUntilMs = user.waitsUntilMs
   }
 
   /// What others' purchases name stays as it is where their events lose something.

@@ -100,14 +100,17 @@ package struct ReceiptUploadedView {
   package var receipt: JSONString? { hasFacts ? nil : lastMember }
   /// What a redacted event, or one of a forgery, kept of the receipt, one JSON object.
   package var receiptFacts: JSONBytes? { hasFacts ? lastMember?.raw : nil }
+  /// Of a redacted event that keeps its receipt until the App Store replies: until when at most, in epoch milliseconds.
+  package private(set) var receiptUntilMs: Int64?
   private var lastMember: JSONString?
   private var hasFacts = false
 
-  /// The members in the catalogue's order; those up to `via`, and the last, are required.
+  /// The members in the catalogue's order; those up to `via`, and `receipt`, are required. The last is one of redacted
+  /// events, and stands before `receipt`.
   package static let members = [
     "receipt_id", "app_family_id", "style", "bundle_id", "receipt_sha256", "occurred_at", "via",
     "line", "line_sha256", "country_code", "identifier_for_vendor", "user_identifier",
-    "ip_address", "metadata", "receipt",
+    "ip_address", "metadata", "receipt", "receipt_until",
   ]
   private static var required: UInt32 { 0b100_0000_0111_1111 }
   /// A redacted event may have neither the receipt nor its SHA-256.
@@ -149,6 +152,9 @@ package struct ReceiptUploadedView {
         let isObject = try cursor.kind() == .object
         metadata = try cursor.readRaw()
         review.mark(13, isRight: isObject)
+      } else if isRedacted, length == 13, key == "receipt_until" {
+        receiptUntilMs = try cursor.readStringOrSkip().flatMap { Timestamp.parseFixed($0.raw) }
+        review.mark(15, isRight: receiptUntilMs != nil)
       } else if length == 4, key == "line" {
         line = try cursor.readIntegerOrSkip()
         review.mark(7, isRight: line != nil)

@@ -7,7 +7,7 @@ enum Schema {
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
     ("apps", 2), ("receipts", 5), ("sales", 8), ("journal", 4), ("users", 3),
-    ("verifications", 3), ("exceptions", 6), ("declarations", 2), ("uploads", 4),
+    ("verifications", 3), ("exceptions", 6), ("declarations", 2), ("uploads", 5),
     ("notifications", 2), ("statements", 1), ("fetches", 2), ("subscriptions", 3),
     ("redactions", 1), ("views", 10),
   ]
@@ -32,7 +32,7 @@ enum Schema {
     "users": ["users"],
     "verifications": ["verifications"], "exceptions": ["exceptions"],
     "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
-    "uploads": ["uploads", "signed_uploads"], "notifications": ["notifications"],
+    "uploads": ["uploads", "signed_uploads", "held_receipts"], "notifications": ["notifications"],
     "statements": ["signed_statements"], "fetches": ["fetched_pages", "signature_acceptances"],
     "subscriptions": ["subscriptions", "subscription_turns"], "redactions": ["redactions"],
     "views": [],
@@ -63,6 +63,7 @@ enum Schema {
     CREATE TABLE signed_uploads(
       position INTEGER PRIMARY KEY, upload_hash INTEGER NOT NULL, upload_id TEXT NOT NULL,
       app_family INTEGER NOT NULL, bundle INTEGER, transactions INTEGER NOT NULL);
+    CREATE TABLE held_receipts(upload INTEGER PRIMARY KEY, until_ms INTEGER NOT NULL);
     CREATE TABLE notifications(
       position INTEGER PRIMARY KEY, uuid_hash INTEGER NOT NULL, line_hash INTEGER,
       occurred_at_ms INTEGER NOT NULL, recorded_at_ms INTEGER NOT NULL, signed_at_ms INTEGER,

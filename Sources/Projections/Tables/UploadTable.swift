@@ -21,6 +21,10 @@ final class UploadTable {
   private lazy var signedTarget = Result { () throws(DatabaseError) in
     try rows.target("INSERT INTO signed_uploads", valueCount: 6)
   }
+  /// Of uploads whose receipts an erasure left until the App Store replies.
+  private lazy var heldTarget = Result { () throws(DatabaseError) in
+    try rows.target("INSERT INTO held_receipts", valueCount: 2)
+  }
   private lazy var select = Result { () throws(DatabaseError) in
     try database.prepare(
       """
@@ -97,6 +101,12 @@ final class UploadTable {
     try write(
       view, position: position, receipt: receipt, occurredAtMs: occurredAtMs,
       recordedAtMs: recordedAtMs, country: country, user: user)
+    if let untilMs = view.receiptUntilMs {
+      rows.begin(try heldTarget.get())
+      rows.add(position)
+      rows.add(untilMs)
+      try rows.end()
+    }
     if let last {
       if recent.count >= Self.recentLimit || recentBytes >= Self.recentBytesMax {
         recent.removeAll(keepingCapacity: true)

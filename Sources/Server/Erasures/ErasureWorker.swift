@@ -100,6 +100,8 @@ package final class ErasureWorker: Sendable {
     var orderedRetentionMs: Int64?
     /// On the clock that never goes back; nil while nothing has failed.
     var failedAtMs: Int64?
+    /// Whether anything was ever erased.
+    var hadErasures = false
     /// Whether a pass may have been begun and not finished.
     var mayBeInterrupted = false
   }
@@ -139,9 +141,11 @@ package final class ErasureWorker: Sendable {
     let configuration = parts.configuration()
     let rules = configuration.retention.rules
     let nowMs = parts.clock.nowMs()
+    if !memory.hadErasures { memory.hadErasures = try hadErasures() }
+    // An erasure may have left receipts until the App Store replies.
     var due = memory.schedule.due(
-      memory.open, hasRetention: rules != nil, dailyAt: configuration.erasures.dailyAt,
-      nowMs: nowMs)
+      memory.open, hasRetention: rules != nil || memory.hadErasures,
+      dailyAt: configuration.erasures.dailyAt, nowMs: nowMs)
     let orderedMs = rules == nil ? nil : memory.orderedRetentionMs
     if orderedMs != nil { due = .daily }
     guard let pass = due else { return }
@@ -156,6 +160,12 @@ package final class ErasureWorker: Sendable {
     memory.stamp = nil
     report(result)
     try look(&memory)
+  }
+
+  private func hadErasures() throws(ErasureError) -> Bool {
+    do throws(LedgerError) {
+      return try parts.directory.reread().identity.formatVersion >= Format.versionWithRedactions
+    } catch { throw .ledger(error) }
   }
 
   /// Reads the requests if their folder has changed: there may be thousands of finished ones.

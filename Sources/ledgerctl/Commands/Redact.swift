@@ -483,6 +483,8 @@ extension ErasurePreview {
   var record: Record {
     [
       "events": Record(events.map { ($0.type.rawValue, $0.count) }), "receipts": receipts,
+      "waiting_receipts": waitingReceipts,
+      "waits_until": waitingReceipts > 0 ? timeText(waitsUntilMs) : nil,
       "shared_uploads": sharedUploads,
       "without_user": withoutUser.map { upload -> Record in
         ["position": upload.position, "reason": upload.reason.rawValue]
@@ -507,6 +509,9 @@ extension ErasurePreview {
     if events.isEmpty { fields.append(("events", "\(targetCount) at most")) }
     if receipts > 0 {
       fields.append(("receipts", "the content of \(counted(receipts, "receipt"))"))
+    }
+    if waitingReceipts > 0 {
+      fields.append(("waiting", waitingText(waitingReceipts, untilMs: waitsUntilMs)))
     }
     if sharedUploads > 0 {
       fields.append(
@@ -553,6 +558,12 @@ extension InclusionReason {
     case .account: "an Apple Account"
     }
   }
+}
+
+/// What is said of receipts that stay for a while.
+private func waitingText(_ count: Int, untilMs: Int64) -> String {
+  "\(counted(count, "receipt")) \(count == 1 ? "waits" : "wait") for the App Store: the content stays until it has "
+    + "replied, at most until \(timeText(untilMs))"
 }
 
 extension [NotSearched] {
@@ -615,6 +626,13 @@ extension ErasureRecord {
     }
     if certificate.receipts > 0 {
       fields.append(("receipts", "the content of \(counted(certificate.receipts, "receipt"))"))
+    }
+    if certificate.waitingReceipts > 0 {
+      fields.append(
+        (
+          "waiting",
+          waitingText(certificate.waitingReceipts, untilMs: certificate.waitsUntilMs ?? 0)
+        ))
     }
     fields.append(
       (
