@@ -14,7 +14,11 @@ import Testing
   private static let file = ReceiptFileText.transaction(.init("500"))
   private static let report = "sales --environment all --include-pending"
   private static let pending = TestEvent.pending(
-    file, user: "anna", metadata: ["note": "call Anna", "price": "9.99", "currency": "EUR"])
+    file, user: "anna",
+    metadata: [
+      "note": "call Anna",
+      "prices": [["product_id": "coins", "price": "9.99", "currency": "EUR"]],
+    ])
 
   private static func erase(
     _ fixture: LedgerFixture, requestedMs: Int64? = nil, nowMs: Int64 = nowMs

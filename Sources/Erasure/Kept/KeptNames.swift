@@ -103,11 +103,14 @@ final class KeptNames {
 
   // MARK: What clients wrote
 
-  /// Whether a text is a product of some sale.
+  /// Whether a text is a product of some sale, or of a receipt that waits for the App Store.
   func isProduct(_ text: UnsafeRawBufferPointer) throws -> Bool {
     if let products { return products.contains(Array(text)) }
     products = try texts(
-      "SELECT text FROM symbols WHERE id IN (SELECT product FROM sales)")
+      """
+      SELECT text FROM symbols WHERE id IN (SELECT product FROM sales)
+      UNION \(Self.waiting("product_id"))
+      """)
     return try isProduct(text)
   }
 
@@ -124,8 +127,17 @@ final class KeptNames {
       UNION SELECT transaction_id FROM sales WHERE transaction_id \(unusual)
       UNION SELECT original_transaction_id FROM sales WHERE original_transaction_id \(unusual)
       UNION SELECT sale_key FROM sales WHERE sale_key \(unusual)
+      UNION \(Self.waiting("transaction_id")) UNION \(Self.waiting("original_transaction_id"))
       """)
     return try isTransaction(text)
+  }
+
+  /// SQL: a member of the purchases in receipts that wait.
+  private static func waiting(_ member: String) -> String {
+    """
+    SELECT e.value ->> '\(member)' FROM pending_receipts p, json_each(p.purchases, '$.receipt.in_app') e
+    WHERE e.value ->> '\(member)' IS NOT NULL
+    """
   }
 
   private func texts(_ sql: String) throws -> Set<[UInt8]> {
