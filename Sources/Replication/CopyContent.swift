@@ -166,19 +166,25 @@ final class CopyContent {
   // MARK: Storing
 
   /// What must be stored now. The caller starts all of it.
-  /// - Parameter isOwner: whether there is a step of this writer; before that, the identity alone is stored.
-  func uploads(isOwner: Bool) throws(LedgerError) -> [Upload] {
+  /// - Parameters:
+  ///   - isOwner: whether there is a step of this writer; before that, the identity alone is stored.
+  ///   - isBroken: whether steps were lost, so that everything must be known to be stored.
+  func uploads(isOwner: Bool, isBroken: Bool) throws(LedgerError) -> [Upload] {
     var uploads: [Upload] = []
     try addIdentity(to: &uploads)
     if !isOwner { return uploads }
     addWork(to: &uploads)
     try addCheckpoints(to: &uploads)
-    // What the files of the log still hold must go.
-    if isHeld { return uploads }
+    // What the files of the log still hold must go. What the copy has lost of it comes back all the same, and is replaced
+    // as it would have been: the erasure itself may wait for the copy.
+    if isHeld, !isBroken, lost.isEmpty { return uploads }
+    func isDue(_ object: CopyObject) -> Bool {
+      underWay[object] == nil && (!isHeld || isBroken || lost.contains(object))
+    }
     var room = Limit.segments - underWay.keys.count { $0.isSegment }
     for segment in closed where room > 0 {
       let object = CopyObject.segment(segment.range.lowerBound)
-      guard copied(segment) == nil, underWay[object] == nil else { continue }
+      guard copied(segment) == nil, isDue(object) else { continue }
       uploads.append(upload(object, .segment(segment.range.lowerBound), segment.stamp))
       room -= 1
     }
@@ -187,7 +193,7 @@ final class CopyContent {
     let stamp = FileStamp(byteCount: 0, fileNumber: newest.fileNumber, changedAtNs: 0)
     for part in newest.parts where room > 0 {
       let object = CopyObject.block(part.first)
-      guard copied(part, of: newest) == nil, underWay[object] == nil else { continue }
+      guard copied(part, of: newest) == nil, isDue(object) else { continue }
       uploads.append(
         upload(
           object,

@@ -432,7 +432,8 @@ final class CopyingThread: @unchecked Sendable {
   // MARK: Content and deletions
 
   private func startUploads() throws(StepPublisher.Failure) {
-    let uploads = try ledger { () throws(LedgerError) in try content.uploads(isOwner: state != nil)
+    let uploads = try ledger { () throws(LedgerError) in
+      try content.uploads(isOwner: state != nil, isBroken: !lostSteps.isEmpty)
     }
     for upload in uploads { exchange.add(.upload(upload)) }
   }

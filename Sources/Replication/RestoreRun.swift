@@ -41,7 +41,7 @@ final class RestoreRun {
   ) throws -> [UInt8] {
     do throws(CopyError) { return try source.identity() } catch {
       guard case .faults(let faults) = error else { throw error }
-      guard options.isPartial else { throw try allFaults(source, options) }
+      guard options.isPartial else { throw try allFaults(source, options, faults) }
       missing += faults
       guard let bytes = try source.anyIdentity() else { throw RestoreError.faults(missing) }
       return bytes
@@ -53,7 +53,7 @@ final class RestoreRun {
   ) throws -> OpenWork? {
     do throws(CopyError) { return try source.work() } catch {
       guard case .faults(let faults) = error else { throw error }
-      guard options.isPartial else { throw try allFaults(source, options) }
+      guard options.isPartial else { throw try allFaults(source, options, faults) }
       missing += faults
       return nil
     }
@@ -61,11 +61,12 @@ final class RestoreRun {
 
   /// All that is missing or damaged, where nothing can be fetched any more.
   private static func allFaults(
-    _ source: CopySource, _ options: CopyRestore
+    _ source: CopySource, _ options: CopyRestore, _ known: [CopyFault]
   ) throws -> RestoreError {
     var audit = CopyAudit()
     (audit.threadCount, audit.checkCancelled) = (options.threadCount, options.checkCancelled)
-    return .faults(try audit.check(source).faults)
+    let faults = try audit.check(source).faults
+    return .faults(faults.isEmpty ? known : faults)
   }
 
   private static func note(_ step: Step, _ options: CopyRestore) -> Standby {

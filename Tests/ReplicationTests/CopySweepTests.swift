@@ -144,6 +144,28 @@ import Testing
     #expect(status.wholeAtMs.map { $0 > 0 } ?? true)
   }
 
+  @Test func whatIsLostDuringAnErasureIsStoredAgainSinceTheErasureWaitsForTheCopy() throws {
+    for losesStep in [false, true] {
+      let rig = try copied()
+      try rig.erase(
+        [1, 30],
+        committed: {
+          rig.stop(deadlineMs: 10_000)
+          let state = try state(rig)
+          let block = try #require(state.blocks.first)
+          rig.content.objects[try #require(state.segments.first).key] = nil
+          rig.content.objects[block.key] = nil
+          if losesStep { rig.content.objects[state.newest.key] = nil }
+          let replicator = try rig.start()
+          #expect(rig.wait { replicator.status.lostCount > 0 })
+          let size = try LogReader(rig.directory).head.size
+          try replicator.gate(limitMs: 120_000).waitUntilConfirmed(size)
+        })
+      try rig.copyAll()
+      try rig.expectWhole(tails: false)
+    }
+  }
+
   // MARK: Contents
 
   @Test func whatIsFlippedIsFoundByReadingBack() throws {
