@@ -175,16 +175,13 @@ final class CopyContent {
     if !isOwner { return uploads }
     addWork(to: &uploads)
     try addCheckpoints(to: &uploads)
-    // What the files of the log still hold must go. What the copy has lost of it comes back all the same, and is replaced
+    // What the files of the log still hold must go. What the copy has lost comes back all the same, and is replaced
     // as it would have been: the erasure itself may wait for the copy.
     if isHeld, !isBroken, lost.isEmpty { return uploads }
-    func isDue(_ object: CopyObject) -> Bool {
-      underWay[object] == nil && (!isHeld || isBroken || lost.contains(object))
-    }
     var room = Limit.segments - underWay.keys.count { $0.isSegment }
     for segment in closed where room > 0 {
       let object = CopyObject.segment(segment.range.lowerBound)
-      guard copied(segment) == nil, isDue(object) else { continue }
+      guard copied(segment) == nil, underWay[object] == nil else { continue }
       uploads.append(upload(object, .segment(segment.range.lowerBound), segment.stamp))
       room -= 1
     }
@@ -193,7 +190,7 @@ final class CopyContent {
     let stamp = FileStamp(byteCount: 0, fileNumber: newest.fileNumber, changedAtNs: 0)
     for part in newest.parts where room > 0 {
       let object = CopyObject.block(part.first)
-      guard copied(part, of: newest) == nil, isDue(object) else { continue }
+      guard copied(part, of: newest) == nil, underWay[object] == nil else { continue }
       uploads.append(
         upload(
           object,

