@@ -19,7 +19,8 @@ struct StoredEvent {
   var isUpload: Bool { type == EventType.receiptUploaded.rawValue }
 
   /// The positions of other events that the data names, in the order in which they stand: an upload, a
-  /// verification whose reply was reused, a page with accepted objects. The sizes in `snapshot.created` and `history.accepted` belong to heads, which no other ledger has.
+  /// verification whose reply was reused, a page with accepted objects. The sizes in `snapshot.created` and
+  /// `history.accepted` belong to heads, which no other ledger has.
   var references: [Reference] {
     let isNaming =
       type == EventType.receiptVerified.rawValue || type == EventType.signaturesAccepted.rawValue

@@ -140,7 +140,8 @@ def _sums(names, rows, has_net):
     for row in rows:
         for name, cell in zip(names, row):
             if name == "net" and has_net:
-                # A text that begins with a minus is quoted, and some reports are written as other locales read them.
+                # A text that begins with a minus is quoted, and some reports are written as other locales
+                # read them.
                 words = cell.lstrip("'").replace(",", ".").split()
                 for amount, currency in zip(words[::2], words[1::2]):
                     sums[currency] += Decimal(amount)

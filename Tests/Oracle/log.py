@@ -117,7 +117,7 @@ class LogReader:
         self.fold.note("signature_refused", event, data["environment"], data["bundle_id"], detail)
 
     def _accept(self, position, data):
-        """Objects of an earlier page that were refused for a reason of time or trust, and count from here on."""
+        """Objects of an earlier page, refused for a reason of time or trust, that count from here on."""
         page = self._pages.get(int(data["page"].text))
         if page is None or int(data["page"].text) >= position:
             raise Malformed("signatures.accepted page")

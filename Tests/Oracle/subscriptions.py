@@ -154,7 +154,10 @@ class Subscriptions:
             )
 
     def take_signed(self, statement, key, event, place, is_upgraded):
-        """R13, statements: a signed transaction that counts; `place` in its list. Gives what `take_reply` does."""
+        """R13, statements: a signed transaction that counts; `place` in its list.
+
+        Gives what `take_reply` does.
+        """
         if statement.fields.get("transactionReason") == "RENEWAL":
             self._renewals.add(key)
         expires_ms = date_ms(statement.fields.get("expiresDate"))

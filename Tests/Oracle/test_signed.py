@@ -4,7 +4,8 @@ import unittest
 
 from storefronts import ALPHA_2
 from support import (
-    OTHER_TOKEN, TOKEN, book, exceptions, jws, line, ms, notification, period, price, renewal, row, signed, table, told,
+    OTHER_TOKEN, TOKEN, book, exceptions, jws, line, ms, notification, period, price, renewal, row, signed, table,
+    told,
     upload,
 )
 
@@ -199,7 +200,8 @@ class CountryAndUser(unittest.TestCase):
         for text in ("A-b", "", TOKEN[:-1], TOKEN + "0", TOKEN.replace("-", ""), "{" + TOKEN + "}", 7, None,
                      "token:" + TOKEN, TOKEN.replace("7", "g")):
             self.assertEqual(self.user(told(signed(appAccountToken=text))), ([("", "")], []))
-            self.assertEqual(self.user(line(row(app_account_token=text), upload={"user_identifier": None})), ([("", "")], []))
+            uploaded = line(row(app_account_token=text), upload={"user_identifier": None})
+            self.assertEqual(self.user(uploaded), ([("", "")], []))
 
     def test_uploads_are_held_against_declared_products(self):
         other = upload(signed(), line={"user_identifier": "8"})

@@ -1,4 +1,4 @@
-# Signed objects that were refused when they came and accepted later: both verdicts must hold, each in its time.
+# Signed objects that were refused when they came and accepted later: both verdicts must hold in their times.
 import signed_objects
 from signed_objects import Count, Forged, Trust, elements_of, members_of, value_of
 

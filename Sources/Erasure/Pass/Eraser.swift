@@ -9,12 +9,12 @@ package import Projections
 /// projections without the data are complete, before either is put in use; from then on everything shows the redacted
 /// lines, and what is left can be done again from them.
 package final class Eraser {
-  private let writer: LedgerWriter
-  private var directory: LedgerDirectory
+  let writer: LedgerWriter
+  var directory: LedgerDirectory
   private let projections: ProjectionSet
-  private let observer: Projector.Observer
-  private let onProjectionsReplaced: () throws -> Void
-  private let queue: ErasureQueue
+  let observer: Projector.Observer
+  let onProjectionsReplaced: () throws -> Void
+  let queue: ErasureQueue
   /// How many events lost data that no request named: by retention, and late replies.
   package private(set) var redactedEventCount = 0
   /// What retention would have taken in the last pass, had it not been so much that an operator must ask for it.
@@ -39,7 +39,7 @@ package final class Eraser {
   }
 
   /// A request of a pass.
-  private struct Item {
+  struct Item {
     /// Nil for retention.
     var record: ErasureRecord?
     var scope: DataRedacted.Scope
@@ -103,7 +103,7 @@ package final class Eraser {
     }
   }
 
-  private func projector(_ reader: LogReader) -> Projector {
+  func projector(_ reader: LogReader) -> Projector {
     Projector(reader, observer: observer, projections: projections)
   }
 
@@ -185,7 +185,7 @@ package final class Eraser {
   }
 
   /// The position of the event that opened a request's erasure, if there is one.
-  private func opening(of request: UUID16, _ database: Database) throws -> Position? {
+  func opening(of request: UUID16, _ database: Database) throws -> Position? {
     let known = try database.prepare("SELECT position FROM redactions WHERE request = ?")
     known.bind(1, text: request.description)
     return try known.step() ? try known.ordinal(0) : nil
@@ -334,7 +334,7 @@ package final class Eraser {
   /// Builds projections with the redacted lines beside those in use, then puts both in use.
   /// - Parameter preparation: has the new blocks, which are read for the projections: so each is inflated, and found
   ///   whole, before it takes the place of another.
-  private func putInUse(
+  func putInUse(
     _ file: RedactionFileWriter, _ preparation: SegmentPreparation?, _ items: [Item] = []
   ) throws {
     var isCommitted = false
@@ -360,77 +360,6 @@ package final class Eraser {
       preparation?.discard()
       throw error
     }
-  }
-
-  // MARK: Redacting again
-
-  /// Removes redacted lines that can't be read, and the projections that were made with them. What they were to redact
-  /// is listed in the log, or its request still waits.
-  private func dropDamagedFile() throws {
-    do throws(LedgerError) { _ = try RedactedLines.ifPresent(directory) } catch {
-      guard error.kind == .corruption else { throw error }
-      observer.notice("\(RedactionFile.name) is damaged and removed: \(error.cause)")
-      try RedactionFile.remove(from: directory)
-      try projector(try LogReader(directory, .durable)).rebuild()
-      try onProjectionsReplaced()
-    }
-  }
-
-  /// Finishes what was interrupted, and redacts again the events that erasures name and that hold their data, as after
-  /// a restored backup.
-  /// - Returns: whether a pass was interrupted, and how many events were redacted again.
-  package func redactAgain() throws(ErasureError) -> (wasInterrupted: Bool, count: Int) {
-    do {
-      try dropDamagedFile()
-      let wasInterrupted = try finishInterrupted()
-      // Requests whose pass did not come to its commit, here or where this log was copied from. Before the others: a
-      // pass lists its lines as it redacts them, whatever lists of an earlier one hold.
-      let isRunning = try hasBegunRequests()
-      if isRunning { _ = try run() }
-      return (wasInterrupted || isRunning, try redactRestored())
-    } catch { throw Self.erasureError(error) }
-  }
-
-  private func hasBegunRequests() throws -> Bool {
-    let open = try queue.open()
-    if open.isEmpty { return false }
-    if open.contains(where: { $0.state == .running }) { return true }
-    let database = try projector(try LogReader(directory, .durable)).current()
-    return try open.contains { try opening(of: $0.id, database) != nil }
-  }
-
-  private func redactRestored() throws -> Int {
-    directory = try writer.directory.reread()
-    guard directory.identity.formatVersion >= Format.versionWithRedactions else { return 0 }
-    _ = try writer.sealAll()
-    let reader = try LogReader(directory, .durable)
-    let database = try projector(reader).current()
-    let restored = try RestoredLines(reader, database, isCancelled: observer.isCancelled)
-    if restored.isEmpty { return 0 }
-    let opening = DataRedacted.Opening(ofNoRequest: DataRedacted.restoredReason)
-    var item = Item(opening)
-    let key = try LineHMACKey.made(directory)
-    let otherCount = try restored.redact(
-      by: nil, reader, database, lineDigest: { key.digest(of: $0) }
-    ) { _ in
-    }
-    if otherCount > 0 {
-      item.erasure = try writer.append([
-        EventDraft(.dataRedacted, DataRedacted.opening(opening).data)
-      ]).firstPosition
-    }
-    let file = try RedactionFileWriter(directory, pass: .random())
-    do {
-      try restored.redact(by: item.erasure, reader, database, lineDigest: { key.digest(of: $0) }) {
-        try file.append(line: $0)
-      }
-    } catch {
-      try? file.discard()
-      throw error
-    }
-    try putInUse(file, nil)
-    if let lines = try RedactedLines.ifPresent(directory) { try finish(lines) }
-    return restored.count
   }
 
   /// Writes the redacted lines, and the blocks that get them; returns how many lines.
@@ -464,7 +393,7 @@ package final class Eraser {
   }
 
   /// Finishes what follows the commit of these redacted lines, as far as it is not done.
-  private func finish(_ lines: RedactedLines) throws {
+  func finish(_ lines: RedactedLines) throws {
     directory = try writer.directory.allowingRedactions()
     let reader = try LogReader(directory, .durable)
     _ = try projector(reader).current()

@@ -23,7 +23,8 @@ let restoreCommand = Command(
     "Restoring again into a ledger that was restored continues it, as a second machine does by cron: new events are "
       + "fetched, and what the copy replaced or deleted, because of an erasure say, is replaced or deleted there. If "
       + "nothing is new, nothing is read but the steps.",
-    "`--list` shows what can be restored: the newest state, the last of each of the 31 days before it on which there was one, and the "
+    "`--list` shows what can be restored: the newest state, the last of each of the 31 days before it on which "
+      + "there was one, and the "
       + "sizes of signed heads.",
     "With `--at`, only the events before that position, or those recorded until the end of that day (UTC) or that "
       + "RFC 3339 time, are restored, and no checkpoint of more. If "
