@@ -4,9 +4,8 @@ import unittest
 
 from storefronts import ALPHA_2
 from support import (
-    OTHER_TOKEN, TOKEN, book, exceptions, jws, line, ms, notification, period, price, renewal, row, signed, table,
-    told,
-    upload,
+    OTHER_TOKEN, TOKEN, book, exceptions, jws, line, ms, notification, period, price, renewal, row,
+    signed, table, told, upload,
 )
 
 PAID = {"price": 9990, "currency": "EUR"}
