@@ -128,9 +128,9 @@ class LogReader:
                 place = int(one["index"].text)
                 objects = page[name]
                 if place >= len(objects) or objects[place].get("reason") not in TIME_OR_TRUST:
-                    raise Malformed(f"signatures.accepted {name}")
+                    raise Malformed("signatures.accepted page")
                 if objects[place]["outcome"] == "valid":
-                    raise Malformed(f"signatures.accepted {name}")
+                    raise Malformed("signatures.accepted page")
                 chosen[name].append((one, objects[place]["payload"]))
         found = [self._statement(verdict, payload) for verdict, payload in chosen["transactions"]]
         renewals = tuple(

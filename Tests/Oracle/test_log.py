@@ -248,7 +248,7 @@ class Log(unittest.TestCase):
             self.assertEqual(table("sales", found, "sale_key", "first_position"),
                              [("1", "2")] if counts else [], reason)
             refusal = ("signature_refused", f"{reason} at 1, transactions[0]")
-            fault = [] if counts else [("malformed_event", "signatures.accepted transactions")]
+            fault = [] if counts else [("malformed_event", "signatures.accepted page")]
             self.assertEqual(exceptions(found), [refusal] + fault)
 
     def test_an_event_of_a_later_program_ends_the_reading(self):

@@ -49,23 +49,21 @@ import Testing
     #expect(
       shown
         == (isAccepted
-          ? [refusal] : [refusal, "malformed_event signatures.accepted transactions 2"]))
+          ? [refusal] : [refusal, "malformed_event signatures.accepted page 2"]))
     #expect(fixture.notices.isEmpty, "it was caught up, not rebuilt")
   }
 
   @Test(arguments: [
-    ("a later page", TestEvent.accepted(3, transactions: [0]), "page"),
-    ("itself", .accepted(2, transactions: [0]), "page"),
-    ("an app", .accepted(0, transactions: [0]), "page"),
-    ("a place that is not there", .accepted(1, transactions: [2]), "transactions"),
-    ("an object that counts", .accepted(1, transactions: [0, 1]), "transactions"),
+    ("a later page", TestEvent.accepted(3, transactions: [0])),
+    ("itself", .accepted(2, transactions: [0])), ("an app", .accepted(0, transactions: [0])),
+    ("a place that is not there", .accepted(1, transactions: [2])),
+    ("an object that counts", .accepted(1, transactions: [0, 1])),
     (
-      "renewal information that is not there", .accepted(1, transactions: [0], renewals: [0]),
-      "renewals"
+      "renewal information that is not there", .accepted(1, transactions: [0], renewals: [0])
     ),
   ])
   func whatNamesNoRefusedObjectIsMalformedAsAWhole(
-    _ situation: String, _ event: TestEvent, _ member: String
+    _ situation: String, _ event: TestEvent
   ) throws {
     let fixture = try LedgerFixture()
     try fixture.append([
@@ -75,7 +73,7 @@ import Testing
     #expect(try Self.texts(Self.sales, fixture) == ["2 1"], "\(situation)")
     #expect(
       try Self.texts(Self.exceptions, fixture).contains(
-        "malformed_event signatures.accepted \(member) 2"), "\(situation)")
+        "malformed_event signatures.accepted page 2"), "\(situation)")
   }
 
   @Test func renewalInformationCountsToo() throws {

@@ -123,10 +123,10 @@ enum RemoteAppendDrafts {
   @Test(arguments: [
     ("a page that is not there yet", TestEvent.accepted(5, transactions: [0]), "page"),
     ("what is no page", .accepted(2, transactions: [0]), "page"),
-    ("a place that the page does not have", .accepted(4, transactions: [3]), "transactions"),
-    ("renewal information that it does not have", .accepted(4, renewals: [0]), "renewals"),
-    ("an object that counts already", .accepted(4, transactions: [0, 1]), "transactions"),
-    ("an object that was altered", .accepted(4, transactions: [2]), "transactions"),
+    ("a place that the page does not have", .accepted(4, transactions: [3]), "page"),
+    ("renewal information that it does not have", .accepted(4, renewals: [0]), "page"),
+    ("an object that counts already", .accepted(4, transactions: [0, 1]), "page"),
+    ("an object that was altered", .accepted(4, transactions: [2]), "page"),
     ("the same object twice", .accepted(4, transactions: [0, 0]), "transactions"),
   ])
   func onlyWhatWasRefusedForTimeOrTrustIsAccepted(

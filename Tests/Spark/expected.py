@@ -16,8 +16,9 @@ import reports as oracle_reports
 REPORTS = (
     "sales", "journal", "exceptions", "users", "revenue", "receipts", "subscriptions")
 # The exceptions whose details name a position.
-DETAIL = re.compile(r"(status (?:none|-?[0-9]+)|[0-9]+ new sales|upload) at ([0-9]+)")
-WITH_POSITION = ("reply_not_valid", "price_ambiguous", "transaction_replayed")
+DETAIL = re.compile(
+    r"(status (?:none|-?[0-9]+)|[0-9]+ new sales|[a-z_]+) at ([0-9]+)(, [a-z]+\[[0-9]+\]|)")
+WITH_POSITION = ("reply_not_valid", "price_ambiguous", "signature_refused", "transaction_replayed")
 
 csv.field_size_limit(2**31 - 1)
 
@@ -105,7 +106,7 @@ def mapped(rows: list[list[str]], places: list[str]) -> list[list[str]]:
             found = DETAIL.fullmatch(row[detail])
             if found is None:
                 raise ValueError(f"the detail of {row[0]} has another form: {row[detail]}")
-            row[detail] = f"{found[1]} at {places[int(found[2])]}"
+            row[detail] = f"{found[1]} at {places[int(found[2])]}{found[3]}"
         result.append(row)
     return result
 

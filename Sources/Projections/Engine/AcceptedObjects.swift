@@ -13,28 +13,28 @@ package struct AcceptedObjects {
   package private(set) var transactions: [(transaction: SignedTransaction, root: SHA256Digest)] = []
   private(set) var renewals: [SignedRenewal] = []
 
-  /// Throws `badField` unless `line` is a fetched page in which these objects were refused for a reason of time or
+  /// Throws `badField` of `page` unless `line` is a fetched page in which these objects were refused for a reason of time or
   /// trust. The texts live as long as the line's bytes and the keeper.
   package init(
     _ accepted: SignaturesAccepted, page line: Text, _ keeper: TextKeeper
   ) throws(EventError) {
-    func fault(_ field: String) -> EventError { .badField(.signaturesAccepted, field: field) }
+    let fault = EventError.badField(.signaturesAccepted, field: "page")
     guard let event = EventLine(line), EventType(event.type) == .transactionsFetched,
       event.version == EventType.transactionsFetched.currentVersion,
       let view = try? TransactionsFetchedView(data: event.data, isRedacted: event.isRedacted),
       let environment = view.environment, let bundleID = view.bundleID
-    else { throw fault("page") }
+    else { throw fault }
     (self.environment, self.bundleID) = (environment, bundleID)
     for object in accepted.transactions {
       guard let payload = view.transactions.refusedPayload(at: object.index),
         let transaction = try? SignedTransaction(payload: payload, keeper)
-      else { throw fault("transactions") }
+      else { throw fault }
       transactions.append((transaction, object.root))
     }
     for object in accepted.renewals {
       guard let payload = view.renewals.refusedPayload(at: object.index),
         let renewal = try? SignedRenewal(payload: payload, keeper)
-      else { throw fault("renewals") }
+      else { throw fault }
       renewals.append(renewal)
     }
   }
