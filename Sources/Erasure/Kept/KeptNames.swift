@@ -35,12 +35,13 @@ final class KeptNames {
     self.lineDigest = lineDigest
   }
 
-  /// What stays of an app account token: a name; another user's as it is; nil for text that names nobody.
+  /// What is kept of an app account token: the name that the erasure gives it; another user's token as it is; nil for
+  /// text that is no token.
   func token(_ token: JSONBytes) -> String? {
     TokenUser.canonical(token).map { name($0, &tokens) }
   }
 
-  /// What stays of the id of an Apple Account; nil where it would make a purchase of nobody another user's.
+  /// What is kept of an Apple Account's id; nil where the id would give a purchase without a user to another user.
   func account(of purchase: ShownPurchase) -> String? {
     guard let account = purchase.appTransactionID else { return nil }
     let facts = PurchaseFacts(purchase)

@@ -59,7 +59,7 @@ struct Ownership {
   var accounts: Set<[UInt8]> = []
   /// The accounts of which another user uploaded a sale too.
   var sharedAccounts: Set<[UInt8]> = []
-  /// The transactions of shared accounts that no upload's user has: they lose their account.
+  /// The transactions of shared accounts that no upload with a user shows: they lose the account's id.
   var unclaimedTransactionIDs: Set<[UInt8]> = []
   /// Tokens and accounts that are others'. They keep their names, so that nothing changes for these.
   var others: Set<[UInt8]> = []
@@ -72,7 +72,7 @@ struct Ownership {
     return purchase.originalTransactionID.map { originalTransactionIDs.contains($0) } ?? false
   }
 
-  /// Whether a purchase of nobody loses its account, so that it does not become another user's.
+  /// Whether a purchase without a user loses its account's id, which would give it to another user.
   func losesAccount(_ purchase: PurchaseFacts) -> Bool {
     guard let account = purchase.appTransactionID, sharedAccounts.contains(account) else {
       return false

@@ -15,6 +15,14 @@ final class ErasurePlanner {
   var end: Position
   /// What does not depend on whose erasure is planned: the users of sales, by kind and key.
   var knownSellers: [[UInt8]: [Int64]] = [:]
+  /// Users of earlier requests, and those erased before.
+  var goneUsers: Set<Int64> = []
+  /// Whether a user has uploads, by number; the users of tokens, by token. Neither depends on whose erasure is planned.
+  var knownUploaders: [Int64: Bool] = [:]
+  var knownTokenUsers: [[UInt8]: Int64?] = [:]
+  lazy var selectVerification = Result { () throws(DatabaseError) in
+    try database.prepare("SELECT 1 FROM verifications WHERE position = ?")
+  }
   /// Whether others than the subject have a sale of a subscription, by original transaction id.
   var othersOriginals: [[UInt8]: Bool] = [:]
 
@@ -146,8 +154,8 @@ final class ErasurePlanner {
 
   // MARK: Receipts that waited
 
-  /// The receipts that earlier erasures left until the App Store replies, as far as it has, or nobody is asked any more,
-  /// or their time is over.
+  /// The receipts that earlier erasures left for the App Store's reply and that are due now: the reply came, or is not
+  /// asked for any more, or the time is over.
   func planAnswered(nowMs: Int64) throws -> ErasurePlan {
     var plan = ErasurePlan()
     let due = try database.prepare(

@@ -50,7 +50,7 @@ struct PurchaseFacts: Sendable {
   let transactionID: [UInt8]?
   let originalTransactionID: [UInt8]?
   let lineItemID: [UInt8]?
-  /// As rule R6 compares it; nil for text that is no token.
+  /// In the form in which rule R6 compares it; nil for text that is no token.
   let appAccountToken: [UInt8]?
   let appTransactionID: [UInt8]?
   let isRenewal: Bool

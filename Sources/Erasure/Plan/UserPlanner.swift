@@ -13,7 +13,7 @@ final class PlannedUser {
   var ownership = Ownership()
   /// Tokens and accounts of the user's purchases, until the log was looked through for them.
   var candidates: Set<EvidenceKey> = []
-  /// Transactions of nobody that uploads show together with the user's.
+  /// Transactions without a user that uploads show together with this user's.
   var unclaimedIDs: Set<[UInt8]> = []
   /// The receipts that no upload of the user has, and whether others' purchases are shown too.
   var linkedReceipts: [Int64: (isShared: Bool, reason: InclusionReason)] = [:]
@@ -56,7 +56,12 @@ final class PlannedUser {
 
 /// Whose a sale is, for one planned user.
 private enum Owner {
-  case user, other, tokenOfOther, nobody
+  case user
+  /// Another user, who is named by an upload.
+  case other
+  /// Another user of whom only a token is known.
+  case tokenOfOther
+  case nobody
 }
 
 /// Whose the tokens and the accounts are that events show.
@@ -111,9 +116,12 @@ extension ErasurePlanner {
         try erased.run()
       }
     }
+    goneUsers = []
+    let gone = try database.prepare("SELECT id FROM gone_users")
+    while try gone.step() { goneUsers.insert(gone.integer(0)) }
   }
 
-  /// Adds a user; false if there is none with this identifier.
+  /// Adds the user with this identifier; false if there is none, or it was added before.
   private func addUser(_ identifier: String, to user: PlannedUser) throws -> Bool {
     let select = try database.prepare("SELECT id FROM users WHERE user_identifier = ?")
     select.bind(1, text: identifier)
@@ -268,7 +276,7 @@ extension ErasurePlanner {
     var owner = Owner.nobody
     for seller in try sellers(of: purchase) {
       if user.users.contains(seller) { return .user }
-      guard try !isGone(seller) else { continue }
+      if goneUsers.contains(seller) { continue }
       owner = try hasUploads(seller) ? .other : owner == .other ? .other : .tokenOfOther
     }
     return owner

@@ -235,24 +235,24 @@ extension ErasurePlanner {
     return users
   }
 
-  func isGone(_ user: Int64) throws -> Bool {
-    let select = try database.prepare("SELECT 1 FROM gone_users WHERE id = ?")
-    select.bind(1, user)
-    return try select.step()
-  }
-
   /// Whether an upload names the user: others are known by a token alone.
   func hasUploads(_ user: Int64) throws -> Bool {
+    if let known = knownUploaders[user] { return known }
     let select = try database.prepare("SELECT 1 FROM users WHERE id = ? AND uploads > 0")
     select.bind(1, user)
-    return try select.step()
+    let hasUploads = try select.step()
+    knownUploaders[user] = hasUploads
+    return hasUploads
   }
 
   /// The number of the user whom a token names.
   func number(of token: [UInt8]) throws -> Int64? {
+    if let known = knownTokenUsers[token] { return known }
     let select = try database.prepare("SELECT id FROM users WHERE user_identifier = ?")
     select.bind(1, text: TokenUser.prefix + String(decoding: token, as: UTF8.self))
-    return try select.step() ? select.integer(0) : nil
+    let number = try select.step() ? select.integer(0) : nil
+    knownTokenUsers[token] = .some(number)
+    return number
   }
 
   /// The events that were found, of the only app family that the erasure is about.
@@ -341,8 +341,9 @@ extension ErasurePlanner {
     of facts: [PurchaseFacts], at position: Position, _ user: PlannedUser,
     _ plan: inout ErasurePlan
   ) throws -> ErasureExtent? {
-    let isReply = try database.prepare("SELECT 1 FROM verifications WHERE position = ?")
+    let isReply = try selectVerification.get()
     isReply.bind(1, position)
+    defer { isReply.reset() }
     if try isReply.step() {
       let hasToken = facts.contains {
         $0.appAccountToken.map { user.ownership.appAccountTokens.contains($0) } ?? false

@@ -19,8 +19,8 @@ final class SyncRecorder {
   private var newUUIDs: Set<String> = []
   private var newestSale: Int64
 
-  /// Pages that are looked at, and perhaps accepted objects of, with one append.
-  private static let pagesAtOnce = 256
+  /// Pages that are looked at, and perhaps accepted objects of, with one append: at most 15 MB.
+  private static let pagesAtOnce = 64
 
   init(
     _ ledger: any SyncLedger, _ verifier: SignedObjectVerifier, clock: WorkflowClock,

@@ -24,11 +24,9 @@ let restoreCommand = Command(
       + "fetched, and what the copy replaced or deleted, because of an erasure say, is replaced or deleted there. If "
       + "nothing is new, nothing is read but the steps.",
     "`--list` shows what can be restored: the newest state, the last of each of the 31 days before it on which "
-      + "there was one, and the "
-      + "sizes of signed heads.",
+      + "there was one, and the sizes of signed heads.",
     "With `--at`, only the events before that position, or those recorded until the end of that day (UTC) or that "
-      + "RFC 3339 time, are restored, and no checkpoint of more. If "
-      + "earlier events were redacted by "
+      + "RFC 3339 time, are restored, and no checkpoint of more. If earlier events were redacted by "
       + "an erasure that comes later, that position can't be restored, and the next one that can is named.",
     "With `--checkpoint`, the restored log must begin with the events of a checkpoint that you kept. "
       + "Trust the public key that "
