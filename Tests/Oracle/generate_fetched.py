@@ -59,7 +59,8 @@ class Pages:
         changes = {"signedDate": self._shifted(one)}
         if self.chance(0.3):
             changes["revocationDate"] = self.pick(None, one["payload"]["signedDate"] - DAY_MS)
-        if self.chance(0.2) and "expiresDate" in one["payload"]:
+        # Nasty histories write an expiry as text or as an absurd number.
+        if self.chance(0.2) and isinstance(one["payload"].get("expiresDate"), int):
             changes["expiresDate"] = one["payload"]["expiresDate"] + self.pick(-2, 3) * DAY_MS
         return self._changed(one, changes)
 
