@@ -137,7 +137,9 @@ private struct ReplyWords: Equatable {
       (#"{"purchase_date":null,"purchase_date_pst":""}"#, nil),
     ] as [(String, Int64?)])
   func readableDates(_ row: String, _ expected: Int64?) throws {
-    for name in ["purchase_date", "original_purchase_date", "cancellation_date"] {
+    for name in ["purchase_date", "original_purchase_date", "cancellation_date", "expires_date"] {
+      // A legacy reply has the milliseconds of an expiry in `expires_date`.
+      if name == "expires_date", row.contains(":1312297682000") { continue }
       let renamed = row.replacing("purchase_date", with: name)
       let bytes = Array(
         "{\"latest_receipt_info\":[\(renamed)],\"receipt\":{\"bid\":\"a\",\(renamed.dropFirst())}"
@@ -151,11 +153,21 @@ private struct ReplyWords: Equatable {
             switch name {
             case "purchase_date": row.purchaseDateMs
             case "original_purchase_date": row.originalPurchaseDateMs
+            case "expires_date": row.expiresAtMs
             default: row.cancellationDateMs
             }
           #expect(found == expected, "\(renamed)")
         }
       }
+    }
+    let request = row.replacing("purchase_date", with: "request_date")
+    let words = try ReplyWords(Array("{\"receipt\":\(request)}".utf8))
+    #expect(words.requestDateMs == expected, "\(request)")
+    let grace = row.replacing("purchase_date", with: "grace_period_expires_date")
+    let keeper = TextKeeper()
+    try Array("{\"pending_renewal_info\":[\(grace)]}".utf8).withUnsafeBytes { raw in
+      let reply = try Reply(raw, keeper)
+      #expect(reply.renewals[0].gracePeriodEndMs == expected, "\(grace)")
     }
   }
 

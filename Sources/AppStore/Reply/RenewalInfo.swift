@@ -21,6 +21,7 @@ package struct RenewalInfo {
   package var appAccountToken: JSONBytes?
   /// Whether it consists of the outermost members of a reply.
   package private(set) var isOutermost = false
+  private var graceDate = WrittenDate()
 
   package init() {}
 
@@ -59,11 +60,20 @@ package struct RenewalInfo {
     } else if key == "is_in_billing_retry_period" {
       isInBillingRetry = try keeper.read(&cursor).flagIfPresent
     } else if key == "grace_period_expires_date_ms" {
-      gracePeriodEndMs = try keeper.read(&cursor).instantMs
+      readGraceDate(try keeper.read(&cursor), .milliseconds)
+    } else if key == "grace_period_expires_date" {
+      readGraceDate(try keeper.read(&cursor), .readable)
+    } else if key == "grace_period_expires_date_pst" {
+      readGraceDate(try keeper.read(&cursor), .pacific)
     } else {
       return false
     }
     return true
+  }
+
+  private mutating func readGraceDate(_ value: LenientValue, _ form: WrittenDate.Form) {
+    graceDate.take(value, form)
+    gracePeriodEndMs = graceDate.epochMs
   }
 
   /// Whether this renewal belongs to the row's subscription.
@@ -83,25 +93,32 @@ package struct PurchasePeriod {
 
   /// Reads the object of a row.
   package init(of object: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
+    // Legacy replies use the name of the readable date for milliseconds, and another name for that date.
     var legacyEndMs: Int64?
-    var readableEndMs: Int64?
+    var end = WrittenDate()
+    var formatted = WrittenDate()
     var cursor = JSONCursor(object)
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
       if key == "expires_date_ms" {
-        endMs = try keeper.read(&cursor).instantMs
+        end.take(try keeper.read(&cursor), .milliseconds)
       } else if key == "expires_date" {
-        // Legacy replies use the name of the readable date for milliseconds.
         let value = try keeper.read(&cursor)
-        legacyEndMs = value.instantMs ?? value.readableInstantMs
+        legacyEndMs = value.instantMs
+        end.take(value, .readable)
+      } else if key == "expires_date_pst" {
+        end.take(try keeper.read(&cursor), .pacific)
       } else if key == "expires_date_formatted" {
-        readableEndMs = try keeper.read(&cursor).readableInstantMs
+        formatted.take(try keeper.read(&cursor), .readable)
+      } else if key == "expires_date_formatted_pst" {
+        formatted.take(try keeper.read(&cursor), .pacific)
       } else if key == "product_type" {
         productType = try keeper.read(&cursor).integer
       } else {
         try cursor.skipValue()
       }
     }
-    endMs = endMs ?? legacyEndMs ?? readableEndMs
+    endMs =
+      end.form == .milliseconds ? end.epochMs : legacyEndMs ?? end.epochMs ?? formatted.epochMs
   }
 }

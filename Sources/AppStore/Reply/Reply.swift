@@ -11,8 +11,8 @@ package struct Reply {
   package private(set) var isRetryable: Bool?
   /// `receipt.bundle_id`, otherwise `receipt.bid`.
   package private(set) var bundleID: JSONBytes?
-  /// `receipt.request_date_ms`.
-  package private(set) var requestDateMs: Int64?
+  /// `receipt.request_date_ms`, else `request_date`, else `request_date_pst`.
+  package var requestDateMs: Int64? { requestDate.epochMs }
   /// Whether the receipt is flat: it has the fields of a purchase itself.
   package private(set) var isLegacy = false
   /// The rows in the order of rule R2: by source, then by array order.
@@ -21,6 +21,7 @@ package struct Reply {
   package private(set) var renewals: [RenewalInfo] = []
 
   private var bid: JSONBytes?
+  private var requestDate = WrittenDate()
 
   /// Decodes one JSON value. A value that is not an object has neither status nor rows.
   /// - Parameter keeper: keeps unescaped strings; the reply's content is valid as long as `keeper` and
@@ -124,7 +125,11 @@ package struct Reply {
       } else if key == "bid" {
         bid = try keeper.read(&cursor).id
       } else if key == "request_date_ms" {
-        requestDateMs = try keeper.read(&cursor).instantMs
+        requestDate.take(try keeper.read(&cursor), .milliseconds)
+      } else if key == "request_date" {
+        requestDate.take(try keeper.read(&cursor), .readable)
+      } else if key == "request_date_pst" {
+        requestDate.take(try keeper.read(&cursor), .pacific)
       } else {
         try flat.read(key, &cursor, keeper)
       }

@@ -24,8 +24,7 @@ package struct ReplyRow {
   /// Epoch milliseconds, like all dates: `purchase_date_ms`, or the readable date if there is nothing else.
   package var purchaseDateMs: Int64?
   package var originalPurchaseDateMs: Int64?
-  package var hasExpiryDate = false
-  /// `expires_date_ms`, else `expires_date`, which legacy replies have in milliseconds, else the readable forms.
+  /// `expires_date_ms`, else `expires_date`, which legacy replies have in milliseconds, else the readable dates.
   package var expiresAtMs: Int64?
   package var cancellationDateMs: Int64?
   package var cancellationReason: JSONBytes?
@@ -70,9 +69,9 @@ package struct ReplyRow {
       return
     }
     let dates = try ReadableDates(object, keeper)
-    purchaseDateMs = purchaseDateMs ?? dates.purchaseMs
-    originalPurchaseDateMs = originalPurchaseDateMs ?? dates.originalPurchaseMs
-    cancellationDateMs = cancellationDateMs ?? dates.cancellationMs
+    purchaseDateMs = purchaseDateMs ?? dates.purchase.epochMs
+    originalPurchaseDateMs = originalPurchaseDateMs ?? dates.originalPurchase.epochMs
+    cancellationDateMs = cancellationDateMs ?? dates.cancellation.epochMs
   }
 
   /// The expiry of a row without `expires_date_ms`. Few rows have only readable dates, so these are read again.
@@ -93,20 +92,17 @@ package struct ReplyRow {
     case 10 where key == "product_id": productID = try keeper.read(&cursor).id
     case 11 where key == "is_upgraded": isUpgraded = try keeper.read(&cursor).flag
     case 12 where key == "expires_date":
-      let value = try keeper.read(&cursor)
-      guard value.id != nil else { return }
-      hasExpiryDate = true
-      legacyExpiresAtMs = value.instantMs
+      legacyExpiresAtMs = try keeper.read(&cursor).instantMs
       hasReadableExpiry = true
     case 14 where key == "transaction_id": transactionID = try keeper.read(&cursor).id
     case 15 where key == "is_trial_period": isTrialPeriod = try keeper.read(&cursor).flag
-    case 15 where key == "expires_date_ms":
-      let value = try keeper.read(&cursor)
-      expiresAtMs = value.instantMs
-      if value.integer != nil { hasExpiryDate = true }
+    case 15 where key == "expires_date_ms": expiresAtMs = try keeper.read(&cursor).instantMs
     case 16 where key == "purchase_date_ms": purchaseDateMs = try keeper.read(&cursor).instantMs
     case 17 where key == "cancellation_date":
       hasReadableCancellation = true
+      try cursor.skipValue()
+    case 16 where key == "expires_date_pst":
+      hasReadableExpiry = true
       try cursor.skipValue()
     case 17 where key == "app_account_token": appAccountToken = try keeper.read(&cursor).id
     case 19 where key == "cancellation_reason":
@@ -126,6 +122,9 @@ package struct ReplyRow {
     case 22 where key == "web_order_line_item_id":
       webOrderLineItemID = try keeper.read(&cursor).lineItemID
     case 22 where key == "expires_date_formatted":
+      hasReadableExpiry = true
+      try cursor.skipValue()
+    case 26 where key == "expires_date_formatted_pst":
       hasReadableExpiry = true
       try cursor.skipValue()
     case 23 where key == "original_transaction_id":

@@ -130,7 +130,6 @@ package struct SignedTransaction {
     case 11 where key == "environment": environment = try keeper.read(&cursor).id
     case 11 where key == "expiresDate":
       row.expiresAtMs = try readInstant(&cursor, keeper, takesFractions)
-      row.hasExpiryDate = row.expiresAtMs != nil
     case 12 where key == "purchaseDate":
       row.purchaseDateMs = try readInstant(&cursor, keeper, takesFractions)
     case 13 where key == "transactionId": row.transactionID = try keeper.read(&cursor).id

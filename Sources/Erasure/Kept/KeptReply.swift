@@ -72,7 +72,7 @@ struct KeptReply {
     }
     writer.member("purchase_date_ms", ifPresent: row.purchaseDateMs)
     writer.member("original_purchase_date_ms", ifPresent: row.originalPurchaseDateMs)
-    expiry(of: row, to: &writer)
+    writer.member("expires_date_ms", ifPresent: row.expiresAtMs)
     writer.member("cancellation_date_ms", ifPresent: row.cancellationDateMs)
     if let reason = row.cancellationReason {
       writer.member("cancellation_reason", names.code(reason))
@@ -94,21 +94,6 @@ struct KeptReply {
   func quantity(_ value: LenientValue, to writer: inout JSONWriter) {
     if case .missing = value { return }
     writer.member("quantity", names.quantity(value.text, isInteger: value.integer != nil))
-  }
-
-  /// The expiry so that it is known as before, and that there is one is known as before.
-  private func expiry(of row: ReplyRow, to writer: inout JSONWriter) {
-    switch (row.hasExpiryDate, row.expiresAtMs) {
-    case (true, let expiresAtMs?): writer.member("expires_date_ms", expiresAtMs)
-    case (true, nil): writer.member("expires_date", "?")
-    case (false, let expiresAtMs?):
-      // Only the readable form says when without saying that there is an expiry; R13 names it without a
-      // fraction, and few readers take one.
-      let text = Timestamp.text(ms: expiresAtMs)
-      let time = text.dropFirst(11).prefix(expiresAtMs % 1_000 == 0 ? 8 : 12)
-      writer.member("expires_date_formatted", "\(text.prefix(10)) \(time) Etc/GMT")
-    case (false, nil): break
-    }
   }
 
   // MARK: Renewals

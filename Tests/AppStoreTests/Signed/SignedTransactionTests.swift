@@ -40,7 +40,7 @@ struct SignedPayloadTests {
       #expect(facts.row.quantity.integer == 3)
       #expect(facts.row.purchaseDateMs == 1_700_000_000_000)
       #expect(facts.row.originalPurchaseDateMs == 1_690_000_000_000)
-      #expect(facts.row.hasExpiryDate && facts.row.isFamilyShared && facts.row.isUpgraded)
+      #expect(facts.row.isFamilyShared && facts.row.isUpgraded)
       #expect(facts.row.cancellationDateMs == 1_700_000_000_002)
       #expect(text(facts.row.cancellationReason) == "1")
       #expect(facts.row.hasPromotionalOffer && !facts.row.isInIntroOfferPeriod)
