@@ -46,6 +46,7 @@ import Testing
         "sales --include-pending": [], "exceptions": [],
         "sales environment,sale_key --include-pending --environment Sandbox": ["Sandbox,1"],
         "exceptions exception,environment --environment all": ["pending_sale,Sandbox"],
+        "receipts": [], "receipts environment --environment Sandbox": ["Sandbox"],
       ]),
     RuleCase(
       "R1: a legacy receipt's environment is unknown until the App Store says which it is",

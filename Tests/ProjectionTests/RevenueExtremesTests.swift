@@ -15,26 +15,43 @@ import Testing
       [
         .upload(
           reply(
-            // Of a string only digits are an integer; a number may be negative.
-            row(
-              "1",
-              [
-                "purchase_date_ms": -62_135_596_800_000,
-                "original_purchase_date_ms": -62_135_596_800_000,
-              ]),
+            row("1", on: "2008-07-10", ["cancellation_date_ms": -62_135_596_800_000]),
             row("2", on: "9999-12-31T23:59:59.999Z")))
       ],
       [
-        "revenue period --by period --period day": ["0001-01-01", "9999-12-31"],
+        "revenue period --by period --period day": ["0001-01-01", "2008-07-10", "9999-12-31"],
         "revenue period --by period --period day --timezone America/New_York": [
-          "0000-12-31", "9999-12-31",
+          "0000-12-31", "2008-07-09", "9999-12-31",
         ],
         "revenue period --by period --period day --timezone Pacific/Auckland": [
-          "'+010000-01-01", "0001-01-01",
+          "'+010000-01-01", "0001-01-01", "2008-07-10",
         ],
-        "revenue period --by period --period week": ["0001-W01", "9999-W52"],
+        "revenue period --by period --period week": ["0001-W01", "2008-W28", "9999-W52"],
         "revenue units --from 0001-01-01 --to 9999-12-31": ["2"],
-        "journal date": ["0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"],
+        "journal date": [
+          "0001-01-01T00:00:00.000Z", "2008-07-10T00:00:00.000Z", "9999-12-31T23:59:59.999Z",
+        ],
+      ]),
+    RuleCase(
+      "R2: a sale before the App Store's first day is malformed, as are seconds for milliseconds",
+      [
+        .upload(
+          reply(
+            row("1", on: "2008-07-09T23:59:59.999Z"), row("2", on: "2008-07-10"),
+            row(
+              "3",
+              ["purchase_date_ms": "1790000000", "original_purchase_date_ms": "1790000000"]),
+            // The sale date of a line item is that of the purchase, of a transaction the original one.
+            row("4", line: "w4", ["original_purchase_date_ms": 0]),
+            row("5", ["purchase_date_ms": 0]),
+            row("6", line: "w6", ["purchase_date_ms": -1])))
+      ],
+      [
+        "journal sale_key": ["2", "5", "w4"],
+        "exceptions exception,product_id,transaction_id,detail --without unpriced": [
+          "malformed_transaction,coins,1,before_2008", "malformed_transaction,coins,3,before_2008",
+          "malformed_transaction,coins,6,before_2008",
+        ],
       ]),
     RuleCase(
       "R2: a date that cannot be written is none",

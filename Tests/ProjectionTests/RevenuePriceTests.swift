@@ -29,7 +29,7 @@ import Testing
       ],
       [
         "sales unit_price,price_basis": [",none"],
-        "exceptions exception,detail": ["unpriced,no_price"],
+        "exceptions exception,detail": ["price_unmatched,1", "unpriced,no_price"],
       ]
     ),
     RuleCase(
@@ -73,7 +73,7 @@ import Testing
       [
         "sales unit_price,price_basis": ["3.00,client_product"],
         "exceptions exception,sale_key,position,detail": [
-          "price_unreadable,1,1,client_transaction"
+          "price_unmatched,,1,9", "price_unreadable,1,1,client_transaction",
         ],
       ]),
     RuleCase(
@@ -139,13 +139,6 @@ import Testing
       ],
       ["sales sale_key,unit_price": ["1,2.00", "2,2.00", "3,"]]),
     RuleCase(
-      "R7.2: an entry with a transaction is none of a product",
-      [
-        .upload(
-          reply(row("1")), metadata: prices(entry(transaction: "9", product: "coins", "2.00")))
-      ],
-      ["sales price_basis": ["none"]]),
-    RuleCase(
       "R7.2: a regular sale takes the first entry without a kind or of kind regular",
       [
         .upload(
@@ -194,6 +187,101 @@ import Testing
         "sales unit_price,price_basis": ["3.00,client_single"],
         "exceptions exception,detail": ["price_zero,client_product"],
       ]),
+  ]
+
+  @Test(arguments: otherTransactionCases)
+  func underAnotherTransaction(_ rule: RuleCase) throws { try rule.check() }
+
+  private static let unmatched = "exceptions exception,sale_key,position,detail --without unpriced"
+
+  private static let otherTransactionCases = [
+    RuleCase(
+      "R7: an entry whose transaction no sale has counts for the one new sale of its product",
+      [
+        .upload(
+          reply(row("1"), row("2", product: "gems")),
+          metadata: prices(
+            entry(transaction: "9", product: "coins", "2.00"),
+            entry(transaction: "8", product: "gems", "3.00")))
+      ],
+      [
+        "sales sale_key,unit_price,price_basis": [
+          "1,2.00,client_product", "2,3.00,client_product",
+        ],
+        unmatched: [],
+      ]),
+    RuleCase(
+      "R7: of two new sales of the product neither is meant, and the price is an exception",
+      [
+        .upload(
+          reply(row("1"), row("2")),
+          metadata: prices(entry(transaction: "9", product: "coins", "2.00")))
+      ],
+      ["sales price_basis": ["none", "none"], unmatched: ["price_unmatched,,1,9"]]),
+    RuleCase(
+      "R7: without a product, with one that is not shown, or with one seen before it is an exception",
+      [
+        .upload(reply(row("1")), metadata: prices(entry(transaction: "9", "2.00"))),
+        .upload(
+          reply(row("1"), row("2", product: "gems")),
+          metadata: prices(
+            entry(transaction: "9", product: "coins", "2.00"),
+            entry(transaction: "8", product: "bars", "2.00")),
+          receipt: "b"),
+      ],
+      [
+        "sales price_basis": ["none", "none"],
+        unmatched: ["price_unmatched,,1,9", "price_unmatched,,3,8", "price_unmatched,,3,9"],
+      ]),
+    RuleCase(
+      "R7: a transaction of any sale, of whatever environment, is not read and no exception",
+      [
+        .upload(reply(row("5", of: "4", line: "w5"), environment: "Sandbox")),
+        .upload(
+          reply(row("1")),
+          metadata: prices(
+            entry(transaction: "5", product: "coins", "2.00"),
+            // The original transaction of a line item is none of its own.
+            entry(transaction: "4", "3.00")),
+          receipt: "b"),
+      ],
+      [
+        "sales sale_key,price_basis": ["1,none"],
+        unmatched: ["price_unmatched,,3,4"],
+      ]),
+    RuleCase(
+      "R7: it counts as an entry of the product: for no other sale, after the shorthand's turn, in time",
+      [
+        .upload(
+          reply(row("1"), row("2", ["is_in_intro_offer_period": true])),
+          metadata: prices(entry(transaction: "9", product: "coins", kind: "intro", "2.00"))),
+        .upload(
+          reply(row("3", product: "gems")),
+          metadata: [
+            "prices": [entry(product: "gems", "2.00")], "price": "3.00", "currency": "EUR",
+            "transaction_id": "7", "product_id": "gems",
+          ], receipt: "b"),
+        .upload(
+          reply(row("4", product: "bars")),
+          metadata: prices(entry(transaction: "9", product: "bars", "2.00")), at: "2026-02-20",
+          receipt: "c"),
+      ],
+      [
+        "sales sale_key,unit_price,price_basis": [
+          "1,,none", "2,,none", "3,2.00,client_product", "4,,none",
+        ],
+        unmatched: ["price_observed_late,4,5,client_product"],
+      ]),
+    RuleCase(
+      "R7: it is an exception once for each upload, however often that is verified",
+      [
+        .upload(
+          reply(row("1")),
+          metadata: prices(entry(transaction: "9", "2.00"), entry(transaction: "9", "2.00"))),
+        .verify(0, reply(row("1"))),
+        .upload(reply(), metadata: prices(entry(transaction: "9", "2.00")), receipt: "b"),
+      ],
+      [unmatched: ["price_unmatched,,1,9", "price_unmatched,,4,9"]]),
   ]
 
   @Test(arguments: shorthandCases) func byShorthand(_ rule: RuleCase) throws { try rule.check() }

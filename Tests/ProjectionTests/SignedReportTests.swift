@@ -99,6 +99,25 @@ import Testing
         "revenue --by basis": ["price_list,EUR,3,6.00,1,2.00,0,0.00,4.00,0,0,0"],
       ]),
     RuleCase(
+      "R7: a carried or a listed price whose amount exceeds 64 bits is none, and no other is tried",
+      [
+        app,
+        .upload(
+          reply(row("1", line: "w1", product: "pro")),
+          metadata: prices(entry(transaction: "1", "99999999999"))),
+        .signedUpload(
+          signed(
+            "2", of: "1", line: "w2", product: "pro", on: "2026-02-05", ["quantity": 1_000_000]),
+          signed("3", ["quantity": 1_000_000])),
+        .prices(["pro - EUR 1.00 2026-01-01", "coins - EUR 99999999999 2026-01-01"]),
+      ],
+      [
+        "sales sale_key,price_basis": ["3,none", "w1,client_transaction", "w2,none"],
+        "exceptions exception,sale_key,detail": [
+          "unpriced,3,price_unreadable", "unpriced,w2,price_unreadable",
+        ],
+      ]),
+    RuleCase(
       "R12: quantities go far beyond ten",
       [
         app,

@@ -93,8 +93,8 @@ import Testing
   @Test(arguments: [
     ("status", "built by another version of this program; they will be rebuilt", 0),
     ("projections list", "They were built by another version of this program", 0),
-    ("rebuild --check", "Versions that differ: sales 99 (this program: 8)", 21),
-    ("rebuild --compare", "Versions that differ: sales 99 (this program: 8)", 21),
+    ("rebuild --check", "Versions that differ: sales 99 (this program: 9)", 21),
+    ("rebuild --compare", "Versions that differ: sales 99 (this program: 9)", 21),
   ])
   func commandsThatFoldNothingReportAnotherVersion(
     _ command: String, _ words: String, _ exitCode: Int32
@@ -114,9 +114,9 @@ import Testing
 
   @Test(arguments: [
     ("status", "built by another version of this program; they will be rebuilt", 0),
-    ("status", "sales 8 (other definition)", 0),
+    ("status", "sales 9 (other definition)", 0),
     ("projections list", "They were built by another version of this program", 0),
-    ("rebuild --check", "Versions that differ: sales 8 (other definition)", 21),
+    ("rebuild --check", "Versions that differ: sales 9 (other definition)", 21),
   ])
   func commandsThatFoldNothingReportAnotherDefinition(
     _ command: String, _ words: String, _ exitCode: Int32

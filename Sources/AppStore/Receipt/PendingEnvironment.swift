@@ -5,6 +5,9 @@ package enum PendingEnvironment {
   /// The environment of a transaction receipt that names none that counts: only the App Store knows it.
   package static let unknown: StaticString = "Unknown"
 
+  /// What receipts of the sandbox name.
+  package static let productionSandbox: StaticString = "ProductionSandbox"
+
   /// The environment that a file names, as its signature verification records it. For a unified receipt, this
   /// is the signed name. For a transaction receipt, it is `Sandbox` or nothing: the line is outside the
   /// signature, but labelling a production receipt as sandbox gains nothing.
@@ -20,6 +23,6 @@ package enum PendingEnvironment {
     guard let named = named(in: file) else {
       return file.style == .transaction ? "\(unknown)" : EnvironmentName.production.description
     }
-    return named == "ProductionSandbox" ? EnvironmentName.sandbox.description : named
+    return named == "\(productionSandbox)" ? EnvironmentName.sandbox.description : named
   }
 }

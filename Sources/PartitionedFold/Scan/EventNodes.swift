@@ -3,6 +3,7 @@ import AppStore
 import JSON
 import Ledger
 import Projections
+import Revenue
 
 /// Collects the nodes of an event.
 struct EventNodes {
@@ -11,6 +12,7 @@ struct EventNodes {
   /// Of the ledger: positions of different ledgers differ.
   private let seed: UInt64
   private var last: UInt64 = 0
+  private var prices = MetadataPrices()
 
   init(_ ledger: LedgerID) {
     var text = ledger.description
@@ -31,6 +33,7 @@ struct EventNodes {
       if let id = upload.receiptID {
         hashes.append(id.hasEscapes ? hash(.receipt, id.bytes) : NodeHash.hash(.receipt, id.raw))
       }
+      addPriced(upload.metadata)
     case .verified(let result, let reply):
       add(event: event.line.position)
       add(event: result.upload)
@@ -41,6 +44,7 @@ struct EventNodes {
     case .received(let upload):
       add(event: event.line.position)
       for transaction in upload.transactions { add(transaction?.row) }
+      addPriced(upload.view.metadata)
     case .notified(let notification):
       add(notification.transaction?.row)
       add(id: notification.originalTransactionID)
@@ -57,6 +61,13 @@ struct EventNodes {
       add(event: event.line.position)
       add(event: accepted.page)
     }
+  }
+
+  /// The transactions that an upload prices: whether a sale has such an id decides what its price counts for.
+  private mutating func addPriced(_ metadata: Text?) {
+    guard let metadata, !metadata.isEmpty else { return }
+    prices.read(metadata)
+    prices.forEachTransaction { hashes.append(NodeHash.hash(.transaction, $0)) }
   }
 
   /// What a page has in common with others once its refused objects count: a later event may name it.

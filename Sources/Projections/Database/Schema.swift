@@ -6,9 +6,9 @@ enum Schema {
   /// The version of each projection's tables and fold. A database with other versions or other definitions is
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 2), ("receipts", 5), ("sales", 8), ("journal", 4), ("users", 3),
-    ("verifications", 3), ("exceptions", 6), ("declarations", 2), ("uploads", 5),
-    ("notifications", 2), ("statements", 1), ("fetches", 2), ("subscriptions", 3),
+    ("apps", 2), ("receipts", 6), ("sales", 9), ("journal", 5), ("users", 4),
+    ("verifications", 3), ("exceptions", 7), ("declarations", 2), ("uploads", 5),
+    ("notifications", 2), ("statements", 1), ("fetches", 2), ("subscriptions", 4),
     ("redactions", 1), ("views", 10),
   ]
 
@@ -205,6 +205,11 @@ enum Schema {
     "CREATE INDEX subscriptions_user ON subscriptions(user) WHERE user IS NOT NULL;",
     "CREATE INDEX sales_key ON sales(sale_key);",
     "CREATE INDEX sales_chain_hash ON sales(chain_hash) WHERE chain_hash IS NOT NULL;",
+    """
+    CREATE INDEX sales_alias ON sales(CAST(transaction_id AS INTEGER))
+      WHERE is_transaction_alias = 1;
+    """,
+    "CREATE INDEX sale_transactions_alias ON sale_transactions(CAST(transaction_id AS INTEGER));",
     // In the order in which a user's purchases are listed.
     "CREATE INDEX sales_user ON sales(user, sale_date_ms) WHERE user IS NOT NULL;",
   ]
@@ -219,6 +224,10 @@ enum Schema {
     "CREATE INDEX later_lines_position ON later_lines(position);",
     "CREATE INDEX upload_verdicts_position ON upload_verdicts(position);",
     "CREATE INDEX exceptions_transaction_id ON exceptions(transaction_id) WHERE sale IS NULL;",
+    """
+    CREATE INDEX exceptions_price_unmatched ON exceptions(detail)
+      WHERE type = \(ExceptionType.priceUnmatched.rawValue);
+    """,
     // A server queries the undeclared products every few seconds.
     """
     CREATE INDEX exceptions_product_unknown ON exceptions(bundle, product_id)

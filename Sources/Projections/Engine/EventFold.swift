@@ -503,7 +503,11 @@ final class EventFold {
     case .production: return EnvironmentName.production.text
     case .sandbox: return EnvironmentName.sandbox.text
     case nil:
-      if let environment = result.environment { return keeper.bytes(of: environment) }
+      if let environment = result.environment {
+        // R1: it is Sandbox, in every report.
+        return environment == PendingEnvironment.productionSandbox
+          ? EnvironmentName.sandbox.text : keeper.bytes(of: environment)
+      }
       if reply == nil, try receipts.isTransactionStyle(receipt) {
         return PendingEnvironment.unknown.text
       }

@@ -11,12 +11,7 @@ extension LedgerQueries {
     let confirmed = try sales("sale_key = ?") { $0.bind(1, text: key) }
     let found = try confirmed + pendingSales { self.string($0.key) == key }
     if !found.isEmpty { return found }
-    let confirmedByAlias = try sales(
-      """
-      transaction_id = ?1 AND is_transaction_alias = 1
-      OR id IN (SELECT sale FROM sale_transactions WHERE transaction_id = ?1)
-      """
-    ) { $0.bind(1, text: key) }
+    let confirmedByAlias = try sales("id IN (\(SaleTable.aliasSQL))") { $0.bind(1, text: key) }
     return try confirmedByAlias + pendingSales(ofTransaction: key)
   }
 

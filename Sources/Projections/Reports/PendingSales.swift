@@ -86,6 +86,10 @@ private final class NoExceptions: ExceptionSink {
     detail: Text, position: Int
   ) {}
   func add(
+    _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: Text, upload: Int,
+    position: Int
+  ) {}
+  func add(
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: String, position: Int
   ) {}
 }

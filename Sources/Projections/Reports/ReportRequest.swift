@@ -10,18 +10,12 @@ package enum ReportKind: String, CaseIterable, Sendable {
   /// Increased when the same events and filters would produce different bytes.
   package var version: Int {
     switch self {
-    case .exceptions: 7
-    case .revenue, .journal: 6
-    case .sales: 5
-    case .users: 4
-    case .receipts, .subscriptions: 3
+    case .exceptions: 8
+    case .revenue, .journal: 7
+    case .sales: 6
+    case .users: 5
+    case .receipts, .subscriptions: 4
     }
-  }
-
-  /// Whether this program writes a version of the report as the program that had it did.
-  package func writes(version: Int) -> Bool {
-    // Version 5 of the exceptions lacks columns, and with them users; later ones are the same but for a type.
-    version == self.version || self == .exceptions && version == 5
   }
 
   /// Whether the report accepts a range of days.

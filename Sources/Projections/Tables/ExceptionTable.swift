@@ -12,6 +12,8 @@ final class ExceptionTable: ExceptionSink {
     var product: TextKey
     var transaction: TextKey
     var detail: TextKey
+    /// Of which it is an exception, or −1.
+    var upload = -1
   }
 
   private let database: Database
@@ -28,6 +30,15 @@ final class ExceptionTable: ExceptionSink {
       """
       SELECT 1 FROM exceptions WHERE sale IS NULL AND type = ? AND transaction_id = ?
       AND product_id = ? AND environment = ? AND bundle = ? AND detail = ?
+      """)
+  }
+
+  private lazy var selectOfUpload = Result { () throws(DatabaseError) in
+    // A literal, so that SQLite can use the index of these exceptions.
+    try database.prepare(
+      """
+      SELECT 1 FROM exceptions e JOIN verifications v ON v.position = e.position
+      WHERE e.type = \(ExceptionType.priceUnmatched.rawValue) AND e.detail = ? AND v.upload = ?
       """)
   }
 
@@ -77,6 +88,23 @@ final class ExceptionTable: ExceptionSink {
   }
 
   func add(
+    _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: Text, upload: Int,
+    position: Int
+  ) throws(DatabaseError) {
+    precondition(type == .priceUnmatched, "one lookup is for one type")
+    // Verifications of one upload can differ in environment and bundle.
+    let key = Key(
+      type: type.rawValue, sale: -1, environment: .none, bundle: .none,
+      product: TextKey(text: nothing), transaction: TextKey(text: nothing),
+      detail: TextKey(text: detail), upload: upload)
+    if seen.contains(key) { return }
+    if try isStored(ofUpload: upload, detail) == false {
+      try write(type, -1, environment, bundle, nothing, nothing, detail, position)
+    }
+    remember(key)
+  }
+
+  func add(
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: String, position: Int
   ) throws(DatabaseError) {
     precondition(!type.isOncePerText, "an exception that is kept once must not be kept again")
@@ -102,6 +130,15 @@ final class ExceptionTable: ExceptionSink {
     statement.bind(1, sale)
     statement.bind(2, Int(type.rawValue))
     statement.bind(3, text: detail)
+    return try statement.step()
+  }
+
+  private func isStored(ofUpload upload: Int, _ detail: Text) throws(DatabaseError) -> Bool {
+    if isFresh { return false }
+    let statement = try selectOfUpload.get()
+    defer { statement.reset() }
+    statement.bind(1, text: detail)
+    statement.bind(2, upload)
     return try statement.step()
   }
 

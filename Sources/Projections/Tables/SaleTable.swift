@@ -54,6 +54,20 @@ final class SaleTable: SaleSource {
     try database.prepare("SELECT user, position FROM sale_claims WHERE sale = ?")
   }
 
+  private lazy var selectAlias = Result { () throws(DatabaseError) in
+    try database.prepare("SELECT 1 WHERE EXISTS(\(Self.aliasSQL))")
+  }
+
+  /// SQL: the numbers of the sales with the alias `?1`. Ids are digits almost without exception, and an index of
+  /// integers is small and quickly made.
+  static let aliasSQL = """
+    SELECT id FROM sales WHERE CAST(transaction_id AS INTEGER) = CAST(?1 AS INTEGER)
+      AND transaction_id = ?1 AND is_transaction_alias = 1
+    UNION ALL
+    SELECT sale FROM sale_transactions WHERE CAST(transaction_id AS INTEGER) = CAST(?1 AS INTEGER)
+      AND transaction_id = ?1
+    """
+
   private static let columns = """
     id, environment, bundle, key_kind, sale_key, product, quantity, sale_date_ms, kind, \
     transaction_id, original_transaction_id, first_position, country, country_position, user, \
@@ -102,6 +116,13 @@ final class SaleTable: SaleSource {
     statement.bind(4, Int(sale.bundle))
     statement.bind(5, Int(sale.product))
     while try statement.step() { _ = try takeIn(statement, store) }
+  }
+
+  func hasAlias(_ transaction: Text) throws(DatabaseError) -> Bool {
+    let statement = try selectAlias.get()
+    defer { statement.reset() }
+    statement.bind(1, text: transaction)
+    return try statement.step()
   }
 
   func claim(ofSale id: Int) throws(DatabaseError) -> SaleClaim? {

@@ -23,7 +23,7 @@ package struct ExceptionWords: Equatable, Sendable {
     case .unpriced, .multiSeatPrice, .upgradeCreditUnknown, .unconverted, .staleRate,
       .refundAmountUnknown, .refundExceedsAmount:
       self = Self.amounts(type)
-    case .priceConflict, .priceAmbiguous, .priceObservedLate, .priceUnreadable,
+    case .priceConflict, .priceAmbiguous, .priceObservedLate, .priceUnmatched, .priceUnreadable,
       .priceFormsDisagree, .priceZero, .currencyMissing, .currencyUnknown:
       self = Self.prices(type)
     case .replyNotValid, .replyMismatch, .signatureRefused, .malformedEvent,
@@ -97,6 +97,11 @@ package struct ExceptionWords: Equatable, Sendable {
         "Prices that came too late",
         "The app sent them more than 30 days after the sale, when they may have changed. They were "
           + "not used.", nothing)
+    case .priceUnmatched:
+      .init(
+        "Prices of unknown transactions",
+        "No sale has the transaction id that the app sent, and the product does not tell which sale is "
+          + "meant. They were not used.", tellDevelopers)
     case .priceUnreadable:
       .init(
         "Prices that cannot be read",

@@ -22,7 +22,7 @@ package struct DerivedPrices {
       if sale.isOfChain {
         if chains.add(chainOf: place) { try store.fetchChain(of: sale) }
       } else if sale.kind.isPaid, !sale.priceBasis.isOwn {
-        set(place, sale.kind == .regular ? listed(sale) : nil)
+        set(place, sale.kind == .regular ? listed(sale) : .none)
       }
     }
     for place in store.sales.indices where store.sales[place].isOfChain {
@@ -54,38 +54,52 @@ package struct DerivedPrices {
       if sale.priceBasis.isOwn, let price = sale.price {
         // R12: a signed 0 is a price, but not one to carry forward.
         if price.micros > 0 || sale.priceBasis.isFromClient { latest = (price, sale.pricePosition) }
-      } else if let carried, sale.keyKind == .lineItem,
-        carried.price.amountMicros(of: sale.quantity) != nil
-      {
-        set(place, (carried.price, .carriedForward, carried.position))
+      } else if let carried, sale.keyKind == .lineItem {
+        set(place, derived(carried.price, .carriedForward, carried.position, for: sale))
       } else {
         set(place, listed(sale))
       }
     }
   }
 
-  private typealias Derived = (price: UnitPrice, basis: PriceBasis, position: Int)
-
-  /// R7.5: the price from the price list.
-  private func listed(_ sale: Sale) -> Derived? {
-    priceList.entry(product: sale.product, country: sale.country, saleDateMs: sale.saleDateMs)
-      .flatMap {
-        $0.price.amountMicros(of: sale.quantity) == nil ? nil : ($0.price, .priceList, $0.position)
-      }
+  private enum Derived {
+    case none
+    /// There is one, but the amount of the sale would exceed 64 bits.
+    case tooLarge
+    case price(UnitPrice, PriceBasis, Int)
   }
 
-  private func set(_ place: Int, _ derived: Derived?) {
-    let sale = store.sales[place]
-    let basis = derived?.basis ?? .none
-    let position = derived?.position ?? -1
-    if sale.price == derived?.price, sale.priceBasis == basis, sale.pricePosition == position {
+  private func derived(
+    _ price: UnitPrice, _ basis: PriceBasis, _ position: Int, for sale: Sale
+  ) -> Derived {
+    price.amountMicros(of: sale.quantity) == nil ? .tooLarge : .price(price, basis, position)
+  }
+
+  /// R7.5: the price from the price list.
+  private func listed(_ sale: Sale) -> Derived {
+    let entry = priceList.entry(
+      product: sale.product, country: sale.country, saleDateMs: sale.saleDateMs)
+    guard let entry else { return .none }
+    return derived(entry.price, .priceList, entry.position, for: sale)
+  }
+
+  private func set(_ place: Int, _ derived: Derived) {
+    let before = store.sales[place]
+    var sale = before
+    (sale.price, sale.priceBasis, sale.pricePosition) = (nil, .none, -1)
+    if sale.priceProblem == .tooLarge { sale.priceProblem = .noPrice }
+    switch derived {
+    case .none: break
+    case .tooLarge: if sale.priceProblem == .noPrice { sale.priceProblem = .tooLarge }
+    case .price(let price, let basis, let position):
+      (sale.price, sale.priceBasis, sale.pricePosition) = (price, basis, position)
+    }
+    if sale.price == before.price, sale.priceBasis == before.priceBasis,
+      sale.pricePosition == before.pricePosition, sale.priceProblem == before.priceProblem
+    {
       return
     }
-    store.update(place) {
-      $0.price = derived?.price
-      $0.priceBasis = basis
-      $0.pricePosition = position
-      $0.isChanged = true
-    }
+    sale.isChanged = true
+    store.update(place) { $0 = sale }
   }
 }

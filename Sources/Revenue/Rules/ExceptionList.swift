@@ -12,6 +12,8 @@ package final class ExceptionList: ExceptionSink {
     var product = TextKey(text: Text(start: nil, count: 0))
     var transaction = TextKey(text: Text(start: nil, count: 0))
     var detail: TextKey
+    /// Of which it is an exception, or −1.
+    var upload = -1
   }
 
   private let arena: TextArena
@@ -38,6 +40,17 @@ package final class ExceptionList: ExceptionSink {
       Key(
         type: type, environment: environment, bundle: bundle, product: TextKey(text: product),
         transaction: TextKey(text: transaction), detail: TextKey(text: detail)), position)
+  }
+
+  package func add(
+    _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: Text, upload: Int,
+    position: Int
+  ) {
+    // Verifications of one upload can differ in environment and bundle.
+    add(
+      Key(
+        type: type, environment: .none, bundle: .none, detail: TextKey(text: detail),
+        upload: upload), position)
   }
 
   package func add(

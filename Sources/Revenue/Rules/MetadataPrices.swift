@@ -18,6 +18,8 @@ struct PriceEntry {
 
   var productID: Text?
   var transactionID: Text?
+  /// The number of the only sale that the entry counts for as if it had no `transactionID`.
+  var onlySale: Int?
   var kind: LenientValue = .missing
   var forms = Forms()
   var currency: LenientValue = .missing
@@ -115,18 +117,25 @@ extension PriceEntry {
 }
 
 /// The prices in one upload's metadata. The texts live as long as the metadata and this value's keeper.
-struct MetadataPrices {
+package struct MetadataPrices {
   /// The entries of `prices[]`, then the shorthand if it names a product or a transaction.
   private(set) var entries: [PriceEntry] = []
   /// The shorthand `metadata.price` (or another form) with `metadata.currency`.
   private(set) var shorthand: PriceEntry?
   private let keeper = TextKeeper()
 
+  package init() {}
+
   /// Whether there is no price to read.
   var isEmpty: Bool { entries.isEmpty && shorthand == nil }
 
+  /// Visits the transactions that entries name.
+  package func forEachTransaction(_ body: (Text) -> Void) {
+    for entry in entries { if let transaction = entry.transactionID { body(transaction) } }
+  }
+
   /// Reads another upload's metadata. Clients write it freely, so unexpected content gives no entry.
-  mutating func read(_ metadata: Text) {
+  package mutating func read(_ metadata: Text) {
     entries.removeAll(keepingCapacity: true)
     shorthand = nil
     keeper.removeAll()
@@ -137,6 +146,8 @@ struct MetadataPrices {
       shorthand = nil
     }
   }
+
+  mutating func limit(entryAt index: Int, toSale id: Int) { entries[index].onlySale = id }
 
   private mutating func parse(_ metadata: Text) throws(JSONError) {
     var cursor = JSONCursor(metadata)

@@ -17,6 +17,7 @@ extension RevenueFold {
         detail: "\(newRegularSales) new sales at \(positionText(verification.position))",
         position: verification.position)
     }
+    try matchOtherTransactions(verification)
     try forEachSale { place, _ in
       guard store.sales[place].kind.isPaid else { return }
       if try priceByTransaction(place, verification) { return }
@@ -28,6 +29,41 @@ extension RevenueFold {
         try priceByShorthand(place, verification)
       }
     }
+  }
+
+  /// R7: StoreKit's transaction id can differ from that in Apple's reply. An entry whose id no sale has counts for
+  /// the only new regular sale of its product; without one it is an exception.
+  private func matchOtherTransactions(_ verification: Verification) throws {
+    for (index, entry) in prices.entries.enumerated() {
+      guard let transaction = entry.transactionID,
+        try !shown.contains(where: { store.hasAlias($0.sale, transaction) })
+          && !store.isAliasOfAny(transaction)
+      else { continue }
+      if let place = onlyNewSale(of: entry.productID) {
+        prices.limit(entryAt: index, toSale: store.sales[place].id)
+        continue
+      }
+      guard let upload = verification.upload else { continue }
+      try exceptions.add(
+        .priceUnmatched, environment: verification.environment, bundle: verification.bundle,
+        detail: transaction, upload: upload.position, position: verification.position)
+    }
+  }
+
+  /// The only regular sale of a product that the current event shows first; nil if there is none or several.
+  private func onlyNewSale(of product: Text?) -> Int? {
+    guard let product else { return nil }
+    var found: Int?
+    var isOnly = true
+    forEachSale { place, _ in
+      let sale = store.sales[place]
+      guard sale.isFirstObservation, sale.kind == .regular,
+        symbols.text(sale.product).equals(product)
+      else { return }
+      if found != nil { isOnly = false }
+      found = place
+    }
+    return isOnly ? found : nil
   }
 
   /// R7.1: applies the first entry for one of the sale's transactions; returns whether that decides the
@@ -79,8 +115,10 @@ extension RevenueFold {
   private func priceByProduct(_ place: Int, _ verification: Verification) throws -> Bool {
     let product = symbols.text(store.sales[place].product)
     let kind = store.sales[place].kind
+    let id = store.sales[place].id
     let fitting = prices.entries.first { entry in
-      entry.transactionID == nil && (entry.productID?.equals(product) ?? false)
+      (entry.transactionID == nil || entry.onlySale == id)
+        && (entry.productID?.equals(product) ?? false)
         && fits(entry, kind, store.sales[place].flags)
     }
     guard let fitting else { return false }
@@ -148,7 +186,7 @@ extension RevenueFold {
       return true
     case .problem(let problem):
       try note(problem, basis.word, place, verification)
-      if store.sales[place].priceProblem == .noPrice {
+      if store.sales[place].priceProblem.isOpen {
         store.update(place) { $0.priceProblem = problem }
         touch(place, verification)
       }

@@ -70,7 +70,6 @@ package final class RevenueFold {
         shown.append(Shown(sale: place, saleID: store.sales[place].id, row: index))
       }
     }
-    if shown.isEmpty { return }
     if shown.count > 1 { order(rows) }
     if let products = verification.products { try compare(rows, products, verification) }
     var newRegularSales = 0
@@ -97,6 +96,7 @@ package final class RevenueFold {
   package func fold(_ event: SignedEvidence, _ statements: [SignedStatement]) throws {
     begin()
     var first: Verification?
+    var firstOfSale: Verification?
     for (index, statement) in statements.enumerated() {
       let transaction = statement.transaction
       guard let environment = transaction.environment, let bundle = transaction.bundleID else {
@@ -105,8 +105,9 @@ package final class RevenueFold {
       let verification = event.verification(
         environment: symbols.symbol(environment), bundle: symbols.symbol(bundle),
         trust: statement.trust)
-      guard let place = try place(of: transaction.row, verification) else { continue }
       if first == nil { first = verification }
+      guard let place = try place(of: transaction.row, verification) else { continue }
+      if firstOfSale == nil { firstOfSale = verification }
       if let products = event.products { try compare(transaction.row, products, verification) }
       if !shown.contains(where: { $0.sale == place }) {
         noteUpload(of: place, verification)
@@ -118,8 +119,8 @@ package final class RevenueFold {
       }
     }
     shownSaleCount = shown.count
-    // An ambiguous shorthand is an exception of the first transaction's app.
-    guard event.upload != nil, let first else { return }
+    // An exception of the whole event is one of the first transaction's app.
+    guard event.upload != nil, let first = firstOfSale ?? first else { return }
     shown.sort { $0.saleID < $1.saleID }
     let newRegularSales = shown.count {
       store.sales[$0.sale].isFirstObservation && store.sales[$0.sale].kind == .regular
@@ -181,6 +182,7 @@ package final class RevenueFold {
     if row.purchaseDateMs == nil && row.originalPurchaseDateMs == nil {
       missing.append("purchase_date")
     }
+    if missing.isEmpty { missing.append("before_2008") }
     let none = Text(start: nil, count: 0)
     try withText(missing.joined(separator: "+")) { detail in
       try exceptions.add(
@@ -202,21 +204,12 @@ package final class RevenueFold {
 
   // MARK: R3 – the sale key
 
-  /// R3: the sale date of a row.
-  private func saleDateMs(of row: ReplyRow, _ kind: KeyKind) -> Int64 {
-    let dates =
-      kind == .lineItem
-      ? (row.purchaseDateMs, row.originalPurchaseDateMs)
-      : (row.originalPurchaseDateMs, row.purchaseDateMs)
-    // A row with neither date is malformed (R2) and shows no sale.
-    return dates.0 ?? dates.1 ?? 0
-  }
-
   /// R3: reports a renewal that has no line item and would merge with its first period.
   func notice(
     renewal row: ReplyRow, of place: Int, _ verification: Verification
   ) throws {
-    guard row.webOrderLineItemID == nil, row.hasExpiryDate, let transaction = row.transactionID,
+    guard row.webOrderLineItemID == nil, row.expiresAtMs != nil,
+      let transaction = row.transactionID,
       let original = row.originalTransactionID, !transaction.equals(original)
     else { return }
     try exceptions.add(
@@ -321,7 +314,7 @@ package final class RevenueFold {
       if row.isInIntroOfferPeriod { sale.flags.insert(.isIntroductory) }
       if row.hasPromotionalOffer { sale.flags.insert(.isPromotional) }
       if row.hasOfferCode { sale.flags.insert(.isByOfferCode) }
-      sale.saleDateMs = saleDateMs(of: row, sale.keyKind)
+      sale.saleDateMs = row.saleDateMs(sale.keyKind) ?? 0
       sale.kind = kind
       sale.transactionID = transaction
       sale.originalTransactionID = original
@@ -466,13 +459,23 @@ package final class RevenueFold {
 extension SaleKey {
   /// R2 and R3: the key of the sale that a row shows; nil for a malformed row.
   package init?(of row: ReplyRow, environment: Symbol, bundle: Symbol) {
-    guard row.productID != nil, let transaction = row.originalTransactionID ?? row.transactionID,
-      row.purchaseDateMs != nil || row.originalPurchaseDateMs != nil
+    guard row.productID != nil, let transaction = row.originalTransactionID ?? row.transactionID
     else { return nil }
-    if let lineItem = row.webOrderLineItemID {
-      self.init(environment: environment, bundle: bundle, kind: .lineItem, text: lineItem)
-    } else {
-      self.init(environment: environment, bundle: bundle, kind: .transaction, text: transaction)
-    }
+    let kind: KeyKind = row.webOrderLineItemID == nil ? .transaction : .lineItem
+    guard let saleDateMs = row.saleDateMs(kind), saleDateMs >= Self.firstDayMs else { return nil }
+    self.init(
+      environment: environment, bundle: bundle, kind: kind,
+      text: row.webOrderLineItemID ?? transaction)
+  }
+
+  /// R2: 2008-07-10, the first day of the App Store, in epoch milliseconds. An earlier date is one in seconds, say.
+  private static let firstDayMs: Int64 = 1_215_648_000_000
+}
+
+extension ReplyRow {
+  /// R3: the sale date of a row; nil if it has neither date.
+  fileprivate func saleDateMs(_ kind: KeyKind) -> Int64? {
+    kind == .lineItem
+      ? purchaseDateMs ?? originalPurchaseDateMs : originalPurchaseDateMs ?? purchaseDateMs
   }
 }

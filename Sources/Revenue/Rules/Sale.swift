@@ -61,12 +61,14 @@ public enum PriceProblem: Int8, CaseIterable, BitwiseCopyable, Sendable {
   case noPrice, unreadable, formsDisagree, zero, currencyMissing, currencyUnknown
   /// A signed price is an average for each seat.
   case multiSeat
+  /// The amount by a carried or listed price exceeds 64 bits. Like the price it follows from the report's position.
+  case tooLarge
 
   /// Its name in reports.
   package var word: StaticString {
     switch self {
     case .noPrice: "no_price"
-    case .unreadable: "price_unreadable"
+    case .unreadable, .tooLarge: "price_unreadable"
     case .formsDisagree: "price_forms_disagree"
     case .zero: "price_zero"
     case .currencyMissing: "currency_missing"
@@ -74,6 +76,9 @@ public enum PriceProblem: Int8, CaseIterable, BitwiseCopyable, Sendable {
     case .multiSeat: "multi_seat_price"
     }
   }
+
+  /// Whether no event has shown a problem.
+  var isOpen: Bool { self == .noPrice || self == .tooLarge }
 }
 
 /// The price of one unit.

@@ -12,6 +12,7 @@ package enum ExceptionType: Int8, CaseIterable {
   case replyMismatch
   case countryConflict, multiSeatPrice, refundAmountUnknown
   case signatureRefused
+  case priceUnmatched
   // Derived from sales at the time of a report.
   case unpriced, pendingSale, unconverted, staleRate, refundExceedsAmount
 
@@ -27,6 +28,7 @@ package enum ExceptionType: Int8, CaseIterable {
     case .priceConflict: "price_conflict"
     case .priceAmbiguous: "price_ambiguous"
     case .priceObservedLate: "price_observed_late"
+    case .priceUnmatched: "price_unmatched"
     case .priceUnreadable: "price_unreadable"
     case .priceFormsDisagree: "price_forms_disagree"
     case .priceZero: "price_zero"
@@ -59,7 +61,7 @@ package enum ExceptionType: Int8, CaseIterable {
   init(_ problem: PriceProblem) {
     switch problem {
     case .noPrice: self = .unpriced
-    case .unreadable: self = .priceUnreadable
+    case .unreadable, .tooLarge: self = .priceUnreadable
     case .formsDisagree: self = .priceFormsDisagree
     case .zero: self = .priceZero
     case .currencyMissing: self = .currencyMissing
@@ -79,6 +81,11 @@ package protocol ExceptionSink: AnyObject {
   func add(
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, product: Text, transaction: Text,
     detail: Text, position: Int
+  ) throws
+  /// An exception of what an upload says, kept once for the upload.
+  func add(
+    _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: Text, upload: Int,
+    position: Int
   ) throws
   /// An exception of a whole verification. The caller must not add the same one twice.
   func add(

@@ -7,6 +7,8 @@ package protocol SaleSource: AnyObject {
   func fetch(_ key: SaleKey, into store: SaleStore) throws
   /// Adds all sales of the chain of `sale` to the store (rule R7.4).
   func fetchChain(of sale: Sale, into store: SaleStore) throws
+  /// Whether a stored sale has this transaction id as an alias.
+  func hasAlias(_ transaction: Text) throws -> Bool
   /// The claim of the sale with this number.
   func claim(ofSale id: Int) throws -> SaleClaim?
 }
@@ -27,6 +29,9 @@ package final class SaleStore {
   private let lines = ChunkedArray<SaleLine>()
   private let signedRefunds = ChunkedArray<SignedRefund>()
   private let places = HashIndex()
+  /// Holds the first `indexedAliasCount` aliases: few events need it, so it follows when one does.
+  private let aliasIndex = HashIndex()
+  private var indexedAliasCount = 0
   /// Claims by the number of their sale. Few sales have one.
   private var claims: [Int: SaleClaim] = [:]
   /// The sales whose claims the database does not have.
@@ -103,6 +108,16 @@ package final class SaleStore {
       index = aliases[Int(index)].next
     }
     return false
+  }
+
+  /// Whether a transaction id is an alias of any sale, of any environment and bundle.
+  func isAliasOfAny(_ text: Text) throws -> Bool {
+    while indexedAliasCount < aliases.count {
+      aliasIndex.insert(aliases[indexedAliasCount].text.placeHash(), indexedAliasCount)
+      indexedAliasCount += 1
+    }
+    if aliasIndex.find(text.placeHash(), { aliases[$0].text.equals(text) }) != nil { return true }
+    return try source?.hasAlias(text) ?? false
   }
 
   /// Adds an alias if the sale does not have it; returns whether it was new.

@@ -96,7 +96,7 @@ extension RevenueFold {
         sale.price = nil
         sale.priceBasis = .none
         sale.pricePosition = -1
-        if sale.priceProblem == .noPrice { sale.priceProblem = .unreadable }
+        if sale.priceProblem.isOpen { sale.priceProblem = .unreadable }
       }
     }
     return true
@@ -147,7 +147,7 @@ extension RevenueFold {
       try exceptions.add(
         .multiSeatPrice, sale: sale, detail: Text(start: nil, count: 0),
         position: verification.position)
-      guard sale.priceProblem == .noPrice else { return false }
+      guard sale.priceProblem.isOpen else { return false }
       store.update(place) { $0.priceProblem = .multiSeat }
       return true
     }

@@ -210,7 +210,7 @@ struct Manifest {
   /// The versions that differ from those with which the report was made; empty if none does.
   var versionDifferences: [String] {
     var differences: [String] = []
-    if !request.kind.writes(version: reportVersion) {
+    if reportVersion != request.kind.version {
       differences.append("report version \(reportVersion), this program \(request.kind.version)")
     }
     let current = Dictionary(
