@@ -13,10 +13,13 @@ from fractions import Fraction
 import dates
 from currencies import COUNTRIES, MINOR_DIGITS
 from money import Price, PriceProblem, Rate, micros_from_text, read_currency
+from rows import bundle_of
 from signed import NotSigned, SignedEvent, SignedRenewal, Statement, decoded, trust_of
 from values import Number, NotJSON, date_ms, identifier, members, parse
 
 ENVIRONMENTS = ("Production", "Sandbox")
+# What a line may be.
+FORMS = ("receipt", "signed_transactions", "notification", "notification_v1")
 MOST_TRANSACTIONS = 100
 # signedDate: how far it may lie in the future.
 AHEAD_MS = 60_000
@@ -52,6 +55,9 @@ class Verification:
     declared_by: str | None = None
     # Where the reply came from.
     trust: str = "imported"
+    # Of a version 1 notification: the bundle that it names, and when what it says of renewals was so.
+    bundle_id: str | None = None
+    renewals_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -112,11 +118,15 @@ class Importer:
             raise BadLine("not an object")
         if document.get("marketplace", "itunes") != "itunes":
             raise BadLine("marketplace is not itunes")
-        forms = ("receipt", "signed_transactions", "notification")
-        if sum(name in document for name in forms) != 1:
-            raise BadLine("not exactly one of receipt, signed_transactions, notification")
+        if "notification_type" in document and "unified_receipt" in document:
+            # A version 1 notification's body as it is, its time beside what it says.
+            document = {"notification_v1": document, "occurred_at": document.get("occurred_at")}
+        if sum(name in document for name in FORMS) != 1:
+            raise BadLine(f"not exactly one of {', '.join(FORMS)}")
         if "notification" in document:
             return self._notification(document)
+        if "notification_v1" in document:
+            return self._version_1(document)
         if "receipt" in document:
             _receipt(document["receipt"])
         country_code = _country(document.get("country_code"))
@@ -145,8 +155,8 @@ class Importer:
         if recorded.get("endpoint") not in ("production", "sandbox"):
             raise BadLine("verification has no known endpoint")
         reply = recorded["reply"]
-        receipt = members(reply.get("receipt"))
-        if not identifier(receipt.get("bundle_id")) and not identifier(receipt.get("bid")):
+        bundle_id = bundle_of(reply)
+        if bundle_id is None:
             # The cases' receipts are no receipts: nothing else could name the app.
             raise BadLine("no bundle id")
         if occurred_at_ms is None:
@@ -154,7 +164,6 @@ class Importer:
         if occurred_at_ms is None:
             occurred_at_ms = self.now_ms
         verified_at_ms = _time(recorded.get("occurred_at"))
-        bundle_id = identifier(receipt.get("bundle_id")) or identifier(receipt.get("bid"))
         upload = Upload(
             self.positions.take(),
             occurred_at_ms,
@@ -176,20 +185,25 @@ class Importer:
         texts = document["signed_transactions"]
         if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_TRANSACTIONS:
             raise BadLine("not 1 to 100 signed transactions")
-        statements = tuple(self._statement(text) for text in texts)
+        environment = document.get("environment")
+        if environment is not None and environment not in ENVIRONMENTS:
+            raise BadLine("environment is neither Production nor Sandbox")
+        statements = tuple(self._statement(text, environment) for text in texts)
         # The cases' apps have one bundle each.
         if len({statement.bundle_id for statement in statements}) > 1:
             raise BadLine("bundles of several app families")
         return statements
 
-    def _statement(self, text):
+    def _statement(self, text, environment):
+        """`environment`: the one of an object that names none."""
         _, payload, root_sha256 = decoded(text)
         self._check_dated(payload)
-        if not identifier(payload.get("bundleId")):
+        statement = Statement(payload, trust_of(root_sha256), environment)
+        if statement.bundle_id is None:
             raise BadLine("no bundleId")
-        if payload.get("environment") not in ENVIRONMENTS:
-            raise BadLine("another environment")
-        return Statement(payload, trust_of(root_sha256))
+        if statement.environment not in ENVIRONMENTS:
+            raise BadLine("another environment, or none")
+        return statement
 
     def _check_dated(self, payload):
         signed_ms = date_ms(payload.get("signedDate"))
@@ -209,7 +223,7 @@ class Importer:
             raise BadLine("no bundleId, or another environment")
         statements = renewals = ()
         if parts.get("signedTransactionInfo") is not None:
-            statements = (self._statement(parts["signedTransactionInfo"]),)
+            statements = (self._statement(parts["signedTransactionInfo"], parts["environment"]),)
         if parts.get("signedRenewalInfo") is not None:
             renewal = decoded(parts["signedRenewalInfo"])[1]
             self._check_dated(renewal)
@@ -221,6 +235,19 @@ class Importer:
             occurred_at_ms = signed_ms
         position = self.positions.take()
         return SignedEvent(position, occurred_at_ms, None, statements, renewals=renewals)
+
+
+    def _version_1(self, document):
+        """A version 1 notification, as a receipt with the reply that it holds."""
+        occurred_at_ms = _time(document.get("occurred_at"))
+        body = members(document["notification_v1"])
+        reply, bundle_id = body.get("unified_receipt"), identifier(body.get("bid"))
+        if occurred_at_ms is None or not isinstance(reply, dict) or bundle_id is None:
+            raise BadLine("no occurred_at, no unified_receipt, or no bid")
+        receipt_id = (bundle_id, _receipt(reply.get("latest_receipt")))
+        upload = Upload(self.positions.take(), occurred_at_ms, None, None, {}, receipt_id)
+        return Verification(self.positions.take(), upload, occurred_at_ms, None, reply,
+                            bundle_id=bundle_id, renewals_ms=occurred_at_ms)
 
 
 def _receipt(receipt):

@@ -6,6 +6,7 @@ from dates import DAY_MS, period_name
 from money import Price, RateTable, converted, in_64_bits, minor_unit, part_of
 from refunds import RETURN, REVERSAL
 from sales import Sale, about_sale, deduplicated
+from users import Accounts
 
 SALE = "Sale"
 LINE_RANK = {SALE: 0, RETURN: 1, REVERSAL: 2}
@@ -19,6 +20,12 @@ class Priced:
     amount_micros: int | None
     basis: str
     position: int | None
+    # R7: whether a carried or listed price was passed over, since it does not fit.
+    is_unfit: bool = False
+
+
+UNPRICED = Priced(None, None, "none", None)
+UNFIT = replace(UNPRICED, is_unfit=True)
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,7 @@ class Line:
             key.text.encode(),
             self.position,
             LINE_RANK[self.name],
+            key.kind != "line item",
         )
 
 
@@ -59,7 +67,12 @@ class Book:
         self.last_ms = last_ms
         self.sales = list(fold.sales.values())
         self.uploads = list(fold.uploads.values())
-        self._findings = fold.findings
+        self._accounts = Accounts(self.sales)
+        self._findings = list(fold.findings)
+        for sale in self.sales:
+            sale.user = self._accounts.user_of_sale(sale)
+            for name, position in sale.refunds.settle(sale.quantity):
+                self._findings.append(about_sale(name, sale, position))
         self._rates = RateTable(rates)
         self._listed = {}
         for entry in price_list:
@@ -81,16 +94,24 @@ class Book:
         own = _own_price(sale)
         if own is not None:
             return own
-        if sale.kind == "regular":
-            earlier = self._carried_from(sale)
-            if earlier is not None:
-                carried = _own_price(earlier)
-                if carried.price.fits(sale.quantity):
-                    return _by_unit(sale, carried.price, "carried_forward", carried.position)
-            entry = self._list_entry(sale)
-            if entry is not None and entry.price.fits(sale.quantity):
-                return _by_unit(sale, entry.price, "price_list", entry.order[0])
-        return Priced(None, None, "none", None)
+        found = self._later_price(sale) if sale.kind == "regular" else None
+        if found is None:
+            return UNPRICED
+        price, basis, position = found
+        # R7: one that does not fit is passed over, and no other is tried.
+        return _by_unit(sale, price, basis, position) if price.fits(sale.quantity) else UNFIT
+
+    def _later_price(self, sale):
+        """R7, 4 and 5: (unit price, basis, position)."""
+        earlier = self._carried_from(sale)
+        if earlier is not None:
+            carried = _own_price(earlier)
+            return carried.price, "carried_forward", carried.position
+        entry = self._list_entry(sale)
+        return None if entry is None else (entry.price, "price_list", entry.order[0])
+
+    def user_of_subscription(self, subscription, known):
+        return self._accounts.user_of_subscription(subscription, known)
 
     def _carried_from(self, sale):
         """R7, 4: the latest earlier sale of the chain with a price by 1–3, or a signed one."""
@@ -164,11 +185,11 @@ class Book:
         yield line(SALE, sale.date_ms, sale.quantity, amount, "", sale.first_position)
         units, total = 0, 0
         for refund in sale.refunds.lines:
-            # R12: what makes up the difference between before and after, either way round.
+            # R12: what makes up the difference between before and after.
             units_before, total_before = units, total
-            units = refund.units_after(units_before, sale.quantity)
             if amount is not None:
-                total = min(amount, _refunded(priced, refund))
+                total = _refunded(priced, refund.after)
+            units = refund.units_after(units_before, sale.quantity, amount is not None and total == amount)
             yield line(
                 refund.name,
                 refund.date_ms,
@@ -180,9 +201,8 @@ class Book:
 
     def _excess(self, sale):
         """R12, Advanced Commerce: the first line after which more is refunded than was paid."""
-        priced = self.priced[sale]
         for refund in sale.refunds.lines:
-            if _refunded(priced, refund) > priced.amount_micros:
+            if refund.after.sum > self.priced[sale].amount_micros:
                 yield about_sale(
                     "refund_exceeds_amount", sale, refund.position, date_ms=refund.date_ms
                 )
@@ -201,7 +221,8 @@ class Book:
         found = list(self._findings)
         for sale in self.sales:
             if self.priced[sale].basis == "none":
-                reason = sale.price_problem or "no_price"
+                unfit = "price_unreadable" if self.priced[sale].is_unfit else "no_price"
+                reason = sale.price_problem or unfit
                 found.append(about_sale("unpriced", sale, sale.first_position, reason))
             elif sale.is_paid:
                 found.extend(self._excess(sale))
@@ -247,15 +268,13 @@ def _by_unit(sale, price, basis, position):
     return Priced(price, price.of(sale.quantity).micros, basis, position)
 
 
-def _refunded(priced, refund):
-    """R12: the refunded total once the line stands; Advanced Commerce can exceed the amount."""
-    share = refund.share.part
-    if share in (0, 1):
-        return priced.amount_micros * int(share) + refund.advanced_micros
+def _refunded(priced, total):
+    """R12: the refunded total in micros, at most the amount."""
+    amount, share = priced.amount_micros, total.share.part
+    if share == 1:
+        return amount
     smallest = minor_unit(priced.price.currency) if priced.price else 1
-    total = part_of(priced.amount_micros, share, smallest) * smallest
-    # To a whole minor unit a part may be more than an amount that has none.
-    return min(total, priced.amount_micros) + refund.advanced_micros
+    return min(amount, part_of(amount, share, smallest) * smallest + total.sum)
 
 
 def _is_held(finding, holds):

@@ -87,13 +87,13 @@ class LogReader:
             upload = _upload(position, data)
             self.fold.meet(upload)
             if data["outcome"] == "valid":
-                found = [self._statement(one, one["payload"]) for one in data["transactions"]]
+                found = [self._statement(one, one["payload"], data) for one in data["transactions"]]
                 self._add_signed(position, data, found, upload)
         elif kind == "notification.received":
             if data["notification"]["outcome"] == "valid":
                 self._notify(position, data, is_redacted)
         elif kind == "transactions.fetched":
-            found = [self._statement(one, one["payload"]) for one in data["transactions"]]
+            found = [self._statement(one, one["payload"], data) for one in data["transactions"]]
             renewals = tuple(
                 SignedRenewal(one["payload"], data["environment"], data["bundle_id"])
                 for one in data["renewals"] if one["outcome"] == "valid"
@@ -132,18 +132,19 @@ class LogReader:
                 if objects[place]["outcome"] == "valid":
                     raise Malformed("signatures.accepted page")
                 chosen[name].append((one, objects[place]["payload"]))
-        found = [self._statement(verdict, payload) for verdict, payload in chosen["transactions"]]
+        found = [self._statement(verdict, payload, page) for verdict, payload in chosen["transactions"]]
         renewals = tuple(
             SignedRenewal(payload, page["environment"], page["bundle_id"])
             for _, payload in chosen["renewals"]
         )
         self._add_signed(position, page | {"occurred_at": data["occurred_at"]}, found, renewals=renewals)
 
-    def _statement(self, verdict, payload):
-        """R12, Counts: the statement; None where it counts for nothing."""
+    def _statement(self, verdict, payload, data):
+        """R12, Counts: the statement; None where it counts for nothing. `data`: of its event."""
         if payload is None or verdict["outcome"] != "valid":
             return None
-        statement = Statement(payload, trust_of(verdict.get("root_sha256")))
+        trust = trust_of(verdict.get("root_sha256"))
+        statement = Statement(payload, trust, data.get("environment"))
         known = statement.bundle_id in self._bundles and statement.signed_ms is not None
         return statement if known and statement.environment in ENVIRONMENTS else None
 
@@ -157,7 +158,7 @@ class LogReader:
             inner = members(data["notification"]["payload"].get("data"))
             told = payload_of(inner.get("signedTransactionInfo"))
             renewed = payload_of(inner.get("signedRenewalInfo"))
-        found = () if transaction is None else (self._statement(transaction, told),)
+        found = () if transaction is None else (self._statement(transaction, told, data),)
         renewals = ()
         if renewal is not None and renewal["outcome"] == "valid" and renewed is not None:
             renewals = (SignedRenewal(renewed, data["environment"], data["bundle_id"]),)

@@ -46,6 +46,7 @@ def price_by_client(fold, shown, event, place):
         entries.append(shorthand)
         shorthand = None
     fresh_regular = [sale for sale in fresh if sale.kind == "regular"]
+    by_product = list(_by_product(fold, entries, fresh_regular, event, place))
     if shorthand and len(fresh_regular) > 1:
         detail = f"{len(fresh_regular)} new sales at {event.position}"
         fold.note("price_ambiguous", event, *place, detail)
@@ -54,10 +55,25 @@ def price_by_client(fold, shown, event, place):
             continue
         _client_transaction(fold, sale, entries, event)
         if sale.client_price is None and sale in fresh:
-            fitting = [entry for entry in entries if fits_product(entry, sale)]
+            fitting = [e for e, only in by_product if only in (None, sale) and fits_product(e, sale)]
             _first_price(fold, sale, "client_product", fitting[:1], event)
         if sale.client_price is None and shorthand and fresh_regular == [sale]:
             _first_price(fold, sale, "client_single", [shorthand], event)
+
+
+def _by_product(fold, entries, fresh_regular, event, place):
+    """R7: (entry, the one sale that it is for, if any) of those that name no known transaction."""
+    for entry in entries:
+        transaction = identifier(entry.get("transaction_id"))
+        if transaction is None:
+            yield entry, None
+        elif transaction not in fold.aliases:
+            product = identifier(entry.get("product_id"))
+            of_product = [sale for sale in fresh_regular if sale.product_id == product]
+            if len(of_product) == 1:
+                yield entry, of_product[0]
+            else:
+                fold.note("price_unmatched", event, *place, transaction)
 
 
 def _client_transaction(fold, sale, entries, event):
@@ -105,8 +121,6 @@ def _settle(fold, sale, price, rule, event):
 
 def fits_product(entry, sale):
     """R7, 2: an entry for the product, of a kind that fits."""
-    if identifier(entry.get("transaction_id")) is not None:
-        return False
     if identifier(entry.get("product_id")) != sale.product_id:
         return False
     kind = identifier(entry.get("kind"))

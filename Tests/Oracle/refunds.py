@@ -1,190 +1,295 @@
 # What is refunded of a sale, and the lines that say so (revenue rules, R8 and R12).
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 
 from signed import ALL, NONE, Share
 
 RETURN, REVERSAL = "Return", "Reversal"
 
 
+@dataclass(frozen=True)
+class Total:
+    """What is refunded: a share of the amount, and Advanced Commerce's micros by date, none of them 0."""
+
+    share: Share = NONE
+    amounts: dict = field(default_factory=dict)
+
+    @property
+    def is_refunded(self):
+        return self.share.part > 0 or bool(self.amounts)
+
+    @property
+    def sum(self):
+        return sum(self.amounts.values())
+
+    def units(self, quantity, is_whole):
+        """R12: how many units it takes; None where it is no number of units.
+
+        `is_whole`: whether it is known to be the sale's amount.
+        """
+        if self.amounts and self.share.part < 1:
+            return quantity if is_whole else None
+        return int(self.share.part * quantity) if self.share.is_units else None
+
+
 @dataclass
 class RefundLine:
-    """A Return or Reversal, and what is refunded after it.
-
-    `is_assumed`: a reply told of the refund, and not how much. `is_advanced`: made by amounts, not by
-    a share.
-    """
+    """A Return or Reversal, and what is refunded before and after it."""
 
     name: str
     date_ms: int
     reason: str
     position: int
-    share: Share
-    advanced_micros: int
+    before: Total
+    after: Total
+    # A reply told of the refund, and not how much.
     is_assumed: bool = False
-    is_advanced: bool = False
 
-    def units_after(self, before, quantity):
-        """R12: how many units are returned once this line stands."""
-        if self.share.is_units and not self.is_advanced:
-            return int(self.share.part * quantity)
-        return before if self.name == RETURN else 0
+    def units_after(self, units, quantity, is_whole):
+        """R12: how many units are returned once it stands; never fewer by a Return, or more otherwise."""
+        target = self.after.units(quantity, is_whole)
+        if self.name == RETURN:
+            return units if target is None else max(units, target)
+        return 0 if target is None else min(units, target)
 
 
-def _latest(known_ms, ms):
-    return ms if known_ms is None else max(known_ms, ms)
+@dataclass(frozen=True, eq=False)
+class ToldByReply:
+    """What a reply says of a sale's cancellation; `asked_ms`: `receipt.request_date_ms`."""
+
+    position: int
+    asked_ms: int | None
+    occurred_at_ms: int
+    cancelled_ms: int | None
+    reason: str
+    says_upgraded: bool
+    place: int = 0
+    rank = 0
+
+    @property
+    def time_ms(self):
+        """R12: without a time that of its cancellation; None comes before all others."""
+        return self.cancelled_ms if self.asked_ms is None else self.asked_ms
+
+    @property
+    def is_upgraded(self):
+        return self.says_upgraded and self.time_ms is not None
+
+    @property
+    def reversed_ms(self):
+        return self.occurred_at_ms
+
+
+@dataclass(frozen=True, eq=False)
+class ToldBySignature:
+    """A signed transaction, the one at `place` of its event's list."""
+
+    position: int
+    place: int
+    statement: object
+    rank = 1
+
+    @property
+    def time_ms(self):
+        return self.statement.signed_ms
+
+    @property
+    def is_upgraded(self):
+        return self.statement.is_upgraded
+
+    @property
+    def cancelled_ms(self):
+        return self.statement.revocation_ms
+
+    @property
+    def reason(self):
+        return self.statement.reason
+
+    @property
+    def reversed_ms(self):
+        return self.statement.signed_ms
+
+    def amounts(self):
+        """R12, Advanced Commerce: micros by date, without what lacks an amount or a date."""
+        sums = {}
+        for date_ms, micros in self.statement.advanced_refunds():
+            if date_ms is not None and micros:
+                sums[date_ms] = sums.get(date_ms, 0) + micros
+        return sums
+
+
+def _order(told):
+    """R12: by time, of equal times replies first, then by position."""
+    time_ms = told.time_ms
+    return time_ms is not None, time_ms or 0, told.rank, told.position, told.place
+
+
+class _Run:
+    """What R8 and R12 give for some statements of a sale, taken in the order of their time."""
+
+    def __init__(self, statements, quantity):
+        self.total = Total()
+        # The last statement that changed the total, and whether it left open how much.
+        self.changed_by, self.is_assumed = None, False
+        self.has_unknown_credit = False
+        # The seconds that each signed statement names, and the share that each of these stands for.
+        self.named_by, self._named = {}, {}
+        self._quantity = quantity
+        self._is_upgraded = self._has_sums = False
+        # Of replies, the last that showed a cancellation and the last that reversed; then any statement.
+        self._shown_ms = self._reversed_ms = self._newest_ms = None
+        self._replied = set()
+        self._read_names(statements)
+        for told in statements:
+            before, assumes = self.total, False
+            self._is_upgraded |= told.is_upgraded
+            if told.rank == ToldBySignature.rank:
+                self._take_signed(told)
+            else:
+                assumes = self._take_reply(told)
+            self._newest_ms = told.time_ms
+            if self.total != before:
+                self.changed_by, self.is_assumed = told, assumes
+
+    def _read_names(self, statements):
+        """R12: dates of signed statements, older or newer; those of Advanced Commerce give no share."""
+        is_upgraded, advanced = False, {}
+        for told in statements:
+            is_upgraded |= told.is_upgraded
+            if told.rank != ToldBySignature.rank:
+                continue
+            statement, date_ms = told.statement, told.cancelled_ms
+            if statement.is_advanced:
+                dates = [date for date, _ in statement.advanced_refunds() if date is not None]
+                advanced |= {date // 1000: NONE for date in dates}
+                self.named_by[told] = {date // 1000 for date in dates}
+            elif date_ms is not None and not (is_upgraded and statement.percentage is None):
+                self._named[date_ms // 1000] = statement.share(self._quantity)
+                self.named_by[told] = {date_ms // 1000}
+        self._named |= advanced
+
+    def _take_signed(self, told):
+        statement = told.statement
+        if statement.is_advanced:
+            self._has_sums = True
+            self.total = Total(NONE, told.amounts())
+        elif self._is_upgraded and statement.percentage is None:
+            self.has_unknown_credit = True
+        elif not self._has_sums:
+            self.total = Total(statement.share(self._quantity))
+
+    def _take_reply(self, told):
+        """Whether it assumes a share of all."""
+        time_ms, assumes = told.time_ms, False
+        if told.cancelled_ms is None:
+            is_newer = time_ms is not None and (self._shown_ms is None or time_ms > self._shown_ms)
+            if self.total.is_refunded and is_newer:
+                self.total, self._reversed_ms = Total(), time_ms
+            return False
+        if self._is_upgraded:
+            self.has_unknown_credit = True
+        else:
+            assumes = self._cancel(time_ms, told.cancelled_ms // 1000)
+        self._replied.add(told.cancelled_ms // 1000)
+        self._shown_ms = time_ms
+        return assumes
+
+    def _cancel(self, time_ms, second):
+        is_known = second in self._named
+        if self.total.is_refunded:
+            # Only another date than any that was named is a refund on top.
+            if is_known or second in self._replied or time_ms <= self._newest_ms:
+                return False
+        elif self._reversed_ms is not None and time_ms <= self._reversed_ms:
+            return False
+        share = self._named.get(second, ALL)
+        if share.part > self.total.share.part:
+            self.total = Total(share, self.total.amounts)
+        return not is_known
 
 
 class Refunds:
     """The refunds of one sale, by statements of both kinds, given in position order."""
 
     def __init__(self):
-        self.lines = []
-        self.share = NONE
-        # Advanced Commerce: micros refunded by date.
-        self.advanced = {}
-        self.has_signed = self.has_advanced = False
-        # Times of statements: the newest, the newest that showed a cancellation, the last that reversed.
-        self.newest_ms = self.shown_ms = self.reversed_ms = None
-        # The shares of revocation dates (to the second) that signed statements told.
-        self.known = {}
+        self.lines, self.total = [], Total()
+        self._told = []
+
+    def take_reply(self, verification, asked_ms, cancellation, is_upgraded):
+        """`cancellation`: (date, reason) of the first row that shows one."""
+        date_ms, reason = cancellation or (None, "")
+        self._told.append(ToldByReply(
+            verification.position, asked_ms, verification.occurred_at_ms, date_ms, reason, is_upgraded))
+
+    def take_signed(self, statement, position):
+        self._told.append(ToldBySignature(position, len(self._told), statement))
 
     @property
     def is_refunded(self):
-        return self.share.part > 0 or sum(self.advanced.values()) > 0
+        return self.total.is_refunded
 
     def positions(self, name):
         return [line.position for line in self.lines if line.name == name]
 
-    def _add(self, name, date_ms, reason, position, **marks):
-        advanced = sum(self.advanced.values())
-        self.lines.append(
-            RefundLine(name, date_ms, reason, position, self.share, advanced, **marks)
-        )
+    def settle(self, quantity):
+        """Makes the lines, event by event; gives (exception, position) of what is not known.
 
-    # Replies.
-
-    def take_reply(self, reply_ms, cancellation, is_upgraded, verification):
-        """R8, and R12 "Replies beside signed statements"; the names of the exceptions met.
-
-        `cancellation`: (date, reason) of the first row that shows one.
+        `quantity`: the one known at the end.
         """
-        before_ms = self.newest_ms
-        if self.has_signed and (reply_ms is None or reply_ms < before_ms):
-            return []
-        if reply_ms is not None:
-            self.newest_ms = _latest(self.newest_ms, reply_ms)
-        if cancellation is None:
-            self._reverse_by_reply(reply_ms, verification)
-            return []
-        if not is_upgraded:
-            self._return_by_reply(reply_ms, before_ms, cancellation, verification.position)
-        if reply_ms is not None and (self.is_refunded or not self.has_signed):
-            self.shown_ms = _latest(self.shown_ms, reply_ms)
-        return ["upgrade_credit_unknown"] if is_upgraded else []
-
-    def _return_by_reply(self, reply_ms, before_ms, cancellation, position):
-        date_ms, reason = cancellation
-        second = date_ms // 1000
-        if not self.is_refunded:
-            # A new Return needs a reply newer than what reversed.
-            if self.reversed_ms is not None:
-                if reply_ms is None or reply_ms <= self.reversed_ms:
-                    return
-            share = self.known.get(second, ALL)
-            is_assumed = second not in self.known
-        else:
-            returned = {line.date_ms // 1000 for line in self.lines if line.name == RETURN}
-            is_other = self.has_signed and second not in self.known and second not in returned
-            if not is_other or reply_ms <= before_ms:
-                return
-            share, is_assumed = ALL, True
-        if share.part > self.share.part:
-            self.share = share
-            self._add(RETURN, date_ms, reason, position, is_assumed=is_assumed)
-
-    def _reverse_by_reply(self, reply_ms, verification):
-        if not self.is_refunded or None in (reply_ms, self.shown_ms):
-            return
-        if reply_ms > self.shown_ms:
-            self.share, self.advanced = NONE, {}
-            self.reversed_ms = reply_ms
-            self._add(REVERSAL, verification.occurred_at_ms, "", verification.position)
-
-    # Signed statements.
-
-    def take_signed(self, statement, quantity, is_upgraded, position):
-        """R12: Returns, Advanced Commerce, Upgrades; the names of the exceptions met."""
-        self.has_signed = True
-        if self.newest_ms is not None and statement.signed_ms < self.newest_ms:
-            return []
-        self.newest_ms = statement.signed_ms
-        if statement.is_advanced:
-            return self._take_advanced(statement, position)
-        if is_upgraded and statement.percentage is None:
-            if statement.revocation_ms is not None and self.is_refunded:
-                self.shown_ms = _latest(self.shown_ms, statement.signed_ms)
-            return ["upgrade_credit_unknown"]
-        if not self.has_advanced:
-            self._take_share(statement, statement.share(quantity), position)
-        return []
-
-    def _take_share(self, statement, share, position):
-        date_ms = statement.revocation_ms
-        if date_ms is not None:
-            self.known[date_ms // 1000] = share
-            if share.part > 0:
-                self.shown_ms = _latest(self.shown_ms, statement.signed_ms)
-            assumed = self._assumed_line()
-            if assumed is not None and assumed.date_ms // 1000 == date_ms // 1000:
-                self.share = assumed.share = share
-                assumed.is_assumed = False
-                return
-        before, self.share = self.share, share
-        if share.part > before.part:
-            self._add(RETURN, date_ms, statement.reason, position)
-        elif share.part < before.part:
-            self._reverse_by_signed(statement, position)
-
-    def _assumed_line(self):
-        """The sale's last line, where it is a Return whose share is assumed."""
-        last = self.lines[-1] if self.lines else None
-        return last if last is not None and last.is_assumed else None
-
-    def _reverse_by_signed(self, statement, position, **marks):
-        self.reversed_ms = statement.signed_ms
-        self._add(REVERSAL, statement.signed_ms, "", position, **marks)
-
-    def _take_advanced(self, statement, position):
-        self.has_advanced = True
-        found, wanted = [], {}
-        for date_ms, micros in statement.advanced_refunds():
-            if date_ms is None or micros is None:
-                found.append("refund_amount_unknown")
-            else:
-                wanted[date_ms] = wanted.get(date_ms, 0) + micros
-        self.known |= {date_ms // 1000: NONE for date_ms in wanted}
-        if sum(wanted.values()) > 0:
-            self.shown_ms = _latest(self.shown_ms, statement.signed_ms)
-        self._settle_assumed(wanted)
-        for date_ms in sorted(wanted):
-            if wanted[date_ms] > self.advanced.get(date_ms, 0):
-                self.advanced[date_ms] = wanted[date_ms]
-                self._add(RETURN, date_ms, statement.reason, position, is_advanced=True)
-        is_less = any(wanted.get(date, 0) < micros for date, micros in self.advanced.items())
-        self.advanced = wanted
-        if is_less or self.share.part > 0:
-            self.share = NONE
-            self._reverse_by_signed(statement, position, is_advanced=True)
+        self.lines, self.total = [], Total()
+        found, known = [], []
+        for position, told in groupby(self._told, key=lambda one: one.position):
+            come = list(told)
+            known = sorted(known + come, key=_order)
+            run = _Run(known, quantity)
+            if run.has_unknown_credit:
+                found.append(("upgrade_credit_unknown", position))
+            for one in come:
+                is_signed = one.rank == ToldBySignature.rank
+                if is_signed and any(None in refund for refund in one.statement.advanced_refunds()):
+                    found.append(("refund_amount_unknown", position))
+            self._book(run, come)
         return found
 
-    def _settle_assumed(self, wanted):
-        """An assumed Return takes the amount of its date."""
-        assumed = self._assumed_line()
-        if assumed is None:
+    def _book(self, run, come):
+        """R12: what an event changes of the lines."""
+        before, self.total = self.total, run.total
+        last = self.lines[-1] if self.lines else None
+        if last is not None and last.is_assumed:
+            second = last.date_ms // 1000
+            if any(second in run.named_by.get(one, ()) for one in come):
+                before = self._correct(last, second)
+        self._add_difference(before, run.changed_by or come[-1], run.is_assumed, come[-1].position)
+
+    def _correct(self, last, second):
+        """R12: an assumed Return takes what its date is known to be, in its place and once."""
+        base, target = last.before, self.total
+        dates = {date for date in target.amounts if date // 1000 == second} | base.amounts.keys()
+        amounts = {d: max(base.amounts.get(d, 0), target.amounts.get(d, 0)) for d in dates}
+        share = max(base.share, target.share, key=lambda one: one.part)
+        last.after, last.is_assumed = Total(share, amounts), False
+        return last.after
+
+    def _add_difference(self, before, told, is_assumed, position):
+        """R12: what is less as one Reversal, then what is more as Returns, each of its date."""
+        target = self.total
+        if before == target or before.share.part == target.share.part == 1:
             return
-        same = {d: m for d, m in wanted.items() if d // 1000 == assumed.date_ms // 1000}
-        if same:
-            self.advanced = self.advanced | same
-            self.share = assumed.share = NONE
-            assumed.advanced_micros = sum(self.advanced.values())
-            assumed.is_assumed, assumed.is_advanced = False, True
+
+        def add(name, date_ms, reason, after, is_assumed=False):
+            nonlocal before
+            self.lines.append(RefundLine(name, date_ms, reason, position, before, after, is_assumed))
+            before = after
+
+        if target.share.part < 1:
+            both = before.amounts.keys() & target.amounts.keys()
+            amounts = {date: min(before.amounts[date], target.amounts[date]) for date in both}
+            less = Total(min(before.share, target.share, key=lambda one: one.part), amounts)
+            if less != before:
+                add(REVERSAL, told.reversed_ms, "", less)
+            for date_ms, micros in sorted(target.amounts.items()):
+                if micros > before.amounts.get(date_ms, 0):
+                    amounts = before.amounts | {date_ms: micros}
+                    add(RETURN, date_ms, told.reason, Total(before.share, amounts))
+        if target.share.part > before.share.part:
+            add(RETURN, told.cancelled_ms, told.reason, target, is_assumed)

@@ -30,7 +30,7 @@ JOURNAL_COLUMNS = [
 SALES_COLUMNS = [
     "environment", "bundle_id", "sale_key", "product_id", "kind", "quantity", "sale_date",
     "original_transaction_id", "transaction_ids", "first_position", "country_code",
-    "country_position", "user_identifier", "user_position", "currency", "unit_price",
+    "country_position", "user_identifier", "user_position", "user_basis", "currency", "unit_price",
     "price_basis", "price_position", "is_upgraded", "cancelled", "cancellation_positions",
     "reversal_positions", "pending",
 ]
@@ -261,7 +261,7 @@ def journal(book, options):
 def sales(book, options):
     zone = Zone(options.timezone)
     body = []
-    for sale in book.sales:
+    for sale in sorted(book.sales, key=lambda sale: sale.key.order):
         if not options.shows_sale(sale) or not options.holds(zone.day(sale.date_ms)):
             continue
         priced = book.priced[sale]
@@ -281,7 +281,8 @@ def sales(book, options):
                 sale.country[0] or "ZZ",
                 number(sale.country[1]),
                 sale.user_identifier or "",
-                number(sale.user_position),
+                number(sale.user.position),
+                sale.user.basis,
                 currency,
                 amount(priced.price.micros if priced.price else None, currency),
                 priced.basis,
@@ -293,7 +294,6 @@ def sales(book, options):
                 "false",
             ]
         )
-    body.sort(key=lambda row: ([cell.encode() for cell in row[:3]], int(row[9])))
     return SALES_COLUMNS, body
 
 

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from dates import readable_ms
 from values import date_ms, elements, flag, identifier, integer, members, token_user
 
+# R2: the App Store's first day, 2008-07-10.
+FIRST_SALE_MS = 1_215_648_000_000
+
 
 @dataclass(frozen=True)
 class Key:
@@ -14,20 +17,28 @@ class Key:
     kind: str
     text: str
 
+    @property
+    def order(self):
+        """R9: line items before transactions."""
+        texts = (self.environment, self.bundle_id, self.text)
+        return (*(text.encode() for text in texts), self.kind != "line item")
+
 
 @dataclass
 class Row:
     """A well-formed purchase object of a reply."""
 
     fields: dict
-    is_latest: bool
-    place: tuple
+    is_latest: bool = False
+    place: tuple = ()
+    # Only signed transactions name one.
+    account = None
 
     def identifier(self, name):
         return identifier(self.fields.get(name))
 
     def date_ms(self, name):
-        """Milliseconds; where there are none, the date as people read it, that in GMT first."""
+        """Milliseconds; where there are none, the texts that Apple used."""
         value = date_ms(self.fields.get(name))
         if value is None and name.endswith("_ms"):
             readable = name.removesuffix("_ms")
@@ -37,6 +48,17 @@ class Row:
 
     def flag(self, name):
         return flag(self.fields.get(name))
+
+    @property
+    def expires_ms(self):
+        """`expires_date_ms`, else `expires_date`: milliseconds in the legacy form, else a text."""
+        written = self.fields.get("expires_date")
+        for value in (date_ms(self.fields.get("expires_date_ms")), date_ms(written),
+                      self.date_ms("expires_date_ms"),
+                      readable_ms(self.fields.get("expires_date_formatted"))):
+            if value is not None:
+                return value
+        return None
 
     @property
     def is_upgraded(self):
@@ -66,6 +88,12 @@ class Row:
         )
 
 
+def bundle_of(reply):
+    """R2: the bundle that a reply names itself; None where it names none."""
+    receipt = members(reply.get("receipt"))
+    return identifier(receipt.get("bundle_id")) or identifier(receipt.get("bid"))
+
+
 def is_legacy(reply):
     """R2: whether the flat `receipt` is itself a row."""
     receipt = members(reply.get("receipt"))
@@ -91,8 +119,8 @@ def source_rows(reply):
                 yield Row(fields, source == 0, (source, index))
 
 
-def missing_parts(row):
-    """R2: what a malformed row lacks."""
+def fault_of(row, environment, bundle_id):
+    """R2: what is wrong with a malformed row; nothing of a good one."""
     missing = []
     if row.identifier("product_id") is None:
         missing.append("product_id")
@@ -102,7 +130,9 @@ def missing_parts(row):
     if row.date_ms("purchase_date_ms") is None:
         if row.date_ms("original_purchase_date_ms") is None:
             missing.append("purchase_date")
-    return missing
+    if not missing and sale_date_ms(row, key_of(row, environment, bundle_id)) < FIRST_SALE_MS:
+        return "before_2008"
+    return "+".join(missing)
 
 
 def key_of(row, environment, bundle_id):
@@ -140,10 +170,6 @@ def is_unkeyed_renewal(row, key):
     """R3: a renewal that falls together with its first period, for want of a line item."""
     if key.kind == "line item":
         return False
-    # The legacy form has epoch milliseconds in `expires_date`.
-    expires = row.date_ms("expires_date_ms")
-    if expires is None:
-        expires = row.date_ms("expires_date")
     transaction = row.identifier("transaction_id")
     original = row.identifier("original_transaction_id")
-    return expires is not None and None not in (transaction, original) and transaction != original
+    return row.expires_ms is not None and None not in (transaction, original) and transaction != original

@@ -4,10 +4,12 @@ from dataclasses import dataclass, field
 from money import Price
 from pricing import price_by_client, take_signed_price
 from refunds import Refunds
-from rows import Key, is_unkeyed_renewal, key_of, kind_of, missing_parts, sale_date_ms, source_rows
+from rows import (
+    Key, Row, bundle_of, fault_of, is_unkeyed_renewal, key_of, kind_of, sale_date_ms, source_rows,
+)
 from signed import SignedEvent
 from subscriptions import Subscriptions
-from values import as_text, date_ms, forgotten_at, identifier, integer, is_forgotten, members
+from values import as_text, forgotten_at, identifier, integer, is_forgotten, members
 
 
 @dataclass(eq=False)
@@ -32,11 +34,17 @@ class Sale:
     # (alpha-2, position) of the first client and of the first signed statement that told one.
     client_country: tuple | None = None
     signed_country: tuple | None = None
-    user_identifier: str | None = None
-    user_position: int | None = None
-    has_token_for_user: bool = False
-    # Who holds it since the user was forgotten.
+    # The user of the first upload that names one, and that upload; who holds it since the user was forgotten.
+    uploader: str | None = None
+    uploader_position: int | None = None
     claimed_by: str | None = None
+    # The first upload of each user that shows it.
+    uploads: dict = field(default_factory=dict)
+    # The Apple Account and the token of the first statement that has one; the token with its position.
+    account: str | None = None
+    token: tuple | None = None
+    # R6, at report position.
+    user: object = None
     # Whether an event with an upload has shown it.
     is_uploaded: bool = False
     # A client's unit price with its rule and position; a signed price for the whole quantity.
@@ -53,6 +61,10 @@ class Sale:
     def country(self):
         """R12: the storefront's, else the client's; (None, None) where neither is known."""
         return self.signed_country or self.client_country or (None, None)
+
+    @property
+    def user_identifier(self):
+        return self.user.name
 
     @property
     def is_paid(self):
@@ -110,6 +122,9 @@ def deduplicated(findings):
             finding.product_id,
             finding.transaction_id,
         )
+        if finding.name == "price_unmatched":
+            # R7: once for each upload.
+            subject = finding.upload.position
         identity = (finding.name, subject, finding.detail)
         if identity not in first or finding.position < first[identity].position:
             first[identity] = finding
@@ -122,6 +137,8 @@ class Fold:
     def __init__(self, declared=None):
         """`declared`: the types of an app's products by bundle id, where it declares any."""
         self.sales = {}
+        # The aliases of all of them.
+        self.aliases = set()
         self.findings = []
         self.uploads = {}
         self.declared = declared or {}
@@ -147,7 +164,8 @@ class Fold:
         otherwise = "Production" if verification.environment is None else verification.environment
         endpoint = endpoints.get(verification.endpoint, otherwise)
         environment = identifier(reply.get("environment")) or endpoint
-        bundle_id = identifier(receipt.get("bundle_id")) or identifier(receipt.get("bid")) or ""
+        bundle_id = verification.bundle_id or bundle_of(reply) or ""
+        asked_ms = Row(receipt).date_ms("request_date_ms")
         status = integer(reply.get("status"))
         if status is not None and not -(2**63) <= status < 2**63:
             # No status is so large: none that can be read.
@@ -178,11 +196,11 @@ class Fold:
                 become_trial(sale)
             self._extend(sale, rows, verification.position)
             self._meet_upload(sale, verification, products or {})
-            self._meet_tokens(sale, rows, verification.position)
-            self._cancel(sale, rows, verification, date_ms(receipt.get("request_date_ms")))
+            self._meet_person(sale, rows, verification.position)
+            _cancel(sale, rows, verification, asked_ms)
         self._follow_takeovers(self.subscriptions.take_reply(
-            [(row, key, self.sales[key].is_upgraded) for key, rows in groups.items() for row in rows],
-            verification, environment, bundle_id, date_ms(receipt.get("request_date_ms")),
+            [(row, key) for key, rows in groups.items() for row in rows],
+            verification, environment, bundle_id, asked_ms,
         ))
         shown = [self.sales[key] for key in groups]
         price_by_client(self, shown, verification, (environment, bundle_id))
@@ -192,9 +210,9 @@ class Fold:
         shown, place = {}, None
         for number, statement in enumerate(event.statements):
             environment, bundle_id = statement.environment, statement.bundle_id
-            missing = missing_parts(statement)
-            if missing:
-                self._note_malformed_row(statement, missing, event, environment, bundle_id)
+            fault = fault_of(statement, environment, bundle_id)
+            if fault:
+                self._note_malformed_row(statement, fault, event, environment, bundle_id)
                 continue
             place = place or (environment, bundle_id)
             products = self.declared.get(event.declared_by or bundle_id) if event.upload else None
@@ -202,11 +220,12 @@ class Fold:
             if products:
                 self._compare_products({key: [statement]}, products, event)
             shown[key] = self._take_statement(key, statement, event, products or {})
-            self._follow_takeovers(
-                self.subscriptions.take_signed(statement, key, event, number, shown[key].is_upgraded))
+            self._follow_takeovers(self.subscriptions.take_signed(statement, key, event, number))
         for number, renewal in enumerate(event.renewals):
             self.subscriptions.take_signed_renewal(renewal, event.position, number)
-        if event.upload is not None and shown:
+        if event.upload is not None and event.statements:
+            first = event.statements[0]
+            place = place or (first.environment, first.bundle_id)
             price_by_client(self, list(shown.values()), event, place)
 
     def _take_statement(self, key, statement, event, products):
@@ -226,13 +245,9 @@ class Fold:
         if sale.signed_country is None and statement.country_code is not None:
             sale.signed_country = (statement.country_code, event.position)
             self._compare_countries(sale, event.position)
-        self._meet_tokens(sale, [statement], event.position)
+        self._meet_person(sale, [statement], event.position)
         take_signed_price(self, sale, statement, event.position)
-        found = sale.refunds.take_signed(
-            statement, sale.quantity, sale.is_upgraded, event.position
-        )
-        for name in found:
-            self.about(name, sale, event.position)
+        sale.refunds.take_signed(statement, event.position)
         return sale
 
     def _replace_quantity(self, sale, quantity):
@@ -272,14 +287,14 @@ class Fold:
         """R2: the well-formed rows by sale; the malformed ones become exceptions."""
         groups = {}
         for row in source_rows(verification.reply):
-            missing = missing_parts(row)
-            if missing:
-                self._note_malformed_row(row, missing, verification, environment, bundle_id)
+            fault = fault_of(row, environment, bundle_id)
+            if fault:
+                self._note_malformed_row(row, fault, verification, environment, bundle_id)
                 continue
             groups.setdefault(key_of(row, environment, bundle_id), []).append(row)
         return groups
 
-    def _note_malformed_row(self, row, missing, event, environment, bundle_id):
+    def _note_malformed_row(self, row, fault, event, environment, bundle_id):
         transaction = row.identifier("transaction_id")
         self._without_sale(
             "malformed_transaction",
@@ -288,7 +303,7 @@ class Fold:
             bundle_id,
             row.identifier("product_id") or "",
             transaction or row.identifier("original_transaction_id") or "",
-            "+".join(missing),
+            fault,
         )
 
     def _compare_products(self, groups, products, verification):
@@ -333,9 +348,10 @@ class Fold:
                 self.about("renewal_without_line_item", sale, position, transaction)
             if row.is_upgraded:
                 sale.is_upgraded = True
+        self.aliases |= sale.aliases
 
     def _meet_upload(self, sale, event, products):
-        """R6, and R12: a storefront outranks a client's country, a user replaces a token."""
+        """R6, and R12: a storefront outranks a client's country."""
         upload, position = event.upload, event.position
         if sale.client_country is None and upload.country_code is not None:
             sale.client_country = (upload.country_code, upload.position)
@@ -343,10 +359,10 @@ class Fold:
         user = upload.user_identifier
         if user is None:
             return
-        if sale.user_identifier is None or sale.has_token_for_user:
-            sale.user_identifier, sale.user_position = user, upload.position
-            sale.has_token_for_user = False
-        elif user != sale.user_identifier and not self._claim(sale, user, upload.position):
+        sale.uploads.setdefault(user, upload.position)
+        if sale.uploader is None:
+            sale.uploader, sale.uploader_position = user, upload.position
+        elif user != sale.uploader and not _claim(sale, user, upload.position):
             self.about("claimed_by_other_user", sale, position, user)
             # Fraud: a declared consumable belongs to the user who showed it first.
             if products.get(sale.product_id) == "consumable":
@@ -359,26 +375,15 @@ class Fold:
             sale = self.sales[key]
             if not known.is_taken_over or sale.first_position <= known.user_position:
                 continue
-            if sale.user_identifier is None or sale.has_token_for_user:
-                sale.user_identifier, sale.user_position = known.user, known.user_position
-                sale.has_token_for_user = False
+            if sale.uploader is None:
+                sale.uploader, sale.uploader_position = known.user, known.user_position
 
-    def _claim(self, sale, user, position):
-        """R6: the first upload after the erasure of whoever holds a sale claims it; the name stays."""
-        if forgotten_at(sale.user_identifier) is None:
-            return False
-        holder = sale.claimed_by or sale.user_identifier
-        if holder != user and not is_forgotten(holder, position):
-            return False
-        sale.claimed_by = user
-        return True
-
-    def _meet_tokens(self, sale, rows, position):
-        """R6: the first token is the user until an upload names one."""
-        token = next(filter(None, (row.user_token for row in rows)), None)
-        if sale.user_identifier is None and token is not None:
-            sale.user_identifier, sale.user_position = token, position
-            sale.has_token_for_user = True
+    def _meet_person(self, sale, rows, position):
+        """R6: the first Apple Account and the first token."""
+        for row in rows:
+            sale.account = sale.account or row.account
+            if sale.token is None and row.user_token is not None:
+                sale.token = (row.user_token, position)
 
     def _compare_countries(self, sale, position):
         """R12: the storefront's country and the first client's differ."""
@@ -387,18 +392,27 @@ class Fold:
             if client_country != sale.signed_country[0]:
                 self.about("country_conflict", sale, position, client_country)
 
-    def _cancel(self, sale, rows, verification, request_date_ms):
-        """R8: what a reply says of a cancellation."""
-        showing = [row for row in rows if row.date_ms("cancellation_date_ms") is not None]
-        cancellation = None
-        if showing:
-            reason = showing[0].identifier("cancellation_reason") or ""
-            cancellation = (showing[0].date_ms("cancellation_date_ms"), reason)
-        found = sale.refunds.take_reply(
-            request_date_ms, cancellation, sale.is_upgraded, verification
-        )
-        for name in found:
-            self.about(name, sale, verification.position)
+
+def _claim(sale, user, position):
+    """R6: the first upload after the erasure of whoever holds a sale claims it; the name stays."""
+    if forgotten_at(sale.uploader) is None:
+        return False
+    holder = sale.claimed_by or sale.uploader
+    if holder != user and not is_forgotten(holder, position):
+        return False
+    sale.claimed_by = user
+    return True
+
+
+def _cancel(sale, rows, verification, asked_ms):
+    """R8: what a reply says of a cancellation."""
+    showing = [row for row in rows if row.date_ms("cancellation_date_ms") is not None]
+    cancellation = None
+    if showing:
+        reason = showing[0].identifier("cancellation_reason") or ""
+        cancellation = (showing[0].date_ms("cancellation_date_ms"), reason)
+    is_upgraded = any(row.is_upgraded for row in rows)
+    sale.refunds.take_reply(verification, asked_ms, cancellation, is_upgraded)
 
 
 def become_trial(sale):

@@ -100,6 +100,8 @@ class Statement:
 
     fields: dict
     trust: str = "configured"
+    # R12, Counts: where it names none, that of what brought it.
+    brought_environment: str | None = None
 
     def identifier(self, name):
         return identifier(self.fields.get(FIELDS.get(name)))
@@ -113,7 +115,7 @@ class Statement:
 
     @property
     def environment(self):
-        return self.fields.get("environment")
+        return identifier(self.fields.get("environment")) or self.brought_environment
 
     @property
     def signed_ms(self):
@@ -149,6 +151,10 @@ class Statement:
         return self.kind == "offer" and self.offer_type == 1 and all(unknown)
 
     @property
+    def expires_ms(self):
+        return self.date_ms("expires_date_ms")
+
+    @property
     def is_upgraded(self):
         return flag(self.fields.get("isUpgraded"))
 
@@ -159,6 +165,10 @@ class Statement:
     @property
     def user_token(self):
         return token_user(self.fields.get("appAccountToken"))
+
+    @property
+    def account(self):
+        return identifier(self.fields.get("appTransactionId"))
 
     @property
     def is_multi_seat(self):

@@ -32,9 +32,9 @@ def moment_ms(book, options):
 # One row each.
 
 
-def status(current, renewal, ms):
-    """R13: a subscription's status at an instant."""
-    if current.revoked_ms is not None and current.revoked_ms <= ms and not current.is_upgraded:
+def status(current, is_upgraded, renewal, ms):
+    """R13: the status at an instant; `is_upgraded`: by any statement of the current period's sale."""
+    if current.revoked_ms is not None and current.revoked_ms <= ms and not is_upgraded:
         return "revoked"
     if ms < current.expires_ms:
         return "active"
@@ -61,17 +61,17 @@ def rows(book, options, number):
 
 def _row(book, subscription, known, at_ms, sales, number):
     current, renewal = known.current, known.renewal
-    priced = book.priced[sales[current.key]]
-    price = priced.price if sales[current.key].is_paid else None
-    user = known.user or known.token or ""
+    sale = sales[current.key]
+    priced = book.priced[sale]
+    price = priced.price if sale.is_paid else None
     return [
         subscription.environment,
         subscription.bundle_id,
         subscription.original_transaction_id,
         current.product_id,
-        user,
+        book.user_of_subscription(subscription, known) or "",
         known.signed_country or known.client_country or "ZZ",
-        status(current, renewal, at_ms),
+        status(current, sale.is_upgraded, renewal, at_ms),
         time_text(current.started_ms),
         time_text(current.start_ms),
         time_text(current.expires_ms),

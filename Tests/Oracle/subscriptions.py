@@ -1,15 +1,15 @@
 # What statements say of subscriptions: periods, renewal information, country and user (rule R13).
 from dataclasses import dataclass, field
 
-from dates import readable_ms
-from rows import is_legacy
+from rows import Row, is_legacy
 from values import date_ms, elements, flag, identifier, is_forgotten, members
 
 RENEWING = "Auto-Renewable Subscription"
 OFFERS = {1: "introductory", 2: "promotional", 3: "offer_code", 4: "win_back"}
 # What a legacy reply says outermost of the renewal of its one subscription.
 OUTERMOST = ("auto_renew_status", "auto_renew_product_id", "expiration_intent",
-             "is_in_billing_retry_period", "grace_period_expires_date_ms")
+             "is_in_billing_retry_period", "grace_period_expires_date_ms", "grace_period_expires_date",
+             "grace_period_expires_date_pst")
 
 
 @dataclass(frozen=True, order=True)
@@ -40,8 +40,6 @@ class PeriodStatement:
     expires_ms: int
     offer: str
     revoked_ms: int | None
-    # In this statement, or in one of the same sale before.
-    is_upgraded: bool
 
     @property
     def recency(self):
@@ -78,6 +76,7 @@ class Known:
     user_position: int | None = None
     # R6: by whom it was taken over from an erased user.
     is_taken_over: bool = False
+    account: str | None = None
     token: str | None = None
 
     @property
@@ -113,30 +112,27 @@ class Subscriptions:
         return key in self._renewals
 
     def take_reply(self, shown, verification, environment, bundle_id, time_ms):
-        """A confirmed verification. `shown`: (row, key, is its sale upgraded) of the well-formed rows.
+        """A confirmed verification. `shown`: (row, key) of the well-formed rows.
 
         Gives the sales' keys, each with what is known of its subscription.
         """
-        found = []
-        for row, key, is_upgraded in sorted(shown, key=lambda one: one[0].order):
-            expires_ms = _row_expires_ms(row)
-            if expires_ms is not None:
-                found.append((row, key, is_upgraded, expires_ms))
+        shown = sorted(shown, key=lambda one: one[0].order)
+        found = [(row, key) for row, key in shown if row.expires_ms is not None]
         about = []
-        for place, (row, key, is_upgraded, expires_ms) in enumerate(found):
+        for place, (row, key) in enumerate(found):
             # Of one reply the first in R2's order counts.
             statement = _statement(
-                row, key, time_ms, verification.position, -place, expires_ms=expires_ms,
+                row, key, time_ms, verification.position, -place,
                 offer=_row_offer(row), revoked_ms=row.date_ms("cancellation_date_ms"),
-                is_upgraded=is_upgraded,
             )
             about.append(self._take(row, statement))
             known = self._of(about[-1])
             known.token = known.token or row.user_token
         for subscription in about:
             self._meet(self._of(subscription), verification.upload, verification.position)
-        self._take_renewals(set(about), verification, environment, bundle_id, time_ms)
-        return [(key, self._of(one)) for (_, key, _, _), one in zip(found, about)]
+        renewed_ms = time_ms if verification.renewals_ms is None else verification.renewals_ms
+        self._take_renewals(set(about), verification, environment, bundle_id, renewed_ms)
+        return [(key, self._of(one)) for (_, key), one in zip(found, about)]
 
     def _take_renewals(self, about, verification, environment, bundle_id, time_ms):
         reply, place = verification.reply, 0
@@ -153,24 +149,25 @@ class Subscriptions:
                 _reply_renewal(reply, time_ms, verification.position, place + 1)
             )
 
-    def take_signed(self, statement, key, event, place, is_upgraded):
+    def take_signed(self, statement, key, event, place):
         """R13, statements: a signed transaction that counts; `place` in its list.
 
         Gives what `take_reply` does.
         """
         if statement.fields.get("transactionReason") == "RENEWAL":
             self._renewals.add(key)
-        expires_ms = date_ms(statement.fields.get("expiresDate"))
-        if identifier(statement.fields.get("type")) not in (None, RENEWING) or expires_ms is None:
+        is_renewing = identifier(statement.fields.get("type")) in (None, RENEWING)
+        if not is_renewing or statement.expires_ms is None:
             return []
         told = _statement(
-            statement, key, statement.signed_ms, event.position, place, expires_ms=expires_ms,
-            offer=_signed_offer(statement), revoked_ms=statement.revocation_ms, is_upgraded=is_upgraded,
+            statement, key, statement.signed_ms, event.position, place,
+            offer=_signed_offer(statement), revoked_ms=statement.revocation_ms,
         )
         known = self._of(self._take(statement, told))
         if event.upload is not None:
             self._meet(known, event.upload, event.position)
         known.signed_country = known.signed_country or statement.country_code
+        known.account = known.account or statement.account
         known.token = known.token or statement.user_token
         return [(key, known)]
 
@@ -223,6 +220,7 @@ def _statement(row, key, time_ms, position, place, **told):
         place=place,
         product_id=row.identifier("product_id"),
         started_ms=_date_ms(row, "original_purchase_date_ms", "purchase_date_ms"),
+        expires_ms=row.expires_ms,
         **told,
     )
 
@@ -230,18 +228,6 @@ def _statement(row, key, time_ms, position, place, **told):
 def _date_ms(row, *names):
     """The first of the dates that there is."""
     return next((ms for ms in map(row.date_ms, names) if ms is not None), None)
-
-
-def _row_expires_ms(row):
-    """`expires_date_ms`, else `expires_date` in either form, else `expires_date_formatted`."""
-    written = row.fields.get("expires_date")
-    found = (
-        date_ms(row.fields.get("expires_date_ms")),
-        date_ms(written),
-        readable_ms(written),
-        readable_ms(row.fields.get("expires_date_formatted")),
-    )
-    return next((ms for ms in found if ms is not None), None)
 
 
 def _row_offer(row):
@@ -270,7 +256,7 @@ def _reply_renewal(fields, time_ms, position, place):
         identifier(fields.get("auto_renew_product_id")),
         identifier(fields.get("expiration_intent")),
         known_flag(fields.get("is_in_billing_retry_period")),
-        date_ms(fields.get("grace_period_expires_date_ms")),
+        Row(fields).date_ms("grace_period_expires_date_ms"),
     )
 
 

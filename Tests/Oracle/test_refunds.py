@@ -1,10 +1,16 @@
 # Hand-worked cases of refunds: shares, replies beside signed statements, Advanced Commerce (rule R12).
 import csv
 import io
+import itertools
+import random
 import unittest
+from dataclasses import replace
 
+import events
 import four_ways
 import reports
+from journal import Book
+from sales import Fold
 from signing import unsigned
 from support import book, exceptions, line, ms, row, signed, table, told, upload
 
@@ -35,7 +41,7 @@ def advanced(*refunds, at="2026-03-01", **fields):
     """A notification of Advanced Commerce; `refunds`: (date, milliunits)."""
     entries = [{"refundDate": None if on is None else ms(on), "refundAmount": amount}
                for on, amount in refunds]
-    return told(signed(at=at, advancedCommerceInfo={"items": [{"refunds": entries}]}, **PAID, **fields))
+    return told(signed(at=at, advancedCommerceInfo={"items": [{"refunds": entries}]}, **(PAID | fields)))
 
 
 def lines(*given, columns=("line", "date", "quantity", "amount")):
@@ -95,19 +101,27 @@ class Shares(unittest.TestCase):
         self.assertEqual(found, [RETURN_ONE, ("Return", OTHER, "0", "-1.67"),
                                  ("Reversal", "2026-03-03", "1", "1.00")])
         found = lines(revoked(50_000, "2026-03-01"), revoked(33_333, "2026-03-02"))
-        self.assertEqual(found[1], ("Reversal", "2026-03-02", "-1", "1.67"))
+        # Never units of the other sign, and what was not taken does not come back.
+        self.assertEqual(found[1], ("Reversal", "2026-03-02", "0", "1.67"))
+        found = lines(revoked(50_000, "2026-03-01"), revoked(33_333, "2026-03-02"), whole("2026-03-03"))
+        self.assertEqual(found[2], ("Reversal", "2026-03-03", "0", "3.33"))
         shown = table("revenue", book(revoked(50_000, "2026-03-01"), revoked(33_333, "2026-03-02")),
                       "returned_units", "returns", "reversed_units", "reversals", "net")
-        self.assertEqual(shown, [("0", "5.00", "-1", "1.67", "6.67")])
+        self.assertEqual(shown, [("0", "5.00", "0", "1.67", "6.67")])
 
-    def test_an_older_statement_changes_nothing_and_an_equal_one_counts(self):
-        self.assertEqual(lines(whole("2026-03-02"), revoked(33_333, "2026-03-01")), [])
+    def test_equal_times_count_in_their_order_replies_first(self):
         self.assertEqual(lines(whole("2026-03-02"), revoked(33_333, "2026-03-02")), [RETURN_ONE])
-        self.assertEqual(lines(reply("2026-03-02"), revoked(33_333, "2026-03-01")), [])
-        self.assertEqual(lines(revoked(33_333, "2026-03-02"), whole("2026-03-01")), [RETURN_ONE])
+        self.assertEqual(len(lines(revoked(33_333, "2026-03-02"), whole("2026-03-02"))), 2)
+        # Whichever came first, the signed one counts last.
+        for order in ((whole(), reply("2026-03-01", DAY)), (reply("2026-03-01", DAY), whole())):
+            self.assertEqual(table("sales", book(*order), "cancelled"), [("false",)])
+        # Of one event the total at its end counts.
         two = upload(signed(at="2026-03-01", **PAID, revocationDate=ms(DAY)), signed(at="2026-03-01", **PAID))
-        self.assertEqual([name for (name,) in table("journal", book(two), "line")],
-                         ["Sale", "Return", "Reversal"])
+        self.assertEqual(table("journal", book(two), "line"), [("Sale",)])
+
+    def test_units_follow_from_the_quantity_known_at_the_end(self):
+        found = lines(revoked(33_333, quantity=0), whole("2026-03-02"), revoked(33_333, "2026-03-03"))
+        self.assertEqual(found, [RETURN_ONE, RETURN_ONE, ("Reversal", "2026-03-02", "1", "3.33")])
 
     def test_cancelled_says_that_something_is_refunded(self):
         for given, expected in (([revoked(1)], "true"), ([revoked(1), whole("2026-03-02")], "false"),
@@ -146,11 +160,30 @@ class Upgrades(unittest.TestCase):
     def test_an_older_statement_says_so_and_it_sticks(self):
         found = book(whole("2026-03-02"), whole("2026-03-01", isUpgraded=True))
         self.assertEqual(table("sales", found, "is_upgraded"), [("true",)])
-        self.assertEqual(exceptions(found), [])
+        self.assertEqual(exceptions(found), [self.CREDIT])
         for later in (revoked(at="2026-03-03"), reply("2026-03-03", DAY)):
             found = [whole("2026-03-02"), whole("2026-03-01", isUpgraded=True), later]
             self.assertEqual(lines(*found), [])
             self.assertIn(self.CREDIT, exceptions(book(*found)))
+
+    def test_an_upgrade_that_is_told_later_takes_what_is_newer_back(self):
+        upgraded = whole("2026-03-01", isUpgraded=True)
+        self.assertEqual(lines(revoked(33_333, "2026-03-02"), upgraded), [RETURN_ONE])
+        for newer in (revoked(at="2026-03-02"), reply("2026-03-02", DAY)):
+            found = lines(newer, upgraded, columns=("line", "quantity", "amount"))
+            self.assertEqual(found, [("Return", "-3", "-10.00"), ("Reversal", "3", "10.00")])
+            self.assertEqual(lines(upgraded, newer), [])
+        # No older cancellation.
+        older = reply("2026-02-20", DAY)
+        for order in ((older, upgraded), (upgraded, older)):
+            self.assertEqual(lines(*order), [RETURN_ALL])
+
+    def test_a_reply_without_any_time_upgrades_the_column_alone(self):
+        timeless = reply(None, is_upgraded="true")
+        for order in ((timeless, revoked()), (revoked(), timeless)):
+            found = book(*order)
+            self.assertEqual(table("sales", found, "is_upgraded", "cancelled"), [("true", "true")])
+            self.assertEqual(exceptions(found), [])
 
     def test_what_was_returned_before_stays(self):
         found = [revoked(33_333), whole("2026-03-02", isUpgraded=True)]
@@ -161,16 +194,22 @@ class Upgrades(unittest.TestCase):
 
 
 class Replies(unittest.TestCase):
-    def test_an_older_reply_changes_nothing_once_there_is_a_signed_statement(self):
-        for asked in ("2026-02-28", None):
+    def test_a_reply_counts_at_its_time_whenever_it_comes(self):
+        for asked in ("2026-02-28", "2026-03-01", None):
             self.assertEqual(lines(whole(), reply(asked, DAY)), [])
             self.assertEqual(lines(revoked(33_333), reply(asked)), [RETURN_ONE])
-        # Without one it follows R8: a reply without date can give a first Return.
+        self.assertEqual(lines(reply("2026-03-02"), revoked(33_333)), [])
+
+    def test_a_reply_without_a_time_has_that_of_its_cancellation(self):
         self.assertEqual(lines(reply(None, DAY), told(signed("gems", "2"))), [("Return", DAY, "-3", "")])
+        timeless, newer = reply(None, DAY), reply("2026-02-02")
+        self.assertEqual(len(lines(timeless, newer)), 2)
+        self.assertEqual(lines(newer, timeless), [])
+        # It is no reply newer than the one that reversed.
+        self.assertEqual(len(lines(reply("2026-02-01", DAY), newer, timeless)), 2)
 
     def test_a_newer_reply_returns_and_reverses_all(self):
-        self.assertEqual(lines(whole(), reply("2026-03-01", DAY)), [RETURN_ALL])
-        self.assertEqual(lines(revoked(33_333), reply("2026-03-01")), [RETURN_ONE])
+        self.assertEqual(lines(whole(), reply("2026-03-02", DAY)), [RETURN_ALL])
         self.assertEqual(lines(revoked(33_333), reply("2026-03-02")),
                          [RETURN_ONE, ("Reversal", "2026-04-01", "1", "3.33")])
 
@@ -200,9 +239,27 @@ class Replies(unittest.TestCase):
         followed = [assumed, whole("2026-03-02"), revoked(33_333, "2026-03-03")]
         names = [name for name, *_ in lines(*followed)]
         self.assertEqual(names, ["Return", "Return", "Reversal"])
-        # An older one replaces nothing, and the second compares.
-        self.assertEqual(lines(assumed, revoked(33_333, "2026-02-28")), [RETURN_ALL])
+        # An older one does as well, and the second compares.
+        self.assertEqual(lines(assumed, revoked(33_333, "2026-02-28")), [RETURN_ONE])
         self.assertEqual(lines(assumed, revoked(33_333), revoked(66_667, "2026-03-02"))[1][0], "Return")
+        confirmed = lines(assumed, revoked(), revoked(33_333, "2026-03-02"))
+        self.assertEqual(confirmed, [RETURN_ALL, ("Reversal", "2026-03-02", "2", "6.67")])
+
+    def test_a_corrected_return_is_never_below_nothing(self):
+        on_top = [revoked(33_333), reply("2026-03-02", OTHER)]
+        less = revoked(0, "2026-03-03", OTHER)
+        self.assertEqual(lines(*on_top, less), [
+            RETURN_ONE, ("Return", OTHER, "0", "0.00"), ("Reversal", "2026-03-03", "1", "3.33")])
+
+    def test_the_last_that_changed_the_total_dates_the_line(self):
+        # The reply of March 4 told of a refund on top, until its date's share became known.
+        first, on_top = revoked(33_333), reply("2026-03-04", OTHER)
+        newer = [reply("2026-03-05", DAY), whole("2026-03-06"), revoked(33_333, "2026-03-07")]
+        found = lines(first, on_top, *newer, columns=("line", "date", "amount"))
+        self.assertEqual(found, [("Return", DAY, "-3.33"), ("Return", DAY, "-3.33"),
+                                 ("Return", OTHER, "-6.67"), ("Reversal", "2026-03-06", "10.00")])
+        # An older statement that fills a gap has no line of its own.
+        self.assertEqual(lines(revoked(33_333, "2026-03-07"), revoked(66_667, "2026-03-02")), [RETURN_ONE])
 
     def test_nothing_refunded_replaces_an_assumed_share_too(self):
         self.assertEqual(lines(reply("2026-03-01", DAY), revoked(0)), [("Return", DAY, "0", "0.00")])
@@ -243,7 +300,8 @@ class AdvancedCommerce(unittest.TestCase):
 
     def test_more_than_the_amount_is_capped(self):
         story = [advanced((DAY, 9000)), advanced((DAY, 9000), (OTHER, 2000), at="2026-03-02")]
-        self.assertCountEqual(lines(*story), [self.returned(DAY, "-9.00"), self.returned(OTHER, "-1.00")])
+        self.assertCountEqual(lines(*story),
+                              [self.returned(DAY, "-9.00"), ("Return", OTHER, "-3", "-1.00")])
         self.assertEqual(table("exceptions", book(*story), "exception", "position", "detail"),
                          [("refund_exceeds_amount", "1", "")])
         exact = [advanced((DAY, 10_000))]
@@ -256,14 +314,45 @@ class AdvancedCommerce(unittest.TestCase):
         found = lines(reply("2026-03-01", DAY), advanced((DAY, 1000), (OTHER, 500)))
         self.assertEqual(found, [self.returned(DAY, "-1.00"), self.returned(OTHER, "-0.50")])
         found = lines(reply("2026-03-01", DAY), advanced((OTHER, 500)))
-        self.assertCountEqual(found, [RETURN_ALL, self.returned(OTHER, "0.00"),
-                                      ("Reversal", "2026-03-01", "3", "9.50")])
+        self.assertCountEqual(found, [RETURN_ALL, ("Reversal", "2026-03-01", "3", "10.00"),
+                                      self.returned(OTHER, "-0.50")])
+        # What was refunded before the reply goes back by itself.
+        found = lines(revoked(33_333), reply("2026-03-02", OTHER), advanced((OTHER, 500), at="2026-03-03"))
+        self.assertEqual(found, [RETURN_ONE, self.returned(OTHER, "-0.50"),
+                                 ("Reversal", "2026-03-03", "1", "3.33")])
+
+    def test_what_is_less_comes_first(self):
+        found = lines(advanced((DAY, 9000)), advanced((OTHER, 9000), at="2026-03-02"))
+        self.assertCountEqual(found, [self.returned(DAY, "-9.00"), self.returned(OTHER, "-9.00"),
+                                      ("Reversal", "2026-03-02", "0", "9.00")])
+        found = lines(revoked(66_667), advanced((DAY, 1000), at="2026-03-02"))
+        self.assertCountEqual(found, [("Return", DAY, "-2", "-6.67"), self.returned(DAY, "-1.00"),
+                                      ("Reversal", "2026-03-02", "2", "6.67")])
+
+    def test_a_sum_equal_to_the_amount_takes_all_units(self):
+        for total, units in ((9999, "0"), (10_000, "-3"), (10_001, "-3")):
+            self.assertEqual(lines(advanced((DAY, total)))[0][2], units)
+        found = lines(advanced((DAY, 10_000)), advanced((DAY, 4000), at="2026-03-02"))
+        self.assertEqual(found[1], ("Reversal", "2026-03-02", "3", "6.00"))
+        unpriced = lines(advanced((DAY, 10_000), price=None))
+        self.assertEqual(unpriced, [("Return", DAY, "0", "")])
+
+    def test_a_refund_on_top_does_not_exceed_the_amount(self):
+        found = book(advanced((DAY, 9000)), reply("2026-03-02", OTHER))
+        self.assertEqual(exceptions(found), [])
+        newer = advanced((DAY, 9000), at="2026-03-03")
+        found = lines(advanced((DAY, 9000)), reply("2026-03-02", OTHER), newer)
+        self.assertEqual(found[2], ("Reversal", "2026-03-03", "3", "1.00"))
 
     def test_replies_beside_it(self):
         first = advanced((DAY, 1000))
         self.assertEqual(lines(first, reply("2026-03-02", DAY)), [self.returned(DAY, "-1.00")])
         self.assertEqual(lines(first, reply("2026-03-02", OTHER))[1], ("Return", OTHER, "-3", "-9.00"))
         self.assertEqual(lines(first, reply("2026-03-02"))[1], ("Reversal", "2026-04-01", "0", "1.00"))
+        # After a Reversal its dates give no Return, and dates beside it name nothing.
+        self.assertEqual(len(lines(first, reply("2026-03-02"), reply("2026-03-03", DAY))), 2)
+        beside = advanced((DAY, 1000), revocationDate=ms(OTHER))
+        self.assertEqual(lines(beside, reply("2026-03-02", OTHER))[1], ("Return", OTHER, "-3", "-9.00"))
 
     def test_what_is_no_list_of_refunds_refunds_nothing(self):
         for info in ({}, {"items": 5}, {"items": [5, {"refunds": [5]}, {"refunds": {}}]}):
@@ -272,6 +361,50 @@ class AdvancedCommerce(unittest.TestCase):
         for info in ([], "x", None):
             statement = told(signed(advancedCommerceInfo=info, revocationDate=ms(DAY), **PAID))
             self.assertEqual(lines(statement), [RETURN_ALL])
+
+
+class AllOrders(unittest.TestCase):
+    AMOUNTS = (1000, 4000, 10_000, 12_000)
+
+    def draw(self, source):
+        """Up to six statements of different times."""
+        days = source.sample(range(10, 28), source.choice((3, 3, 4, 4, 4, 5, 5, 6)))
+        return [self.told_on(source, day, is_first=day == days[0]) for day in days]
+
+    def told_on(self, source, day, is_first):
+        """The first is always priced; a reply without a time has a cancellation's."""
+        at, on = f"2026-03-{day:02}", source.choice((DAY, OTHER))
+        upgraded = source.random() < 0.15
+        form = "signed" if is_first else source.choice(("signed", "advanced", "reply", "reply"))
+        if form == "advanced":
+            dates = source.choice(((), (DAY,), (DAY, OTHER)))
+            return advanced(*((date, source.choice(self.AMOUNTS)) for date in dates), at=at)
+        if form == "reply":
+            fields = {"is_upgraded": "true"} if upgraded else {}
+            if source.random() < 0.2:
+                return reply(None, source.choice((at, None)), **fields)
+            return reply(at, source.choice((on, None)), **fields)
+        if source.random() < 0.4:
+            return whole(at, isUpgraded=upgraded)
+        return revoked(source.choice((33_333, 66_667, 40_000, 0, None)), at, on, isUpgraded=upgraded)
+
+    def test_a_story_has_one_net(self):
+        seed = random.randrange(10**6)
+        source = random.Random(seed)
+        for number in range(25):
+            story = self.draw(source)
+            positions = events.Positions()
+            told_of = list(events.Importer(positions, ms("2026-11-01")).events("\n".join(story).encode()))
+            nets = set()
+            for order in itertools.permutations(told_of):
+                fold = Fold()
+                for position, event in enumerate(order):
+                    fold.add(replace(event, position=position))
+                found = Book(fold)
+                (sale,) = found.sales
+                nets.add((sum(line.amount_micros for line in found.lines()), sale.refunds.total.share,
+                          sale.refunds.total.sum))
+            self.assertEqual(len(nets), 1, f"seed {seed}, story {number}: {story}")
 
 
 class FourWays(unittest.TestCase):

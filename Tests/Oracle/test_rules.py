@@ -5,8 +5,9 @@ import unittest
 import reports
 from dates import Zone, civil_from_days, days_from_text, period_name, readable_ms
 from dates import time_from_text, time_text
-from money import PriceProblem, amount_text, micros_from_text, read_price
-from support import RECEIPT, book, day, exceptions, line, ms, period, price, row, table
+from support import (
+    RECEIPT, book, day, exceptions, line, ms, period, price, row, signed, table, told,
+)
 from values import Number, NotJSON, flag, identifier, integer, parse
 
 EUR = {"price": "9.99", "currency": "EUR"}
@@ -63,49 +64,6 @@ class Calendar(unittest.TestCase):
         self.assertEqual(Zone("America/New_York").day(late), days_from_text("2026-03-29"))
 
 
-class Prices(unittest.TestCase):
-    def test_a_decimal_is_rounded_half_to_even_to_six_places(self):
-        cases = [("0.99000000000000000444", 990_000), ("0.0000005", 0), ("0.0000015", 2),
-                 ("0.00000250", 2), ("0.00000250001", 3), ("0.0000004999", 0),
-                 ("99999999999.9999995", 10**17), ("1." + "9" * 5000, 2_000_000),
-                 ("1.", None), (".5", None), ("-1", None), ("1e2", None), ("123456789012", None),
-                 (" 1", None), ("1\n", None), ("٣", None)]
-        for text, expected in cases:
-            self.assertEqual(micros_from_text(text), expected, text[:20])
-
-    def test_the_first_problem_is_named_alone(self):
-        cases = [({}, "price_unreadable"), ({"price": None}, "price_unreadable"),
-                 ({"price": "9,99 €", "currency": "XXX"}, "price_unreadable"),
-                 ({"price": "1", "price_micros": "1000000"}, "price_unreadable"),
-                 ({"price": Number("-1")}, "price_unreadable"),
-                 ({"price_micros": Number("1" * 18)}, "price_unreadable"),
-                 ({"price_milliunits": Number("1" * 15)}, "price_unreadable"),
-                 ({"price": "1", "price_micros": Number("1000001")}, "price_forms_disagree"),
-                 ({"price": "0.0000001"}, "price_zero"), ({"price": "1"}, "currency_missing"),
-                 ({"price": "1", "currency": "  "}, "currency_missing"),
-                 ({"price": "1", "currency": "XAU"}, "currency_unknown"),
-                 ({"price": "1", "currency": "XTS"}, "currency_unknown"),
-                 ({"price": "1", "currency": "uſd"}, "currency_unknown")]
-        for entry, expected in cases:
-            with self.assertRaises(PriceProblem) as caught:
-                read_price(entry)
-            self.assertEqual(str(caught.exception), expected, entry)
-
-    def test_forms_that_agree_and_a_currency_to_tidy(self):
-        entry = {"price": Number("1.50"), "price_micros": Number("1500000"), "currency": " eur\t"}
-        self.assertEqual(str(read_price(entry)), "1.50 EUR")
-        entry = {"price_milliunits": Number("28000"), "currency": "JPY"}
-        self.assertEqual(str(read_price(entry)), "28 JPY")
-
-    def test_an_amount_has_at_least_its_minor_digits(self):
-        cases = [(9_990_000, "EUR", "9.99"), (9_900_000, "EUR", "9.90"), (1, "EUR", "0.000001"),
-                 (5_000_000, "JPY", "5"), (5_500_000, "JPY", "5.5"), (0, "KWD", "0.000"),
-                 (-9_990_000, "EUR", "-9.99"), (-500_000, "JPY", "-0.5"), (1, "CLF", "0.000001"),
-                 (0, "BYR", "0"), (0, "", "0")]
-        for micros, currency, expected in cases:
-            self.assertEqual(amount_text(micros, currency), expected)
-
-
 class Rows(unittest.TestCase):
     def test_another_status_gives_no_sale_but_an_exception(self):
         found = book(line(row(), reply={"status": "21003"}), line(reply={"status": 21010}))
@@ -153,6 +111,82 @@ class Rows(unittest.TestCase):
         self.assertEqual(table("sales", found, "quantity"), [("3",)])
 
 
+    def test_a_sale_before_the_app_store_opened_is_malformed(self):
+        day_before, first_day = "2008-07-09T23:59:59.999Z", "2008-07-10"
+        for date, count in ((day_before, 0), (first_day, 1)):
+            found = book(line(row(date=date), **EUR))
+            self.assertEqual(len(table("sales", found, "sale_key")), count)
+        columns = ("exception", "sale_key", "product_id", "transaction_id", "detail")
+        seconds = {"purchase_date_ms": "1767312000", "original_purchase_date_ms": "1767312000"}
+        found = book(line(row(**seconds)), told(signed(transaction="2", purchaseDate=1_767_312_000,
+                                                       originalPurchaseDate=1_767_312_000)))
+        self.assertEqual(table("exceptions", found, *columns), [
+            ("malformed_transaction", "", "coins", "1", "before_2008"),
+            ("malformed_transaction", "", "coins", "2", "before_2008")])
+        # The date that the sale has, and only where nothing is missing.
+        self.assertEqual(len(table("sales", book(line(row(purchase_date_ms="1"))), "sale_key")), 1)
+        self.assertEqual(exceptions(book(line(period("7", purchase_date_ms="1")))),
+                         [("malformed_transaction", "before_2008")])
+        self.assertEqual(exceptions(book(line(row(product=None, **seconds)))),
+                         [("malformed_transaction", "product_id")])
+
+    def test_a_date_outside_the_years_1_to_9999_is_missing(self):
+        first, last = -62_135_596_800_000, 253_402_300_799_999
+        missing = "purchase_date"
+        for value, detail in ((first - 1, missing), (last + 1, missing), (first, "before_2008")):
+            dated = row(purchase_date_ms=value, original_purchase_date_ms=None)
+            self.assertEqual(exceptions(book(line(dated))), [("malformed_transaction", detail)])
+        found = book(line(row(purchase_date_ms=last, original_purchase_date_ms=None)))
+        self.assertEqual(table("sales", found, "sale_date"), [("9999-12-31T23:59:59.999Z",)])
+
+
+class Version1(unittest.TestCase):
+    def body(self, *rows, status=0, **fields):
+        unified = {"status": status, "environment": "Production", "latest_receipt": RECEIPT,
+                   "latest_receipt_info": list(rows)}
+        return {"notification_type": "REFUND", "password": "secret", "bid": "app", "unified_receipt": unified,
+                **fields}
+
+    def line(self, body, at="2026-01-05"):
+        return json.dumps({"notification_v1": body, "occurred_at": ms(at)})
+
+    def sales(self, *lines):
+        return table("sales", book(*lines), "sale_key", "bundle_id", "first_position", "user_identifier")
+
+    def test_its_receipt_gives_sales(self):
+        self.assertEqual(self.sales(self.line(self.body(row()))), [("1", "app", "1", "")])
+        bare = json.dumps(self.body(row(), occurred_at=ms("2026-01-05")))
+        self.assertEqual(self.sales(bare), [("1", "app", "1", "")])
+        self.assertEqual(exceptions(book(self.line(self.body(row(), status=21003)))),
+                         [("reply_not_valid", "status 21003 at 1")])
+
+    def test_what_is_no_such_line(self):
+        good = self.body(row())
+        bad = [json.dumps({"notification_v1": good}), json.dumps(good), self.line(good | {"bid": None}),
+               self.line(good | {"unified_receipt": 5}), self.line([]),
+               self.line(good | {"unified_receipt": {**good["unified_receipt"], "latest_receipt": "?"}}),
+               json.dumps({"notification_v1": good, "occurred_at": 1, "receipt": RECEIPT})]
+        self.assertEqual(self.sales(*bad), [])
+
+    def test_its_rows_have_no_time(self):
+        gone = row(cancellation_date_ms=str(ms("2026-02-01")))
+        for asked, cancelled in (("2026-01-31", "true"), ("2026-02-02", "false")):
+            for order in ((0, 1), (1, 0)):
+                given = (self.line(self.body(gone)), line(row(), asked=asked))
+                found = book(*(given[place] for place in order))
+                self.assertEqual(table("sales", found, "cancelled"), [(cancelled,)])
+
+    def test_its_renewal_information_has_the_time_of_its_line(self):
+        info = {"original_transaction_id": "1", "auto_renew_status": "0"}
+        told_then = self.body(period("7", expires_date_ms=ms("2026-02-02")))
+        told_then["unified_receipt"]["pending_renewal_info"] = [info]
+        reply = {"pending_renewal_info": [info | {"auto_renew_status": "1"}]}
+        for asked, expected in (("2026-01-04", "false"), ("2026-01-06", "true")):
+            newer = line(period("7", expires_date_ms=ms("2026-02-02")), asked=asked, reply=reply)
+            for order in ((self.line(told_then), newer), (newer, self.line(told_then))):
+                self.assertEqual(table("subscriptions", book(*order), "auto_renew", at_ms=0), [(expected,)])
+
+
 class Sales(unittest.TestCase):
     def test_one_line_item_under_two_transactions_is_one_sale(self):
         found = book(line(period("7", "1")), line(period(7, "2")))
@@ -166,7 +200,7 @@ class Sales(unittest.TestCase):
         self.assertEqual(shown, [("2026-01-02T00:00:00.000Z", "1 9")])
 
     def test_a_line_item_is_dated_by_its_own_purchase_and_a_transaction_by_the_original(self):
-        dates = {"purchase_date_ms": "1", "original_purchase_date_ms": "2"}
+        dates = {"purchase_date_ms": "1300000000001", "original_purchase_date_ms": "1300000000002"}
         for lost, expected in ((None, "12"), ("purchase_date_ms", "22"),
                                ("original_purchase_date_ms", "11")):
             left = {name: None if name == lost else value for name, value in dates.items()}
@@ -240,118 +274,6 @@ class Fraud(unittest.TestCase):
             self.assertIn(("claimed_by_other_user", "8"), exceptions(found))
 
 
-class PriceRules(unittest.TestCase):
-    def test_by_transaction_comes_before_by_product(self):
-        entries = [{"product_id": "coins", **EUR},
-                   {"transaction_id": 1, "price": "3", "currency": "USD"}]
-        self.assertEqual(price(book(line(row(), prices=entries))),
-                         [("client_transaction", "3.00", "USD")])
-
-    def test_the_original_transaction_of_a_line_item_is_no_alias(self):
-        entries = [{"transaction_id": "1", **EUR}]
-        found = book(line(period("7", "2", original="1"), prices=entries))
-        self.assertEqual(price(found), [("none", "", "")])
-
-    def test_a_later_transaction_price_that_differs_is_a_conflict(self):
-        later = [{"transaction_id": "1", "price": "3", "currency": "EUR"}]
-        found = book(line(row(), **EUR), line(row(), prices=later))
-        self.assertEqual(price(found), [("client_single", "9.99", "EUR")])
-        self.assertEqual(exceptions(found), [("price_conflict", "3.00 EUR")])
-
-    def test_a_bad_first_entry_gives_nothing_and_the_next_rule_is_tried(self):
-        entries = [{"transaction_id": "1", "price": "0"}, {"transaction_id": "1", **EUR},
-                   {"product_id": "coins", "price": "2", "currency": "EUR"}]
-        found = book(line(row(), prices=entries))
-        self.assertEqual(price(found), [("client_product", "2.00", "EUR")])
-        self.assertEqual(exceptions(found), [("price_zero", "client_transaction")])
-
-    def test_a_later_upload_prices_no_sale_by_product(self):
-        entries = [{"product_id": "coins", **EUR}]
-        found = book(line(row()), line(row(), prices=entries))
-        self.assertEqual(exceptions(found), [("unpriced", "no_price")])
-
-    def test_an_offer_needs_an_entry_of_its_kind(self):
-        flags = {"intro": {"is_in_intro_offer_period": "true"},
-                 "promo": {"promotional_offer_id": "p"},
-                 "offer_code": {"offer_code_ref_name": "o"}, "regular": {}}
-        for kind, fields in flags.items():
-            for said in (*flags, None):
-                entry = {"product_id": "coins", "kind": said, **EUR}
-                basis = price(book(line(row(**fields), prices=[entry])))[0][0]
-                fits = said == kind or (kind == "regular" and said is None)
-                self.assertEqual(basis, "client_product" if fits else "none", (kind, said))
-
-    def test_a_shorthand_prices_exactly_one_new_regular_sale(self):
-        trial = row(transaction="2", is_trial_period="true")
-        found = book(line(row(), trial, **EUR))
-        self.assertEqual(price(found)[0], ("client_single", "9.99", "EUR"))
-        found = book(line(row(), row(transaction="2"), **EUR))
-        self.assertEqual(price(found), [("none", "", "")] * 2)
-        self.assertIn(("price_ambiguous", "2 new sales at 1"), exceptions(found))
-        found = book(line(row()), line(row(), **EUR))
-        self.assertEqual(exceptions(found), [("unpriced", "no_price")])
-
-    def test_a_shorthand_beside_a_product_is_an_entry_after_the_others(self):
-        entries = [{"product_id": "coins", "price": "1", "currency": "EUR"}]
-        found = book(line(row(), row(transaction="2"), product_id="coins", **EUR))
-        self.assertEqual(price(found), [("client_product", "9.99", "EUR")] * 2)
-        found = book(line(row(), prices=entries, product_id="coins", **EUR))
-        self.assertEqual(price(found), [("client_product", "1.00", "EUR")])
-
-    def test_a_price_is_evidence_for_thirty_days(self):
-        limit = ms("2026-01-02") + 30 * 86_400_000
-        for at, basis in ((limit, "client_single"), (limit + 1, "none")):
-            found = book(line(row(), upload={"occurred_at": at}, **EUR))
-            self.assertEqual(price(found)[0][0], basis)
-        late = [("unpriced", "no_price"), ("price_observed_late", "client_single")]
-        self.assertCountEqual(exceptions(found), late)
-        entries = [{"transaction_id": "1", **EUR}]
-        found = book(line(row(), upload={"occurred_at": limit + 1}, prices=entries))
-        self.assertEqual(price(found)[0][0], "client_transaction")
-
-    def test_a_renewal_carries_the_latest_earlier_price_of_its_chain(self):
-        first = line(period("5", "1", date="2026-01-02"), **EUR)
-        march = period("7", "3", date="2026-03-02")
-        third = line(march, at="2026-03-03", price="5", currency="EUR")
-        renewals = line(
-            period("4", "0", date="2026-01-01"),
-            period("6", "2", date="2026-02-02"),
-            period("8", "4", date="2026-04-02"),
-            period("9", "9", original="9", date="2026-04-02"),
-        )
-        expected = [("none", "", ""), ("client_single", "9.99", "EUR"),
-                    ("carried_forward", "9.99", "EUR"), ("client_single", "5.00", "EUR"),
-                    ("carried_forward", "5.00", "EUR"), ("none", "", "")]
-        self.assertEqual(price(book(first, third, renewals)), expected)
-
-    def test_no_price_is_carried_to_or_from_another_kind(self):
-        intro = period("5", is_in_intro_offer_period=True)
-        entries = [{"product_id": "pro", "kind": "intro", **EUR}]
-        renewal = line(period("6", "2", date="2026-02-02"))
-        found = book(line(intro, prices=entries), renewal)
-        self.assertEqual(price(found)[1], ("none", "", ""))
-        # A transaction sale carries nothing on, though its original transaction is the chain's.
-        plain = line(period(None, date="2026-03-02"))
-        found = book(line(period("5"), **EUR), plain)
-        self.assertEqual(price(found), [("none", "", ""), ("client_single", "9.99", "EUR")])
-
-    def test_the_price_list_prefers_the_country_then_the_latest_entry(self):
-        listed = ["coins,DE,EUR,1,2026-01-03", "coins,DE,EUR,0,2026-01-01",
-                  "coins,DE,EUR,3,2025-12-01", "coins,,USD,4,2026-01-02"]
-        self.assertEqual(price(book(line(row()), prices=listed)), [("price_list", "0.00", "EUR")])
-        abroad = line(row(), upload={"country_code": "FR"})
-        self.assertEqual(price(book(abroad, prices=listed)), [("price_list", "4.00", "USD")])
-        early = line(row(date="2025-11-30"))
-        self.assertEqual(price(book(early, prices=listed)), [("none", "", "")])
-        offer = line(row(promotional_offer_id="p"))
-        self.assertEqual(price(book(offer, prices=listed)), [("none", "", "")])
-
-    def test_unpriced_names_the_first_problem(self):
-        entries = [{"product_id": "coins", "price": "1"}, {"transaction_id": "1", "price": "x"}]
-        found = book(line(row(), prices=entries))
-        self.assertIn(("unpriced", "price_unreadable"), exceptions(found))
-
-
 class Journal(unittest.TestCase):
     CANCELLED = {"cancellation_date_ms": str(ms("2026-02-01")), "cancellation_reason": 1}
 
@@ -384,13 +306,14 @@ class Journal(unittest.TestCase):
         found = table("journal", book(*lines), "line", "date")
         self.assertIn(("Reversal", "2026-03-06T00:00:00.000Z"), found)
 
-    def test_a_return_without_request_date_is_not_reversed(self):
-        found = book(line(row(**self.CANCELLED)), line(row(), asked="2026-02-08"))
-        self.assertEqual(table("journal", found, "line"), [("Sale",), ("Return",)])
+    def test_a_return_without_request_date_has_the_time_of_its_cancellation(self):
+        for asked, count in (("2026-02-08", 3), ("2026-02-01", 2)):
+            found = book(line(row(**self.CANCELLED)), line(row(), asked=asked))
+            self.assertEqual(len(table("journal", found, "line")), count)
 
     def test_an_upgrade_gives_no_line_but_an_exception(self):
         upgraded = row(is_upgraded="true")
-        found = book(line(upgraded, **EUR), line(row(**self.CANCELLED)))
+        found = book(line(upgraded, asked="2026-01-31", **EUR), line(row(**self.CANCELLED)))
         self.assertEqual(table("journal", found, "line"), [("Sale",)])
         self.assertEqual(exceptions(found), [("upgrade_credit_unknown", "")])
 
@@ -422,6 +345,20 @@ class ReadableDates(unittest.TestCase):
         self.assertEqual(
             table("journal", book(line(old)), "line", "date"),
             [("Sale", "2011-08-02T15:08:03.000Z"), ("Return", "2011-08-09T15:08:02.000Z")])
+
+    def test_when_a_reply_was_made_and_what_it_says_of_renewals(self):
+        gone = row(cancellation_date_ms=str(ms("2026-02-01")))
+        asked = {"bundle_id": "app", "in_app": [row()],
+                 "request_date_pst": "2026-02-04 16:00:00 America/Los_Angeles"}
+        for later, count in (("2026-02-04", 3), ("2026-02-06", 2)):
+            found = book(line(gone, asked=later), line(reply={"receipt": asked}))
+            self.assertEqual(len(table("journal", found, "line")), count)
+        info = {"original_transaction_id": "1", "grace_period_expires_date": "2026-02-08 00:00:00 Etc/GMT"}
+        shown = line(period("7", expires_date_pst="2026-02-01 16:00:00 America/Los_Angeles"),
+                     reply={"pending_renewal_info": [info]})
+        self.assertEqual(
+            table("subscriptions", book(shown), "expires_at", "grace_period_expires_at", at_ms=0),
+            [("2026-02-02T00:00:00.000Z", "2026-02-08T00:00:00.000Z")])
 
     def test_milliseconds_win(self):
         both = row(original_purchase_date="2011-08-02 15:08:02 Etc/GMT")
@@ -553,6 +490,11 @@ class Reports(unittest.TestCase):
         shown = table("journal", found, "amount", "currency", reporting_currency="JPY")
         self.assertEqual(shown, [("999999999990.00", "EUR")])
         self.assertEqual(exceptions(found, reporting_currency="JPY"), [("unconverted", "Sale EUR")])
+
+    def test_line_items_come_before_transactions(self):
+        found = book(line(row(transaction="7"), asked="2026-02-01"), line(period("7")))
+        self.assertEqual(table("sales", found, "transaction_ids"), [("1",), ("7",)])
+        self.assertEqual(table("journal", found, "transaction_id"), [("7",), ("1",)])
 
     def test_an_exception_is_told_once_with_its_first_position(self):
         found = book(*(line(row(quantity="0"), asked=f"2026-01-0{day}") for day in (1, 2)))

@@ -24,9 +24,25 @@ class Counts(unittest.TestCase):
         self.assertEqual(self.sales(upload(signed()), told(signed(transaction="2"))), [("1",), ("2",)])
 
     def test_an_environment_of_tests_is_refused(self):
-        for environment in ("Xcode", "LocalTesting", "production", None):
+        for environment in ("Xcode", "LocalTesting", "production", 5):
             self.assertEqual(self.sales(upload(signed(environment=environment))), [])
             self.assertEqual(self.sales(told(signed(environment=environment))), [])
+
+    def test_an_object_without_environment_has_that_of_what_brought_it(self):
+        def environments(*lines):
+            return table("sales", book(*lines), "environment", environments=None)
+
+        for none in (None, ""):
+            nameless = signed() | ({} if none is None else {"environment": none})
+            nameless = {n: v for n, v in nameless.items() if none is not None or n != "environment"}
+            self.assertEqual(environments(upload(nameless)), [])
+            for word in ("Production", "Sandbox"):
+                self.assertEqual(environments(upload(nameless, line={"environment": word})), [(word,)])
+                self.assertEqual(environments(notification(nameless, environment=word)), [(word,)])
+        # One of its own comes first, and the line's must be one of the two.
+        self.assertEqual(environments(upload(signed(), line={"environment": "Sandbox"})), [("Production",)])
+        for word in ("Xcode", "sandbox", "", 5):
+            self.assertEqual(environments(upload(signed(), line={"environment": word})), [])
 
     def test_one_bad_transaction_refuses_the_whole_list(self):
         for bad in (signed(bundleId=None), signed(signedDate=None), signed(bundleId="other")):
@@ -76,7 +92,7 @@ class Sales(unittest.TestCase):
             self.assertEqual(table("journal", found, "line"), [("Sale",)])
 
     def test_the_date_falls_back_and_a_transaction_has_the_original(self):
-        dates = {"purchaseDate": 1, "originalPurchaseDate": 2}
+        dates = {"purchaseDate": 1_300_000_000_001, "originalPurchaseDate": 1_300_000_000_002}
         for lost, expected in ((None, "12"), ("purchaseDate", "22"), ("originalPurchaseDate", "11")):
             left = {name: None if name == lost else value for name, value in dates.items()}
             found = book(upload(renewal("7", **left), signed(transaction="8", **left)))
@@ -333,7 +349,13 @@ class Price(unittest.TestCase):
         self.assertIn(("unpriced", "price_unreadable"), exceptions(found))
         listed = ["coins,,EUR,9223372.036855,2026-01-01"]
         found = book(told(signed(quantity=1_000_000)), prices=listed)
-        self.assertEqual(exceptions(found), [("unpriced", "no_price")])
+        self.assertEqual(exceptions(found), [("unpriced", "price_unreadable")])
+        # What is carried comes before what is listed, whether it fits or not.
+        first = upload(renewal("5"), price="9223372.036855", currency="EUR")
+        later = told(renewal("6", "2", date="2026-02-02", quantity=1_000_000))
+        found = book(first, later, prices=["pro,,EUR,1,2026-01-01"])
+        self.assertEqual(price(found)[1], ("none", "", ""))
+        self.assertEqual(exceptions(found), [("unpriced", "price_unreadable")])
 
 
 if __name__ == "__main__":

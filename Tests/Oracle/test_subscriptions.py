@@ -289,7 +289,13 @@ class Status(unittest.TestCase):
         before = told(first(isUpgraded=True, at="2026-01-10"))
         self.assertEqual(states(book(before, told(revoked)), "2026-01-20"), ["active"])
         after = told(first(isUpgraded=True, at="2026-01-10"))
-        self.assertEqual(states(book(told(revoked), after), "2026-01-20"), ["revoked"])
+        self.assertEqual(states(book(told(revoked), after), "2026-01-20"), ["active"])
+        # By any statement of the sale, of a period or not, of either kind.
+        other = told(first(isUpgraded=True, type="Consumable", at="2026-01-01"))
+        row_of_it = line(period("7", is_upgraded="true"))
+        for one in (other, row_of_it):
+            for order in ((one, told(revoked)), (told(revoked), one)):
+                self.assertEqual(states(book(*order), "2026-01-20"), ["active"])
 
 
 class Moments(unittest.TestCase):

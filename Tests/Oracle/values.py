@@ -3,8 +3,8 @@ import json
 import re
 from dataclasses import dataclass
 
-# RFC 3339 writes four-digit years: a date outside 0000-01-01 … 9999-12-31 can't be shown.
-FIRST_DATE_MS = -62_167_219_200_000
+# R2: the years 0001 to 9999.
+FIRST_DATE_MS = -62_135_596_800_000
 LAST_DATE_MS = 253_402_300_799_999
 
 
@@ -101,7 +101,7 @@ def integer(value):
 
 
 def date_ms(value):
-    """An integer of epoch milliseconds that RFC 3339 can write; else None."""
+    """An integer of epoch milliseconds within the years that count; else None."""
     number = integer(value)
     if number is None or not FIRST_DATE_MS <= number <= LAST_DATE_MS:
         return None
