@@ -1,4 +1,5 @@
 # One sale seen four ways, in every order of arrival: the figures must not tell the orders apart.
+# A second one of the same Apple Account, which no client uploads, comes before, between, or after them.
 import base64
 import itertools
 
@@ -27,14 +28,15 @@ REPORTS = ["sales", "revenue --by app,country,product,basis --refunds sale-date"
 
 
 def _ways(orders, bundle, refund, last_day):
-    """The lines: a reply, a client's signed transaction, a notification, and a reply of later."""
+    """A reply, a client's signed transaction, a notification, a later reply; then the other sale's line."""
     client = {"country_code": "FR", "user_identifier": "42"}
 
     def signed(day, **fields):
         return orders.add({
             "bundleId": bundle, "environment": "Production", "productId": "pro", "quantity": 2,
             "transactionId": "2", "originalTransactionId": "1", "webOrderLineItemId": "7",
-            "purchaseDate": SALE_MS, "originalPurchaseDate": SALE_MS, "storefront": "DEU",
+            "appTransactionId": "70", "storefront": "DEU",
+            "purchaseDate": SALE_MS, "originalPurchaseDate": SALE_MS,
             "appAccountToken": "7E3FB204-2D4A-4C2B-9D31-00000000000A", "price": 19_980, "currency": "EUR",
             "signedDate": SALE_MS + day * DAY_MS, **fields})
 
@@ -50,17 +52,22 @@ def _ways(orders, bundle, refund, last_day):
                 "occurred_at": time_text(asked_ms), "metadata": {"price": "9.99", "currency": "EUR"},
                 "verification": {"endpoint": "production", "reply": shown}}
 
+    def notified(name, transaction, day):
+        return {"notification": orders.add({
+            "notificationType": "REFUND", "notificationUUID": f"{name}-{bundle}",
+            "signedDate": SALE_MS + day * DAY_MS, "data": {
+                "bundleId": bundle, "environment": "Production", "signedTransactionInfo": transaction}})}
+
     is_cancelled = bool(refund) and last_day < 60
     cancelled = {"cancellation_date_ms": REFUND_MS, "cancellation_reason": "1"} if is_cancelled else {}
-    news = {"notificationType": "REFUND", "notificationUUID": f"news-{bundle}",
-            "signedDate": SALE_MS + 60 * DAY_MS, "data": {
-                "bundleId": bundle, "environment": "Production",
-                "signedTransactionInfo": signed(60, **refund)}}
+    gift = {"productId": "gift", "transactionId": "8", "originalTransactionId": "8", "price": 990,
+            "webOrderLineItemId": None, "appAccountToken": None}
     return [
         reply(1),
         {"signed_transactions": [signed(2)], **client},
-        {"notification": orders.add(news)},
+        notified("news", signed(60, **refund), 60),
         reply(last_day, **cancelled),
+        notified("gift", signed(3, **gift), 3),
     ]
 
 
@@ -70,6 +77,7 @@ def lines(sign):
     for name, story in STORIES.items():
         for number, order in enumerate(itertools.permutations(range(4))):
             ways = _ways(orders, f"com.example.{name}.order{number:02}", *story)
+            order = [*order[:number % 5], 4, *order[number % 5:]]
             written.extend(encoded(ways[place]) for place in order)
     return orders.resolve(written, sign)
 
@@ -81,11 +89,12 @@ def differences(reports):
         for row in rows:
             name = row["bundle_id"].split(".")[2]
             kept = tuple(cell for column, cell in row.items() if column not in BY_ARRIVAL)
-            found.setdefault((name, len(row)), {}).setdefault(kept, []).append(row["bundle_id"])
+            one = (name, row["product_id"], len(row))
+            found.setdefault(one, {}).setdefault(kept, []).append(row["bundle_id"])
     counts = [f"{len(set(sum(seen.values(), [])))} orders of {name}"
-              for (name, _), seen in found.items() if sum(map(len, seen.values())) != 24]
+              for (name, *_), seen in found.items() if sum(map(len, seen.values())) != 24]
     apart = [f"{name}: {kept} in {', '.join(orders)}"
-             for (name, _), seen in found.items() if len(seen) > 1 for kept, orders in seen.items()]
-    if len(found) != len(STORIES) * len(reports):
+             for (name, *_), seen in found.items() if len(seen) > 1 for kept, orders in seen.items()]
+    if len(found) != 2 * len(STORIES) * len(reports):
         counts.append("a story is missing")
     return counts + apart

@@ -40,6 +40,7 @@ class Generator(SignedMaker):
         self.uploads = uploads
         self.serial = 0
         self.users = ["42", "43", "u-1", *HOSTILE]
+        self.people = []
         count = max(6, uploads // 3)
         self.sales = []
         for _ in range(count):
@@ -64,7 +65,7 @@ class Generator(SignedMaker):
         environment = self.pick("Production", "Production", "Production", "Sandbox")
         original = self._id("2")
         originally_ms = START_MS + self.random.randrange(DAYS * DAY_MS)
-        user = self.pick(*self.users)
+        user, account, token = self._person(bundle, environment)
         periods = self.pick(1, 1, 2, 4) if product.startswith("pro") else 1
         is_renewing = periods > 1 or (product.startswith("pro") and self.chance(0.5))
         chain = []
@@ -95,17 +96,28 @@ class Generator(SignedMaker):
                     "is_priced": self.chance(0.45),
                     "price": self._price(quantity),
                     "user": user,
+                    "account": account,
                     "country": country,
                     "storefront": STOREFRONTS[country],
-                    "tokens": self._tokens(),
+                    "tokens": self._tokens(token),
                 }
             )
         return chain
 
-    def _tokens(self):
-        """App account tokens of a sale: its own in either case, one of many sales, and text that is none."""
-        own = f"7e3fb204-2d4a-4c2b-9d31-{self.serial:012x}"
-        return [own, own, own.upper(), "7e3fb204-2d4a-4c2b-9d31-abcdefabcdef", "=token"]
+    def _person(self, bundle, environment):
+        """(user, Apple Account, token): a new person, or one who bought in the app before."""
+        known = [person for place, person in self.people if place == (bundle, environment)]
+        if known and self.chance(0.6):
+            return self.random.choice(known[-4:])
+        number = len(self.people)
+        person = (self.pick(*self.users), f"70{number:04}", f"7e3fb204-2d4a-4c2b-9d31-{number:012x}")
+        self.people.append(((bundle, environment), person))
+        return person
+
+    def _tokens(self, own):
+        """App account tokens of a sale: its user's in either case, one of many, and text that is none."""
+        shared = self.pick(own, own, "7e3fb204-2d4a-4c2b-9d31-abcdefabcdef")
+        return [own, own, own.upper(), shared, "=token"]
 
     def _price(self, quantity):
         """A usual price; of a million units now and then one whose amount is about 64 bits."""
@@ -207,7 +219,13 @@ class Generator(SignedMaker):
                                   ("purchase_date_ms", "original_purchase_date_ms")):
                 row.pop(name, None)
         if self.chance(0.01):
-            row["purchase_date_ms"] = self.pick("253402214400000", 4_102_444_800_000, 0, "1")
+            row["purchase_date_ms"] = self.pick("253402214400000", 4_102_444_800_000, 0, "1",
+                                                "-62135596800001", 253_402_300_800_000, 1_215_647_999_999)
+        if self.chance(0.01):
+            # Seconds.
+            for name in ("purchase_date_ms", "original_purchase_date_ms"):
+                if str(row.get(name, "")).isdecimal():
+                    row[name] = str(row[name])[:-3]
         if self.nasty and self.chance(0.03):
             name = self.pick("purchase_date_ms", "original_purchase_date_ms", "quantity",
                              "cancellation_date_ms", "web_order_line_item_id",
@@ -226,6 +244,9 @@ class Generator(SignedMaker):
         if sales and self.chance(0.5):
             request_ms = sales[0]["date_ms"] + self.pick(*STATEMENT_DAYS) * DAY_MS
         dated = {"request_date_ms": self._integer(request_ms)} if self.chance(0.85) else {}
+        if not dated and self.chance(0.5):
+            is_pacific = self.chance(0.5)
+            dated = {"request_date" + "_pst" * is_pacific: readable_text(request_ms, is_pacific)}
         rows = [self._row(sale) for sale in sales for _ in range(self.pick(1, 1, 2))]
         self.random.shuffle(rows)
         rows.extend(self.pick([], [], [], [], ["no object", 5, None]))
@@ -254,6 +275,9 @@ class Generator(SignedMaker):
             "expiration_intent": self._integer(self.pick(1, 2)),
             "is_in_billing_retry_period": self._flag(self.chance(0.5)),
             "grace_period_expires_date_ms": self._integer(sale["date_ms"] + self.pick(36, 46) * DAY_MS)}
+        if self.chance(0.1):
+            ms = int(info.pop("grace_period_expires_date_ms"))
+            info["grace_period_expires_date"] = readable_text(ms, self.chance(0.5))
         return {name: value for name, value in info.items() if self.chance(0.75)}
 
     def _legacy_reply(self, status, rows, bundle, dated):
@@ -303,8 +327,10 @@ class Generator(SignedMaker):
             at_ms = sales[0]["date_ms"] + 30 * DAY_MS + self.pick(0, 1)
         fields = self._fields(sales)
         form = self.random.random()
-        if form < 0.45:
+        if form < 0.4:
             line = self._receipt_line(sales, bundle, environment, at_ms) | fields
+        elif form < 0.45:
+            return self._version_1_line(sales, bundle, environment, at_ms)
         elif form < 0.75 and sales:
             if self.chance(0.03):
                 # Of one app, whatever the environment.
@@ -353,6 +379,23 @@ class Generator(SignedMaker):
         if self.chance(0.6):
             line["verification"]["occurred_at"] = self._time(at_ms + 1234)
         return line
+
+    def _version_1_line(self, sales, bundle, environment, at_ms):
+        """A version 1 notification, in its property or as its body stands; rarely one that lacks a part."""
+        rows = [self._row(sale) for sale in sales for _ in range(self.pick(1, 1, 2))]
+        unified = {"status": self.pick(0, 0, 0, 21006, 21003), "environment": environment,
+                   "latest_receipt": base64.b64encode(self.random.randbytes(6)).decode(),
+                   "latest_receipt_info": rows}
+        if self.chance(0.6):
+            unified["pending_renewal_info"] = [self._pending(sale) for sale in sales]
+        body = {"notification_type": self.pick("CANCEL", "REFUND", "DID_RENEW", "NEW_ONE"),
+                "password": "secret", "environment": "PROD", "bid": bundle, "auto_renew_status": "false",
+                "unified_receipt": unified}
+        if self.chance(0.06):
+            lost = self.pick("bid", "unified_receipt", "latest_receipt")
+            (unified if lost == "latest_receipt" else body).pop(lost)
+        dated = {"occurred_at": self._time(at_ms)} if self.chance(0.97) else {}
+        return body | dated if self.chance(0.5) else {"notification_v1": body} | dated
 
     def _bad_line(self):
         if self.chance(0.4):

@@ -96,14 +96,17 @@ class MetadataMaker:
             if self.chance(0.2):
                 micros += 1_000_000
             if self.chance(0.5):
-                named = self.pick("transaction", "product", "product", "product", "original")
+                named = self.pick("transaction", "product", "product", "product", "original", "stranger")
                 entry = self._stated(micros, currency)
                 if named == "transaction":
                     transaction = self.random.choice(sale["transactions"])
                     entry["transaction_id"] = self.written_id(transaction)
                 elif named == "original":
                     entry["transaction_id"] = sale["original"]
-                if named == "product" or self.chance(0.3):
+                elif named == "stranger":
+                    # An id that StoreKit had and Apple's reply has not.
+                    entry["transaction_id"] = self.written_id(f"8{self.random.randrange(50)}")
+                if named == "product" or self.chance(0.6 if named == "stranger" else 0.3):
                     entry["product_id"] = sale["product"]
                     kinds = {"intro": "intro", "promo": "promo", "offer_code": "offer_code"}
                     kind = kinds.get(sale["kind"], self.pick(None, None, "regular"))

@@ -70,6 +70,10 @@ class SignedMaker(MetadataMaker):
             payload["storefront"] = self.pick(sale["storefront"], sale["storefront"], "QQQ", "deu")
         if self.chance(0.5):
             payload["appAccountToken"] = self.pick(*sale["tokens"])
+        if self.chance(0.6):
+            payload["appTransactionId"] = self.written_id(sale["account"])
+        if self.chance(0.02):
+            payload["appTransactionId"] = self.pick("", None, True, "=account")
         if sale["upgrades"] and self.chance(0.5):
             payload["isUpgraded"] = self.pick(True, True, "true", 1, False)
         if self.chance(0.4):
@@ -157,6 +161,16 @@ class SignedMaker(MetadataMaker):
             for name in self.pick(("transactionId", "originalTransactionId"),
                                   ("purchaseDate", "originalPurchaseDate")):
                 payload.pop(name, None)
+        if self.chance(0.01):
+            # Seconds.
+            for name in ("purchaseDate", "originalPurchaseDate"):
+                if name in payload:
+                    payload[name] = int(payload[name]) // 1000
+        if self.chance(0.1):
+            # As before September 2022.
+            payload["environment"] = self.pick(None, "")
+            if self.chance(0.8):
+                del payload["environment"]
         if self.nasty and self.chance(0.08):
             name = self.random.choice(sorted(payload.keys() - {"bundleId", "environment", "signedDate"}))
             payload[name] = self.pick(Raw("1e3"), Raw("-5"), "9" * 30, [], {}, " 1", "１", Raw("-0"), "",
@@ -178,6 +192,10 @@ class SignedMaker(MetadataMaker):
         self.random.shuffle(payloads)
         line = {"marketplace": "itunes", **fields}
         line["signed_transactions"] = [self._sign(payload) for payload in payloads]
+        if not all(payload.get("environment") for payload in payloads) or self.chance(0.02):
+            line["environment"] = sales[0]["environment"]
+        if self.chance(0.01):
+            line["environment"] = self.pick(None, "", "Xcode", "production", 5)
         return line
 
     def notification_line(self, sale, at_ms, bundle, environment):

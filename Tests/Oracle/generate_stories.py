@@ -106,6 +106,14 @@ class Stories:
                 "endpoint": "production", "occurred_at": time_text(SALE_MS + (60 + step) * DAY_MS),
                 "reply": {"status": 0, "environment": "Production", "receipt": receipt}}}
 
+    def version_1(self, line):
+        """What a reply says, as a version 1 notification: it has no time."""
+        reply = line["verification"]["reply"]
+        unified = {"status": 0, "environment": "Production", "latest_receipt": line["receipt"],
+                   "latest_receipt_info": reply["receipt"]["in_app"]}
+        return {"notification_type": "CANCEL", "bid": BUNDLE, "unified_receipt": unified,
+                "occurred_at": line["verification"]["occurred_at"]}
+
     def line(self, sale, step):
         if self.chance(0.35):
             return {"notification": self.orders.add({
@@ -113,8 +121,14 @@ class Stories:
                 "signedDate": SALE_MS + 50 * DAY_MS, "data": {
                     "bundleId": BUNDLE, "environment": "Production",
                     "signedTransactionInfo": self.signed(sale)}})}
-        is_signed = self.chance(0.4)
-        line = {"signed_transactions": [self.signed(sale)]} if is_signed else self.reply(sale, step)
+        form = self.random.random()
+        if form < 0.4:
+            # Sometimes two statements at once.
+            line = {"signed_transactions": [self.signed(sale) for _ in range(self.pick(1, 1, 1, 2))]}
+        else:
+            line = self.reply(sale, step)
+        if form > 0.95:
+            return self.version_1(line)
         line["occurred_at"] = time_text(SALE_MS + self.pick(1, 29, 31) * DAY_MS)
         if sale.names_prices and self.chance(0.7):
             entry = {"currency": self.pick("EUR", "EUR", "USD", "XXX"), "price": self.pick(

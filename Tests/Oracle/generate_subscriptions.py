@@ -52,9 +52,9 @@ class Period:
 class Life:
     """One subscription of one user."""
 
-    def __init__(self, bundle, environment, original, periods):
-        self.bundle, self.environment, self.original = bundle, environment, original
-        self.periods = periods
+    def __init__(self, bundle, environment, account, periods):
+        self.bundle, self.environment, self.account = bundle, environment, account
+        self.original, self.periods = periods[0].transaction, periods
 
 
 class Lives:
@@ -64,6 +64,8 @@ class Lives:
         self.random = random.Random(seed)
         self.orders = Orders()
         self.numbers = self.notified = 0
+        # Some accounts have more than one subscription.
+        self.count = count
         self.lives = [self._life() for _ in range(count)]
 
     def chance(self, part):
@@ -100,7 +102,7 @@ class Lives:
                 product, days = self.pick("pro.year", "plus"), self.pick(30, 365)
             kind = self.pick("regular", "regular", "regular", "win_back", "promo", "trial")
             kind = "family" if is_shared else kind
-        return Life(bundle, environment, periods[0].transaction, periods)
+        return Life(bundle, environment, f"7{self.random.randrange(self.count)}", periods)
 
     def statement_ms(self, period):
         """Few, so that the times of statements meet; none later than the spring of 2026."""
@@ -130,6 +132,10 @@ class Lives:
             payload["storefront"] = self.pick("DEU", "USA", "QQQ")
         if self.chance(0.3):
             payload["appAccountToken"] = self.pick(*TOKENS)
+        if self.chance(0.5):
+            payload["appTransactionId"] = life.account if self.chance(0.95) else "70"
+        if self.chance(0.1):
+            del payload["environment"]
         if period.revoked_ms is not None and self.chance(0.6):
             # Now and then on two dates, one after the other.
             payload["revocationDate"] = period.revoked_ms + self.pick(0, 0, -25, 30) * DAY_MS
@@ -178,11 +184,13 @@ class Lives:
         return row
 
     def _expires(self, row, ms):
-        form = self.random.randrange(12)
+        form = self.random.randrange(13)
         if form < 7:
             row["expires_date_ms"] = str(ms)
         if form in (0, 7, 8):
             row["expires_date"] = readable_text(ms, False) if form == 8 else str(ms)
+        if form in (0, 12):
+            row["expires_date_pst"] = readable_text(ms, True)
         if form in (1, 9, 10):
             row["expires_date_formatted"] = readable_text(ms, form == 10)
 
@@ -201,6 +209,10 @@ class Lives:
                  "expiration_intent": None if intent is None else str(intent),
                  "is_in_billing_retry_period": None if retries is None else str(int(retries)),
                  "grace_period_expires_date_ms": None if grace_ms is None else str(grace_ms)}
+        if grace_ms is not None and self.chance(0.2):
+            entry["grace_period_expires_date_ms"] = None
+            is_pacific = self.chance(0.5)
+            entry["grace_period_expires_date" + "_pst" * is_pacific] = readable_text(grace_ms, is_pacific)
         return {name: value for name, value in entry.items() if value is not None}
 
     def signed_renewal(self, life):
@@ -249,6 +261,15 @@ class Lives:
                 "verification": {"endpoint": sandbox_or_not, "occurred_at": time_text(asked_ms + 1000),
                                  "reply": reply}}
 
+    def version_1(self, life):
+        """A version 1 notification's body, which holds what a reply would."""
+        unified = self.reply(life, "")["verification"]["reply"]
+        rows, latest = unified.pop("receipt").get("in_app", []), unified.get("latest_receipt_info", [])
+        unified["latest_receipt_info"] = rows + (latest if isinstance(latest, list) else [latest])
+        unified["latest_receipt"] = base64.b64encode(life.original.encode()).decode()
+        return {"notification_v1": {"notification_type": "DID_CHANGE_RENEWAL_STATUS", "bid": life.bundle,
+                                    "auto_renew_status": "true", "unified_receipt": unified}}
+
     def neighbours(self, life):
         """Another subscription of the same app, now and then."""
         same = [one for one in self.lives
@@ -275,13 +296,19 @@ class Lives:
             line = {"signed_transactions": [
                 self.signed(one, period) for one in [life] * self.pick(1, 1, 2) + self.neighbours(life)
                 for period in (chosen if one is life else one.periods[:1])]}
+            # For those that name none.
+            line["environment"] = life.environment
+        elif form < 0.72:
+            at_ms = self.statement_ms(self.pick(*life.periods))
+            return self.version_1(life) | {"occurred_at": time_text(at_ms)}
         else:
             line = self.reply(life, "sandbox" if life.environment == "Sandbox" else "production")
         line["occurred_at"] = time_text(life.periods[0].start_ms + self.pick(1, 35) * DAY_MS)
         if self.chance(0.4):
             line["country_code"] = self.pick("FR", "DE", "JP")
         if self.chance(0.4):
-            line["user_identifier"] = self.pick("42", "43", "+u")
+            users = ("42", "43", "+u")
+            line["user_identifier"] = users[int(life.account) % 3] if self.chance(0.85) else self.pick(*users)
         if self.chance(0.2):
             line["metadata"] = {"price": "7.50", "currency": "GBP"}
         return line

@@ -414,14 +414,16 @@ class FourWays(unittest.TestCase):
                  for name, by in (("sales", ()), ("revenue", ("app", "country", "product", "basis")))]
         rows = [list(csv.DictReader(io.StringIO(text, newline=""))) for text in shown]
         self.assertEqual(four_ways.differences(rows), [])
-        nets = {row["bundle_id"].split(".")[2]: row["net"] for row in rows[1]}
+        nets = {row["bundle_id"].split(".")[2]: row["net"] for row in rows[1] if row["product_id"] == "pro"}
         self.assertEqual(nets, {"kept": "19.98", "units": "9.99", "part": "13.39", "whole": "0.00",
                                 "reversed": "19.98", "amounts": "18.75"})
         sales = [line for (line,) in table("journal", found, "line") if line == "Sale"]
-        self.assertEqual(len(sales), 24 * len(four_ways.STORIES))
+        self.assertEqual(len(sales), 2 * 24 * len(four_ways.STORIES))
+        users = {(row["product_id"], row["user_identifier"], row["user_basis"]) for row in rows[0]}
+        self.assertEqual(users, {("pro", "42", "upload"), ("gift", "42", "account")})
 
     def test_an_order_that_differs_is_told(self):
-        row = {"bundle_id": "com.example.kept.order00", "net": "1"}
+        row = {"bundle_id": "com.example.kept.order00", "product_id": "pro", "net": "1"}
         found = four_ways.differences([[row, row | {"net": "2"}]])
         self.assertTrue(any("order00" in line for line in found), found)
 
