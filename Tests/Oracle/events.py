@@ -13,9 +13,10 @@ from fractions import Fraction
 import dates
 from currencies import COUNTRIES, MINOR_DIGITS
 from money import Price, PriceProblem, Rate, micros_from_text, read_currency
-from rows import bundle_of
+from receipt_file import read_receipt
+from rows import bundle_of, source_rows
 from signed import NotSigned, SignedEvent, SignedRenewal, Statement, decoded, trust_of
-from values import Number, NotJSON, date_ms, identifier, members, parse
+from values import Number, NotJSON, date_ms, identifier, integer, members, parse
 
 ENVIRONMENTS = ("Production", "Sandbox")
 # What a line may be.
@@ -55,7 +56,8 @@ class Verification:
     declared_by: str | None = None
     # Where the reply came from.
     trust: str = "imported"
-    # Of a version 1 notification: the bundle that it names, and when what it says of renewals was so.
+    # The bundle, where it is not the reply that names it; and, of a version 1 notification, when what it
+    # says of renewals was so.
     bundle_id: str | None = None
     renewals_ms: int | None = None
 
@@ -155,10 +157,8 @@ class Importer:
         if recorded.get("endpoint") not in ("production", "sandbox"):
             raise BadLine("verification has no known endpoint")
         reply = recorded["reply"]
-        bundle_id = bundle_of(reply)
-        if bundle_id is None:
-            # The cases' receipts are no receipts: nothing else could name the app.
-            raise BadLine("no bundle id")
+        receipt = _receipt(document["receipt"])
+        bundle_id = _bundle(bundle_of(reply), reply, receipt)
         if occurred_at_ms is None:
             occurred_at_ms = date_ms(members(reply.get("receipt")).get("request_date_ms"))
         if occurred_at_ms is None:
@@ -170,7 +170,7 @@ class Importer:
             country_code,
             user_identifier,
             metadata or {},
-            (bundle_id, _receipt(document["receipt"])),
+            (bundle_id, receipt),
         )
         return Verification(
             self.positions.take(),
@@ -178,6 +178,7 @@ class Importer:
             occurred_at_ms if verified_at_ms is None else verified_at_ms,
             recorded["endpoint"],
             reply,
+            bundle_id=bundle_id,
         )
 
     def _statements(self, document):
@@ -241,13 +242,35 @@ class Importer:
         """A version 1 notification, as a receipt with the reply that it holds."""
         occurred_at_ms = _time(document.get("occurred_at"))
         body = members(document["notification_v1"])
-        reply, bundle_id = body.get("unified_receipt"), identifier(body.get("bid"))
-        if occurred_at_ms is None or not isinstance(reply, dict) or bundle_id is None:
-            raise BadLine("no occurred_at, no unified_receipt, or no bid")
-        receipt_id = (bundle_id, _receipt(reply.get("latest_receipt")))
-        upload = Upload(self.positions.take(), occurred_at_ms, None, None, {}, receipt_id)
+        reply = body.get("unified_receipt")
+        if occurred_at_ms is None or not isinstance(reply, dict):
+            raise BadLine("no occurred_at, or no unified_receipt")
+        receipt = _receipt(reply.get("latest_receipt"))
+        bundle_id = _bundle(identifier(body.get("bid")), reply, receipt)
+        upload = Upload(self.positions.take(), occurred_at_ms, None, None, {}, (bundle_id, receipt))
         return Verification(self.positions.take(), upload, occurred_at_ms, None, reply,
                             bundle_id=bundle_id, renewals_ms=occurred_at_ms)
+
+
+def _bundle(named, reply, receipt):
+    """R2: the bundle named, else the receipt's, which a valid reply must be about where it can be read."""
+    found = read_receipt(receipt)
+    if named is None:
+        named = bundle_beside(reply, found)
+        if named is None:
+            raise BadLine("no bundle id")
+    elif found is not None and integer(reply.get("status")) in (0, 21006):
+        rows = list(source_rows(reply))
+        is_of_others = rows and (found.transactions or found.line_items) and not found.shares(rows)
+        if found.bundle_id != named or is_of_others:
+            raise BadLine("the reply is not about the receipt")
+    return named
+
+
+def bundle_beside(reply, receipt):
+    """R2: the bundle of the upload's receipt, if the reply shows one of its ids; None otherwise."""
+    is_about_it = receipt is not None and receipt.shares(source_rows(reply))
+    return receipt.bundle_id if is_about_it else None
 
 
 def _receipt(receipt):

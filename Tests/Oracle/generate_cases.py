@@ -34,6 +34,19 @@ DECLARED = {
 }
 
 
+def transaction_receipt(bundle_id, transaction, original, line_item):
+    """A receipt of the form of old, which nobody signed."""
+    def listed(entries):
+        lines = "".join(f'\t"{name}" = "{value}";\n' for name, value in entries.items())
+        return ("{\n" + lines + "}").encode()
+
+    info = {"bid": bundle_id, "product-id": "coins", "transaction-id": transaction,
+            "original-transaction-id": original, "web-order-line-item-id": line_item,
+            "purchase-date-ms": START_MS, "original-purchase-date-ms": START_MS}
+    parts = {"signature": b"\x02" + bytes(140), "purchase-info": listed(info)}
+    return listed({name: base64.b64encode(part).decode() for name, part in parts.items()})
+
+
 class Generator(SignedMaker):
     def __init__(self, seed, uploads, nasty):
         super().__init__(seed, nasty)
@@ -329,6 +342,8 @@ class Generator(SignedMaker):
         form = self.random.random()
         if form < 0.4:
             line = self._receipt_line(sales, bundle, environment, at_ms) | fields
+            if sales and self.chance(0.1):
+                self._transaction_receipt(line, sales, bundle)
         elif form < 0.45:
             return self._version_1_line(sales, bundle, environment, at_ms)
         elif form < 0.75 and sales:
@@ -379,6 +394,23 @@ class Generator(SignedMaker):
         if self.chance(0.6):
             line["verification"]["occurred_at"] = self._time(at_ms + 1234)
         return line
+
+    def _transaction_receipt(self, line, sales, bundle):
+        """A receipt that can be read, of one of the sales or of none; its reply mostly names no bundle."""
+        reply, sale = line["verification"]["reply"], self.pick(*sales)
+        if reply["status"] not in (0, "0", 21006, "21006"):
+            return
+        named = [sale["transactions"][0], sale["original"], sale["line_item"] or "0"]
+        for name in ("bundle_id", "bid"):
+            if self.chance(0.7):
+                reply["receipt"].pop(name, None)
+        if not reply["receipt"].keys() & {"bundle_id", "bid"} and self.chance(0.2):
+            named = ["no transaction", "of these", "0"]
+            bundle = self.pick(*BUNDLES)
+        if any('"' in name or "\\" in name or not name.isprintable() for name in named):
+            return
+        receipt = transaction_receipt(bundle, *named)
+        line["receipt"] = base64.b64encode(receipt).decode()
 
     def _version_1_line(self, sales, bundle, environment, at_ms):
         """A version 1 notification, in its property or as its body stands; rarely one that lacks a part."""

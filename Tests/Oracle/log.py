@@ -1,13 +1,16 @@
 # A ledger's log, read event by event: what is malformed becomes an exception and nothing else.
+import base64
 import re
 from fractions import Fraction
 
 import dates
 from catalogue import CATALOGUE, VERSIONS, Malformed, checked
 from currencies import MINOR_DIGITS
-from events import ENVIRONMENTS, ListedPrice, Upload, Verification
+from events import ENVIRONMENTS, ListedPrice, Upload, Verification, bundle_beside
 from journal import Book
 from money import Price, PriceProblem, Rate, micros_from_text, read_currency
+from receipt_file import read_receipt, reduced_receipt
+from rows import bundle_of
 from sales import Fold
 from signed import SignedEvent, SignedRenewal, Statement, payload_of, trust_of
 from values import members, parse
@@ -36,6 +39,17 @@ def _upload(position, data):
         data.get("metadata", {}),
         data.get("receipt_id"),
     )
+
+
+def _receipt_of(data):
+    """What an upload's receipt says, in its file or in the facts that were kept of it."""
+    receipt = data.get("receipt")
+    if isinstance(receipt, str):
+        try:
+            return read_receipt(base64.b64decode(receipt, validate=True))
+        except ValueError:
+            return None
+    return reduced_receipt(data["bundle_id"], members(receipt))
 
 
 class LogReader:
@@ -77,7 +91,7 @@ class LogReader:
             self._bundles |= set(data["bundle_ids"])
         elif kind == "receipt.uploaded":
             upload = _upload(position, data)
-            self._uploads[position] = (data["app_family_id"], upload)
+            self._uploads[position] = (data["app_family_id"], upload, _receipt_of(data))
             self.fold.meet(upload)
         elif kind == "receipt.verified":
             # A reply that is no object has neither status nor rows.
@@ -183,7 +197,7 @@ class LogReader:
         found = self._uploads.get(int(data["upload"].text))
         if found is None:
             raise Malformed("receipt.verified upload")
-        family, upload = found
+        family, upload, receipt = found
         reply = self._replies[position]
         if "reply_of" in data:
             earlier = int(data["reply_of"].text)
@@ -205,6 +219,7 @@ class LogReader:
                 environment=data.get("environment"),
                 declared_by=family,
                 trust=_trust(data),
+                bundle_id=bundle_of(reply or {}) or bundle_beside(reply or {}, receipt),
             )
         )
 

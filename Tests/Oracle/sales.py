@@ -5,7 +5,7 @@ from money import Price
 from pricing import price_by_client, take_signed_price
 from refunds import Refunds
 from rows import (
-    Key, Row, bundle_of, fault_of, is_unkeyed_renewal, key_of, kind_of, sale_date_ms, source_rows,
+    Key, Row, fault_of, is_unkeyed_renewal, key_of, kind_of, sale_date_ms, source_rows,
 )
 from signed import SignedEvent
 from subscriptions import Subscriptions
@@ -164,7 +164,7 @@ class Fold:
         otherwise = "Production" if verification.environment is None else verification.environment
         endpoint = endpoints.get(verification.endpoint, otherwise)
         environment = identifier(reply.get("environment")) or endpoint
-        bundle_id = verification.bundle_id or bundle_of(reply) or ""
+        bundle_id = verification.bundle_id or ""
         asked_ms = Row(receipt).date_ms("request_date_ms")
         status = integer(reply.get("status"))
         if status is not None and not -(2**63) <= status < 2**63:
