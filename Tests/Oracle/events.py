@@ -123,13 +123,13 @@ class Importer:
         if "notification_type" in document and "unified_receipt" in document:
             # A version 1 notification's body as it is, its time beside what it says.
             document = {"notification_v1": document, "occurred_at": document.get("occurred_at")}
-        if sum(name in document for name in FORMS) != 1:
+        if sum(document.get(name) is not None for name in FORMS) != 1:
             raise BadLine(f"not exactly one of {', '.join(FORMS)}")
-        if "notification" in document:
+        if document.get("notification") is not None:
             return self._notification(document)
-        if "notification_v1" in document:
+        if document.get("notification_v1") is not None:
             return self._version_1(document)
-        if "receipt" in document:
+        if document.get("receipt") is not None:
             _receipt(document["receipt"])
         country_code = _country(document.get("country_code"))
         user_identifier = _text(document, "user_identifier") or _text(document, "user_identifer")
@@ -139,7 +139,7 @@ class Importer:
         if metadata is not None and not isinstance(metadata, dict):
             raise BadLine("metadata is no object")
         occurred_at_ms = _time(document.get("occurred_at"))
-        if "signed_transactions" in document:
+        if document.get("signed_transactions") is not None:
             statements = self._statements(document)
             if occurred_at_ms is None:
                 occurred_at_ms = max(statement.signed_ms for statement in statements)
@@ -154,9 +154,11 @@ class Importer:
             return None
         if not isinstance(recorded, dict) or not isinstance(recorded.get("reply"), dict):
             raise BadLine("verification has no reply")
-        if recorded.get("endpoint") not in ("production", "sandbox"):
+        reply, endpoint = recorded["reply"], recorded.get("endpoint")
+        if endpoint is None and identifier(reply.get("environment")) is not None:
+            endpoint = "sandbox" if reply["environment"] == "Sandbox" else "production"
+        if endpoint not in ("production", "sandbox"):
             raise BadLine("verification has no known endpoint")
-        reply = recorded["reply"]
         receipt = _receipt(document["receipt"])
         bundle_id = _bundle(bundle_of(reply), reply, receipt)
         if occurred_at_ms is None:
@@ -176,7 +178,7 @@ class Importer:
             self.positions.take(),
             upload,
             occurred_at_ms if verified_at_ms is None else verified_at_ms,
-            recorded["endpoint"],
+            endpoint,
             reply,
             bundle_id=bundle_id,
         )

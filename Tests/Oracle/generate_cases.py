@@ -391,6 +391,8 @@ class Generator(SignedMaker):
             endpoint = self.pick("sandbox", "production")
         line = {"marketplace": "itunes", "receipt": base64.b64encode(receipt).decode()}
         line["verification"] = {"endpoint": endpoint, "reply": reply}
+        if "environment" in reply and self.chance(0.1):
+            del line["verification"]["endpoint"]
         if self.chance(0.6):
             line["verification"]["occurred_at"] = self._time(at_ms + 1234)
         return line

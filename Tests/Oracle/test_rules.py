@@ -564,6 +564,15 @@ class Import(unittest.TestCase):
         whole["verification"]["reply"]["receipt"]["request_date_ms"] = str(ms("2026-02-01"))
         self.assertEqual(price(book(json.dumps(whole)))[0][0], "client_single")
 
+    def test_an_endpoint_is_told_by_the_replys_environment(self):
+        for environment, expected in (("Sandbox", "Sandbox"), ("Production", "Production"), ("X", "X")):
+            whole = json.loads(line(row(), reply={"environment": environment}))
+            del whole["verification"]["endpoint"]
+            found = table("sales", book(json.dumps(whole)), "environment", environments=None)
+            self.assertEqual(found, [(expected,)])
+        del whole["verification"]["reply"]["environment"]
+        self.assertEqual(table("sales", book(json.dumps(whole)), "environment", environments=None), [])
+
     def test_a_line_without_verification_is_no_revenue(self):
         found = book(json.dumps({"marketplace": "itunes", "receipt": RECEIPT}))
         self.assertEqual(table("sales", found, "sale_key") + exceptions(found), [])
