@@ -1,9 +1,11 @@
 # Checks of a log read event by event: what is malformed, and what it is called.
+import base64
 import json
 import unittest
 
 import generate_fetched
 import reports
+from generate_cases import transaction_receipt
 from log import LaterProgram, read_log
 from support import HEADER, exceptions, jws, row, signed, table
 
@@ -161,6 +163,30 @@ class Log(unittest.TestCase):
             self.assertEqual(table("sales", found, *columns), [("1", "DE", user, "signed_transaction")])
             by_trust = table("revenue", found, "trust", "net", by=("trust",))
             self.assertEqual(by_trust, [("configured", "9.99")])
+
+    def test_an_object_without_environment_has_that_of_what_brought_it(self):
+        payload = without(PAYLOAD, "environment")
+        nameless = {"transactions": [{**OBJECT, "payload": payload}]}
+        told = {"data": {"signedTransactionInfo": jws(payload)}}
+        for word in ("Production", "Sandbox"):
+            for event in (("notification.received", {**NOTIFIED, "environment": word,
+                                                     "notification": {**OBJECT, "payload": told}}),
+                          ("transactions.fetched", {**FETCHED, "environment": word, **nameless})):
+                found = book(("app.registered", APP), event)
+                self.assertEqual(table("sales", found, "environment", environments=None), [(word,)])
+        found = book(("app.registered", APP), ("transactions.received", {**RECEIVED, **nameless}))
+        self.assertEqual(table("sales", found, "sale_key", environments=None), [])
+
+    def test_a_reply_without_bundle_is_of_the_receipts_app_if_it_shows_its_ids(self):
+        shown = {"status": 0, "receipt": {"in_app": [row(transaction="2", original_transaction_id="1")]}}
+        verified = VERIFIED | {"reply": shown}
+        for original, expected in (("1", "app"), ("3", "")):
+            whole = base64.b64encode(transaction_receipt("app", "9", original, "0")).decode()
+            facts = {"purchases": [{"transaction_id": "9", "original_transaction_id": original}]}
+            for receipt, version in ((whole, 1), (facts, 2)):
+                upload = without(UPLOAD, "receipt") | {"receipt": receipt}
+                found = book(("receipt.uploaded", upload, version), ("receipt.verified", verified))
+                self.assertEqual(table("sales", found, "bundle_id"), [(expected,)])
 
     def test_what_does_not_count(self):
         def listed(**changes):
