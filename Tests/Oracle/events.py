@@ -129,8 +129,6 @@ class Importer:
             return self._notification(document)
         if document.get("notification_v1") is not None:
             return self._version_1(document)
-        if document.get("receipt") is not None:
-            _receipt(document["receipt"])
         country_code = _country(document.get("country_code"))
         user_identifier = _text(document, "user_identifier") or _text(document, "user_identifer")
         _text(document, "identifier_for_vendor")
@@ -138,16 +136,19 @@ class Importer:
         metadata = document.get("metadata")
         if metadata is not None and not isinstance(metadata, dict):
             raise BadLine("metadata is no object")
+        told = (country_code, user_identifier, metadata or {})
         occurred_at_ms = _time(document.get("occurred_at"))
-        if document.get("signed_transactions") is not None:
-            statements = self._statements(document)
-            if occurred_at_ms is None:
-                occurred_at_ms = max(statement.signed_ms for statement in statements)
-            position = self.positions.take()
-            upload = Upload(
-                position, occurred_at_ms, country_code, user_identifier, metadata or {}
-            )
-            return SignedEvent(position, occurred_at_ms, upload, statements)
+        if document.get("receipt") is not None:
+            return self._verification(document, occurred_at_ms, told)
+        statements = self._statements(document)
+        if occurred_at_ms is None:
+            occurred_at_ms = max(statement.signed_ms for statement in statements)
+        position = self.positions.take()
+        return SignedEvent(position, occurred_at_ms, Upload(position, occurred_at_ms, *told), statements)
+
+    def _verification(self, document, occurred_at_ms, told):
+        """A receipt's; `told`: country, user and metadata of the upload."""
+        receipt = _receipt(document["receipt"])
         recorded = document.get("verification")
         if recorded is None:
             # Checked locally only: it has no reply of the App Store, so nothing to report.
@@ -159,29 +160,17 @@ class Importer:
             endpoint = "sandbox" if reply["environment"] == "Sandbox" else "production"
         if endpoint not in ("production", "sandbox"):
             raise BadLine("verification has no known endpoint")
-        receipt = _receipt(document["receipt"])
         bundle_id = _bundle(bundle_of(reply), reply, receipt)
         if occurred_at_ms is None:
             occurred_at_ms = date_ms(members(reply.get("receipt")).get("request_date_ms"))
         if occurred_at_ms is None:
             occurred_at_ms = self.now_ms
         verified_at_ms = _time(recorded.get("occurred_at"))
-        upload = Upload(
-            self.positions.take(),
-            occurred_at_ms,
-            country_code,
-            user_identifier,
-            metadata or {},
-            (bundle_id, receipt),
-        )
+        if verified_at_ms is None:
+            verified_at_ms = occurred_at_ms
+        upload = Upload(self.positions.take(), occurred_at_ms, *told, (bundle_id, receipt))
         return Verification(
-            self.positions.take(),
-            upload,
-            occurred_at_ms if verified_at_ms is None else verified_at_ms,
-            endpoint,
-            reply,
-            bundle_id=bundle_id,
-        )
+            self.positions.take(), upload, verified_at_ms, endpoint, reply, bundle_id=bundle_id)
 
     def _statements(self, document):
         """The signed transactions of a line, every one of them good."""
@@ -238,7 +227,6 @@ class Importer:
             occurred_at_ms = signed_ms
         position = self.positions.take()
         return SignedEvent(position, occurred_at_ms, None, statements, renewals=renewals)
-
 
     def _version_1(self, document):
         """A version 1 notification, as a receipt with the reply that it holds."""

@@ -4,9 +4,7 @@ from dataclasses import dataclass, field
 from money import Price
 from pricing import price_by_client, take_signed_price
 from refunds import Refunds
-from rows import (
-    Key, Row, fault_of, is_unkeyed_renewal, key_of, kind_of, sale_date_ms, source_rows,
-)
+from rows import Key, Row, fault_of, is_unkeyed_renewal, key_of, kind_of, sale_date_ms, source_rows
 from signed import SignedEvent
 from subscriptions import Subscriptions
 from values import as_text, forgotten_at, identifier, integer, is_forgotten, members
