@@ -155,6 +155,26 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
     #expect(try fixture.salesUsers() == ["500 token:(redacted 4)", "700 token:(redacted 4)"])
   }
 
+  @Test("Purchases by an erased person's Apple Account stay theirs, and give a later user nothing")
+  func accountOfErased() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      Self.app, .signedUpload(signed("500", account("71")), user: "anna"),
+      .notification("ONE_TIME_CHARGE", uuid: "n-1", signed("510", account("71"))),
+    ])
+    #expect(try fixture.salesUsers() == ["500 anna", "510 anna"])
+    try fixture.erase("anna")
+    #expect(try fixture.salesUsers() == ["500 (redacted 3)", "510 (redacted 3)"])
+    try fixture.append([
+      .signedUpload(signed("500", account("71")), user: "carla"),
+      .notification("ONE_TIME_CHARGE", uuid: "n-2", signed("520", account("71"))),
+    ])
+    let kept = ["500 (redacted 3)", "510 (redacted 3)"]
+    #expect(try fixture.salesUsers() == kept + ["520 -"])
+    try fixture.append([.signedUpload(signed("530", account("71")), user: "carla")])
+    #expect(try fixture.salesUsers() == kept + ["520 carla", "530 carla"])
+  }
+
   @Test("An erasure within an app family leaves events of others, also with the same token")
   func family() throws {
     let notice = TestEvent.notification("REFUND", uuid: "n-1", signed("700", signedToken(anna)))

@@ -54,6 +54,9 @@ enum NastyHistory {
       members.append(
         ("appAccountToken", random.pick(["\(accountToken(1))", "\(accountToken(2))", "no UUID"])))
     }
+    if random.chance(percent: 40) {
+      members.append(("appTransactionId", "account\(world)\(random.below(3))"))
+    }
     return TestSupport.signed(
       "\(id)", of: random.pick([nil, "\(world * 100 + 1)"]),
       line: random.pick([nil, "\(world * 100 + 70 + id % 100)"]),

@@ -144,7 +144,7 @@ import Testing
       "sales",
       "environment,bundle_id,sale_key,product_id,kind,quantity,sale_date,"
         + "original_transaction_id,transaction_ids,first_position,country_code,"
-        + "country_position,user_identifier,user_position,currency,unit_price,price_basis,"
+        + "country_position,user_identifier,user_position,user_basis,currency,unit_price,price_basis,"
         + "price_position,is_upgraded,cancelled,cancellation_positions,reversal_positions,pending"
     ),
     (

@@ -46,6 +46,20 @@ import Testing
 
   private static let listed = [
     RuleCase(
+      "R13: an upgrade counts by any statement of the sale, also one that is older than the revocation",
+      [
+        app,
+        .signedUpload(
+          month(
+            "1", from: "2026-01-01", to: "2026-02-01", signed: "2026-01-10",
+            ["revocationDate": instant("2026-01-09")]), user: "u1"),
+        .notification(
+          "DID_CHANGE_RENEWAL_PREF", uuid: "n1",
+          month(
+            "1", from: "2026-01-01", to: "2026-02-01", signed: "2026-01-08", ["isUpgraded": true])),
+      ],
+      ["subscriptions status --at 2026-01-20": ["active"]]),
+    RuleCase(
       "R13: a trial, its renewal by a notification, and what is said of the next one",
       [
         app, .signedUpload(january, user: "u1"),

@@ -61,9 +61,9 @@ import Testing
           sale_date_ms, kind, transaction_id, original_transaction_id, first_position, country,
           user, user_position, unit_price_micros, currency, price_basis, price_position,
           price_problem, is_transaction_alias, is_upgraded, cancellation_state, version, created_at_ms,
-          updated_at_ms, trust, flags, amount_micros)
+          updated_at_ms, trust, flags, amount_micros, user_basis)
           VALUES(\(id), 1, 2, 0, 'key-\(id)', 3, 1, 0, \(kind.rawValue), 't', 'o', 1, \(country),
-          0, 1, 9990000, 5, \(basis.rawValue), 1, \(problem.rawValue), 1, 0, 0, 1, 0, 0, 3, 0, 9990000);
+          0, 1, 9990000, 5, \(basis.rawValue), 1, \(problem.rawValue), 1, 0, 0, 1, 0, 0, 3, 0, 9990000, 1);
         """)
     }
   }
@@ -120,7 +120,7 @@ import Testing
           environment, attempt, endpoint, occurred_at_ms, reply_position)
           VALUES(2, 1, 0, 1, 0, 0, 1, 1, 0, 0, 2);
         INSERT INTO subscriptions(environment, bundle, original_hash, original_transaction_id,
-          is_country_signed, is_user_token, is_taken_over, sale, product, expires_at_ms,
+          is_country_signed, user_basis, is_taken_over, sale, product, expires_at_ms,
           statement_position)
           VALUES(1, 2, 0, 'o', 0, 0, 0, 0, 3, 0, 2), (1, 2, 0, 'of renewal information alone', 0, 0,
             0, NULL, NULL, NULL, NULL);

@@ -145,7 +145,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "export: --sort units: is not a column of this report: environment, bundle_id, sale_key, "
         + "product_id, kind, quantity, sale_date, original_transaction_id, transaction_ids, "
         + "first_position, country_code, country_position, user_identifier, user_position, "
-        + "currency, unit_price, price_basis, price_position, is_upgraded, cancelled, "
+        + "user_basis, currency, unit_price, price_basis, price_position, is_upgraded, cancelled, "
         + "cancellation_positions, reversal_positions or pending"),
     Mistake(
       "export revenue --by app --sort bundle_idd --top 3",

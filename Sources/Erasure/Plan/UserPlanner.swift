@@ -259,6 +259,9 @@ extension ErasurePlanner {
     func has(_ text: [UInt8]?, _ set: Set<[UInt8]>) -> Bool {
       text.map { set.contains($0) } ?? false
     }
+    if has(purchase.appTransactionID, ownership.accounts), try isByAccount(purchase) {
+      return (.account, isOther)
+    }
     if owner == .user || has(purchase.transactionID, ownership.transactionIDs) {
       return (.transaction, isOther)
     }

@@ -235,6 +235,24 @@ extension ErasurePlanner {
     return users
   }
 
+  /// Whether the sale that a purchase shows has its user by its Apple Account alone.
+  func isByAccount(_ purchase: PurchaseFacts) throws -> Bool {
+    guard
+      let key = purchase.lineItemID ?? purchase.originalTransactionID ?? purchase.transactionID
+    else { return false }
+    let select = try database.prepare(
+      """
+      SELECT 1 FROM sales WHERE sale_key = ? AND key_kind = ?
+      AND user_basis = \(UserBasis.account.rawValue) LIMIT 1
+      """)
+    return try key.withUnsafeBytes { text in
+      select.bind(1, text: text)
+      select.bind(
+        2, Int64((purchase.lineItemID == nil ? KeyKind.transaction : .lineItem).rawValue))
+      return try select.step()
+    }
+  }
+
   /// Whether an upload names the user: others are known by a token alone.
   func hasUploads(_ user: Int64) throws -> Bool {
     if let known = knownUploaders[user] { return known }

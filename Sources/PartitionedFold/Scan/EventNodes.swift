@@ -43,16 +43,16 @@ struct EventNodes {
       for renewal in reply.renewals { add(id: renewal.originalTransactionID) }
     case .received(let upload):
       add(event: event.line.position)
-      for transaction in upload.transactions { add(transaction?.row) }
+      for transaction in upload.transactions { add(transaction) }
       addPriced(upload.view.metadata)
     case .notified(let notification):
-      add(notification.transaction?.row)
+      add(notification.transaction)
       add(id: notification.originalTransactionID)
       add(id: notification.renewal?.info.originalTransactionID)
     case .fetched(let page):
       addRefused(of: page, at: event.line.position)
       if let id = page.view.transactionID { addText(id) }
-      for transaction in page.transactions { add(transaction?.row) }
+      for transaction in page.transactions { add(transaction) }
       for renewal in page.renewals { add(id: renewal.info.originalTransactionID) }
     case .other:
       guard EventType(event.line.type) == .signaturesAccepted,
@@ -76,7 +76,7 @@ struct EventNodes {
     let refused = page.refused(keeper)
     if refused.transactions.isEmpty, refused.renewals.isEmpty { return }
     add(event: position)
-    for transaction in refused.transactions { add(transaction.row) }
+    for transaction in refused.transactions { add(transaction) }
     for renewal in refused.renewals { add(id: renewal.info.originalTransactionID) }
   }
 
@@ -93,8 +93,16 @@ struct EventNodes {
     }
   }
 
-  private mutating func add(_ row: ReplyRow?) {
-    guard let row else { return }
+  /// Sales of one Apple Account have users by each other's uploads (rule R6).
+  private mutating func add(_ transaction: SignedTransaction?) {
+    guard let transaction else { return }
+    add(transaction.row)
+    if let account = transaction.appTransactionID {
+      hashes.append(NodeHash.hash(.account, account))
+    }
+  }
+
+  private mutating func add(_ row: ReplyRow) {
     add(id: row.transactionID)
     add(id: row.originalTransactionID)
     add(id: row.webOrderLineItemID)

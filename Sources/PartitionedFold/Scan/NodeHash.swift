@@ -8,6 +8,7 @@ struct NodeHash {
   enum Kind: UInt8 {
     case receipt = 0x72
     case transaction = 0x74
+    case account = 0x61
     case event = 0x65
     case component = 0x63
   }

@@ -24,7 +24,7 @@ struct RowSource {
 /// schema contains it.
 enum RowTable {
   /// More columns than any table has that is written this way.
-  static let columnLimit = 40
+  static let columnLimit = 48
 
   /// `c0, c1, …`
   static func columns(_ count: Int) -> String {

@@ -29,7 +29,7 @@ enum Schema {
     "receipts": ["receipts", "upload_verdicts", "open_uploads", "pending_receipts"],
     "sales": ["sales", "sale_transactions", "sale_claims"],
     "journal": ["later_lines", "signed_refunds"],
-    "users": ["users"],
+    "users": ["users", "accounts", "account_users"],
     "verifications": ["verifications"], "exceptions": ["exceptions"],
     "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
     "uploads": ["uploads", "signed_uploads", "held_receipts"], "notifications": ["notifications"],
@@ -49,6 +49,14 @@ enum Schema {
     CREATE TABLE users(
       id INTEGER PRIMARY KEY, user_identifier TEXT NOT NULL, uploads INTEGER NOT NULL,
       first_seen_at_ms INTEGER, last_seen_at_ms INTEGER);
+    CREATE TABLE accounts(
+      id INTEGER PRIMARY KEY, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
+      account_hash INTEGER NOT NULL, app_transaction_id TEXT NOT NULL, token INTEGER,
+      has_several_tokens INTEGER NOT NULL, has_unknown_users INTEGER NOT NULL, user INTEGER,
+      user_position INTEGER, has_later_users INTEGER NOT NULL);
+    CREATE TABLE account_users(
+      account INTEGER NOT NULL, ordinal INTEGER NOT NULL, user INTEGER NOT NULL,
+      position INTEGER NOT NULL, PRIMARY KEY(account, ordinal)) WITHOUT ROWID;
     CREATE TABLE apps(
       app_family_id TEXT PRIMARY KEY, name TEXT NOT NULL, data TEXT NOT NULL,
       position INTEGER NOT NULL) WITHOUT ROWID;
@@ -113,17 +121,19 @@ enum Schema {
       version INTEGER NOT NULL, created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL,
       is_transaction_alias INTEGER NOT NULL, chain_hash INTEGER, trust INTEGER NOT NULL,
       flags INTEGER NOT NULL, client_country INTEGER, amount_micros INTEGER,
-      period_end_ms INTEGER);
+      period_end_ms INTEGER, user_basis INTEGER NOT NULL, account INTEGER, token INTEGER,
+      token_user INTEGER, token_position INTEGER);
     CREATE TABLE subscriptions(
       id INTEGER PRIMARY KEY, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
       original_hash INTEGER NOT NULL, original_transaction_id TEXT NOT NULL, country INTEGER,
-      user INTEGER, is_country_signed INTEGER NOT NULL, is_user_token INTEGER NOT NULL,
+      user INTEGER, is_country_signed INTEGER NOT NULL, user_basis INTEGER NOT NULL,
       user_position INTEGER, is_taken_over INTEGER NOT NULL, sale INTEGER, product INTEGER,
       started_at_ms INTEGER, current_period_start_at_ms INTEGER,
-      expires_at_ms INTEGER, offer INTEGER, revoked_at_ms INTEGER, is_upgraded INTEGER,
+      expires_at_ms INTEGER, offer INTEGER, revoked_at_ms INTEGER,
       statement_ms INTEGER, statement_position INTEGER, renewal_ms INTEGER,
       renewal_position INTEGER, auto_renew INTEGER, auto_renew_product INTEGER,
-      expiration_intent INTEGER, in_billing_retry INTEGER, grace_period_expires_at_ms INTEGER);
+      expiration_intent INTEGER, in_billing_retry INTEGER, grace_period_expires_at_ms INTEGER,
+      account INTEGER, token INTEGER, token_user INTEGER, token_position INTEGER);
     CREATE TABLE subscription_turns(
       position INTEGER NOT NULL, kind INTEGER NOT NULL, subscription INTEGER NOT NULL,
       expires_at_ms INTEGER, expiration_intent INTEGER, grace_period_expires_at_ms INTEGER,
@@ -202,6 +212,15 @@ enum Schema {
     "CREATE INDEX receipts_receipt_hash ON receipts(receipt_hash);",
     "CREATE INDEX receipts_pending ON receipts(id) WHERE is_final = 0;",
     "CREATE INDEX subscriptions_hash ON subscriptions(original_hash);",
+    "CREATE INDEX accounts_hash ON accounts(account_hash);",
+    """
+    CREATE INDEX subscriptions_account ON subscriptions(account)
+      WHERE account IS NOT NULL AND NOT \(UserBasis.isByUploadSQL("user_basis"));
+    """,
+    """
+    CREATE INDEX sales_account ON sales(account)
+      WHERE account IS NOT NULL AND NOT \(UserBasis.isByUploadSQL("user_basis"));
+    """,
     "CREATE INDEX subscriptions_user ON subscriptions(user) WHERE user IS NOT NULL;",
     "CREATE INDEX sales_key ON sales(sale_key);",
     "CREATE INDEX sales_chain_hash ON sales(chain_hash) WHERE chain_hash IS NOT NULL;",

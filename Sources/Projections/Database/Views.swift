@@ -41,6 +41,7 @@ extension Schema {
   private static let kinds = SaleKind.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let trusts = ReplyTrust.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let bases = PriceBasis.allCases.map { ($0.rawValue, "\($0.word)") }
+  private static let userBases = UserBasis.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let problems = PriceProblem.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let lineTypes = LineType.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let states = ReceiptState.allCases.map { ($0.rawValue, "\($0.word)") }
@@ -130,7 +131,8 @@ extension Schema {
           UNION ALL SELECT s.transaction_id WHERE s.is_transaction_alias = 1 ORDER BY 1))
         AS transaction_ids,
       s.first_position, coalesce(\(symbol("s.country")), 'ZZ') AS country_code, s.country_position,
-      u.user_identifier, s.user_position, \(symbol("s.currency")) AS currency,
+      u.user_identifier, s.user_position, \(word("s.user_basis", userBases)) AS user_basis,
+      \(symbol("s.currency")) AS currency,
       s.unit_price_micros, s.amount_micros, \(word("s.price_basis", bases)) AS price_basis,
       s.price_position,
       iif(s.price_basis = \(PriceBasis.none.rawValue), \(word("s.price_problem", problems)), NULL)
@@ -168,7 +170,7 @@ extension Schema {
       \(symbol("c.auto_renew_product")) AS auto_renew_product_id,
       \(symbol("c.expiration_intent")) AS expiration_intent, c.in_billing_retry,
       s.unit_price_micros, \(symbol("s.currency")) AS currency, \(word("c.offer", offers)) AS offer,
-      \(instant("c.revoked_at_ms", "revoked_at")), c.is_upgraded, c.sale, c.statement_position,
+      \(instant("c.revoked_at_ms", "revoked_at")), s.is_upgraded, c.sale, c.statement_position,
       \(instant("c.renewal_ms", "renewal_at")), c.renewal_position,
       max(c.statement_position, coalesce(c.renewal_position, -1)) AS position
       FROM subscriptions c JOIN sales s ON s.id = c.sale LEFT JOIN users u ON u.id = c.user;

@@ -23,6 +23,8 @@ final class EventFold {
   private let sales: SaleStore
   private let subscriptionTable: SubscriptionTable
   private let subscriptions: SubscriptionStore
+  private let accountTable: AccountTable
+  private let accounts: AccountStore
   private let revenue: RevenueFold
   private let declarations: DeclarationTable
   private let catalogue: AppCatalogue
@@ -91,8 +93,13 @@ final class EventFold {
     subscriptions = SubscriptionStore(
       arena, source: isFresh ? nil : subscriptionTable,
       nextID: isFresh ? 0 : try SubscriptionTable.nextID(database))
+    accountTable = AccountTable(database, arena)
+    accounts = AccountStore(
+      arena, source: isFresh ? nil : accountTable,
+      nextID: isFresh ? 0 : try database.nextNumber(of: "accounts"))
     revenue = RevenueFold(
-      store: sales, subscriptions: subscriptions, symbols: symbols, exceptions: exceptions,
+      store: sales, subscriptions: subscriptions, accounts: accounts, symbols: symbols,
+      exceptions: exceptions,
       userIdentifier: { (number) throws(DatabaseError) in try users.identifier(number) },
       tokenUser: { (identifier) throws(DatabaseError) in try users.number(of: identifier) },
       positionText: { origins?.text(of: $0) ?? "\($0)" },
@@ -552,9 +559,13 @@ final class EventFold {
       let derived = DerivedPrices(
         store: sales, symbols: symbols, priceList: try declarations.sortedPriceList())
       let isFresh = isFresh
-      try byRules { try derived.settle { isFresh || $0.isChanged || hasNewPrices } }
+      try byRules {
+        try derived.settle { isFresh || $0.isChanged || hasNewPrices }
+        try revenue.settleUsers()
+      }
       try saleTable.store(sales, rows)
       try subscriptionTable.store(subscriptions, rows)
+      try accountTable.store(accounts, rows)
       try users.store(rows)
       try receipts.store(rows)
       try symbolRows.store(rows)

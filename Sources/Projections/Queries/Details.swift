@@ -131,6 +131,8 @@ package struct SaleDetail: Equatable, Sendable {
   package var countryPosition: Position?
   package var userIdentifier: String?
   package var userPosition: Position?
+  /// How the user is known; empty if there is none.
+  package var userBasis: String
   package var currency: Currency?
   /// Rounded where Apple signed a price for several units.
   package var unitPriceMicros: Int64?

@@ -104,11 +104,11 @@ package final class SubscriptionQueries {
       SELECT \(symbol("s.environment")), \(symbol("s.bundle")), s.original_transaction_id,
       \(symbol("s.product")), u.user_identifier, coalesce(\(symbol("s.country")), 'ZZ'),
       s.started_at_ms, s.current_period_start_at_ms, s.expires_at_ms, s.revoked_at_ms,
-      s.is_upgraded, s.grace_period_expires_at_ms, s.in_billing_retry, s.renewal_ms,
+      p.is_upgraded, s.grace_period_expires_at_ms, s.in_billing_retry, s.renewal_ms,
       s.statement_ms, s.statement_position, s.renewal_position, s.auto_renew,
       \(symbol("s.auto_renew_product")), \(symbol("s.expiration_intent")), p.unit_price_micros,
       \(symbol("p.currency")), s.offer, s.sale
-      FROM subscriptions s LEFT JOIN users u ON u.id = s.user LEFT JOIN sales p ON p.id = s.sale
+      FROM subscriptions s LEFT JOIN users u ON u.id = s.user JOIN sales p ON p.id = s.sale
       WHERE s.statement_position IS NOT NULL AND \(condition) ORDER BY s.id
       """
   }

@@ -18,8 +18,9 @@ final class PendingSales {
       let nextSale = Int(try database.nextNumber(of: "sales"))
       store = SaleStore(arena, source: table, nextID: nextSale)
       let revenue = RevenueFold(
-        store: store, subscriptions: nil, symbols: symbols, exceptions: NoExceptions(),
-        userIdentifier: { _ in Text(start: nil, count: 0) }, tokenUser: { _ in -1 })
+        store: store, subscriptions: nil, accounts: AccountStore(arena), symbols: symbols,
+        exceptions: NoExceptions(), userIdentifier: { _ in Text(start: nil, count: 0) },
+        tokenUser: { _ in -1 })
       try Self.fold(database, symbols, arena, into: revenue)
       let declarations = DeclarationTable(database, nil, symbols, isFresh: false)
       let derived = DerivedPrices(

@@ -68,6 +68,7 @@ extension Report {
       "first_position": "the event that showed it first",
       "country_position": "the event that named the country",
       "user_position": "the event that named the user",
+      "user_basis": "how the user is known: an upload, the Apple Account, or its token",
       "price_position": "the event that gave the price",
       "is_upgraded": "whether an upgrade replaced it",
       "cancelled": "whether something of it is refunded",

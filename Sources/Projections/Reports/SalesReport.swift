@@ -9,6 +9,7 @@ struct SalesReport {
     ReportColumn("transaction_ids", .list), ReportColumn("first_position", .integer, isKey: true),
     ReportColumn("country_code"), ReportColumn("country_position", .integer),
     ReportColumn("user_identifier"), ReportColumn("user_position", .integer),
+    ReportColumn("user_basis"),
     ReportColumn("currency", isKey: true), ReportColumn("unit_price", .amount),
     ReportColumn("price_basis"),
     ReportColumn("price_position", .integer), ReportColumn("is_upgraded", .flag),
@@ -80,6 +81,7 @@ struct SalesReport {
     try writer.write(position(sale.countryPosition))
     try writer.write(user.map(ReportCell.text) ?? .empty)
     try writer.write(position(sale.userPosition))
+    try writer.write(sale.userBasis == .none ? .empty : .word(sale.userBasis.word))
     try writer.write(sale.price.map { .currency($0.currency) } ?? .empty)
     try writer.write(sale.price.map { .amount(Int128($0.micros), $0.currency) } ?? .empty)
     try writer.write(sale.priceBasis == .notApplicable ? .empty : .word(sale.priceBasis.word))

@@ -2,7 +2,8 @@
 import Revenue
 
 extension Report {
-  /// The number of rows of the subscriptions report by status, by name. Unlike the report, it reads no sale.
+  /// The number of rows of the subscriptions report by status, by name. Unlike the report, it reads
+  /// only the sales that were upgraded.
   /// - Parameter request: with the moment.
   package static func subscriptionStatuses(
     _ request: ReportRequest, from database: Database
@@ -11,10 +12,14 @@ extension Report {
     guard let momentMs = request.momentMs else { return [:] }
     let source = try ReportSource(database, request)
     var counts: [String: Int] = [:]
-    for subscription in try SubscriptionTable(database).all(source.arena)
+    let table = SubscriptionTable(database)
+    let upgraded = try table.upgradedSales()
+    for subscription in try table.all(source.arena)
     where source.shows(environment: subscription.environment) {
       guard let period = subscription.period else { continue }
-      let status = SubscriptionTerms(period, subscription.renewal).status(atMs: momentMs)
+      let status = SubscriptionTerms(
+        period, subscription.renewal, isUpgraded: upgraded.contains(period.sale)
+      ).status(atMs: momentMs)
       counts[status.rawValue, default: 0] += 1
     }
     return counts

@@ -31,8 +31,8 @@ struct SubscriptionsReport {
       guard list.sales.indices.contains(period.sale) else {
         throw ProjectionError.inconsistent("the subscriptions do not match the sales")
       }
-      let price = list.sale(period.sale).price
-      try write(subscription, period, price, users[subscription.user], momentMs, writer)
+      try write(
+        subscription, period, list.sale(period.sale), users[subscription.user], momentMs, writer)
       summary.rowCount += 1
     }
     return summary
@@ -54,12 +54,13 @@ struct SubscriptionsReport {
   }
 
   private func write(
-    _ subscription: Subscription, _ period: Subscription.Period, _ price: UnitPrice?,
-    _ user: Text?, _ momentMs: Int64, _ writer: any ReportWriter
+    _ subscription: Subscription, _ period: Subscription.Period, _ sale: Sale, _ user: Text?,
+    _ momentMs: Int64, _ writer: any ReportWriter
   ) throws {
-    let symbols = source.symbols
+    let (symbols, price) = (source.symbols, sale.price)
     let renewal = subscription.renewal
-    let status = SubscriptionTerms(period, renewal).status(atMs: momentMs)
+    let status = SubscriptionTerms(period, renewal, isUpgraded: sale.isUpgraded)
+      .status(atMs: momentMs)
     func text(_ symbol: Symbol?) -> ReportCell {
       guard let symbol, symbol != .none else { return .empty }
       return .text(symbols.text(symbol))

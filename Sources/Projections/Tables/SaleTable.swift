@@ -32,6 +32,13 @@ final class SaleTable: SaleSource {
       AND environment = ? AND bundle = ? AND product = ? AND kind = 0
       """)
   }
+  private lazy var selectOfAccount = Result { () throws(DatabaseError) in
+    try database.prepare(
+      """
+      SELECT \(Self.fetchedColumns) FROM sales INDEXED BY sales_account
+      WHERE account = ? AND account IS NOT NULL AND NOT \(UserBasis.isByUploadSQL("user_basis"))
+      """)
+  }
   private lazy var selectTransactions = Result { () throws(DatabaseError) in
     try database.prepare("SELECT transaction_id FROM sale_transactions WHERE sale = ?")
   }
@@ -74,9 +81,10 @@ final class SaleTable: SaleSource {
     user_position, unit_price_micros, currency, price_basis, price_position, price_problem, \
     is_upgraded, cancellation_state, newest_cancellation_request_ms, reversal_request_ms, \
     version, created_at_ms, updated_at_ms, is_transaction_alias, chain_hash, \
-    trust, flags, client_country, amount_micros, period_end_ms
+    trust, flags, client_country, amount_micros, period_end_ms, user_basis, account, token, \
+    token_user, token_position
     """
-  private static let columnCount = 35
+  private static let columnCount = 40
   /// With the times of the newest statements, which only the rules need.
   private static let fetchedColumns = "\(columns), \(StatementTime.ofSaleSQL)"
 
@@ -123,6 +131,13 @@ final class SaleTable: SaleSource {
     defer { statement.reset() }
     statement.bind(1, text: transaction)
     return try statement.step()
+  }
+
+  func fetchSales(ofAccount account: Int32, into store: SaleStore) throws(DatabaseError) {
+    let statement = try selectOfAccount.get()
+    defer { statement.reset() }
+    statement.bind(1, Int(account))
+    while try statement.step() { _ = try takeIn(statement, store) }
   }
 
   func claim(ofSale id: Int) throws(DatabaseError) -> SaleClaim? {
@@ -207,6 +222,11 @@ final class SaleTable: SaleSource {
     sale.flags = SaleFlags(rawValue: try row.number(31))
     sale.clientCountry = try row.symbol(32)
     sale.periodEndMs = try row.optionalInstant(34)
+    sale.userBasis = try row.code(35)
+    sale.account = try row.optionalNumber(36) ?? -1
+    sale.token = row.optionalInteger(37) ?? 0
+    sale.tokenUser = try row.optionalNumber(38) ?? -1
+    sale.tokenPosition = try row.optionalOrdinal(39)
     sale.isChanged = false
     sale.isTimeChanged = false
     sale.isFirstObservation = false
@@ -329,6 +349,11 @@ final class SaleTable: SaleSource {
     rows.add(symbol: sale.clientCountry)
     rows.add(sale.amountMicros)
     rows.add(sale.periodEndMs)
+    rows.add(Int(sale.userBasis.rawValue))
+    rows.add(symbol: sale.account)
+    rows.add(sale.token == 0 ? nil : sale.token)
+    rows.add(symbol: sale.tokenUser)
+    rows.add(position: sale.tokenPosition)
     try rows.end()
     try storeTransactions(of: place, sales, rows)
     try writeLines(of: sale, sales, rows)
@@ -353,7 +378,7 @@ final class SaleTable: SaleSource {
     "unit_price_micros", "currency", "price_basis", "price_position", "price_problem",
     "is_upgraded", "cancellation_state", "newest_cancellation_request_ms", "reversal_request_ms",
     "version", "updated_at_ms", "is_transaction_alias", "flags", "client_country", "amount_micros",
-    "period_end_ms",
+    "period_end_ms", "user_basis", "account", "token", "token_user", "token_position",
   ]
 
   private func add(_ sale: Sale, _ rows: RowWriter) {

@@ -17,6 +17,14 @@ final class SubscriptionTable: SubscriptionSource {
       """)
   }
 
+  private lazy var selectOfAccount = Result { () throws(DatabaseError) in
+    try database.prepare(
+      """
+      SELECT * FROM subscriptions INDEXED BY subscriptions_account
+      WHERE account = ? AND account IS NOT NULL AND NOT \(UserBasis.isByUploadSQL("user_basis"))
+      """)
+  }
+
   init(_ database: Database) { self.database = database }
 
   /// The number of the next subscription.
@@ -38,12 +46,33 @@ final class SubscriptionTable: SubscriptionSource {
     if try statement.step() { _ = store.takeIn(try Self.subscription(statement, store.arena)) }
   }
 
+  func fetchSubscriptions(
+    ofAccount account: Int32, into store: SubscriptionStore
+  ) throws(DatabaseError) {
+    let statement = try selectOfAccount.get()
+    defer { statement.reset() }
+    statement.bind(1, Int(account))
+    while try statement.step() {
+      let subscription = try Self.subscription(statement, store.arena)
+      if store.known(subscription.key) == nil { _ = store.takeIn(subscription) }
+    }
+  }
+
   /// All subscriptions in numerical order, with texts in `arena`.
   func all(_ arena: TextArena) throws(DatabaseError) -> [Subscription] {
     let rows = try database.prepare("SELECT * FROM subscriptions ORDER BY id")
     var result: [Subscription] = []
     while try rows.step() { result.append(try Self.subscription(rows, arena)) }
     return result
+  }
+
+  /// The sales of current periods that some statement called upgraded, by number.
+  func upgradedSales() throws(DatabaseError) -> Set<Int> {
+    let rows = try database.prepare(
+      "SELECT c.sale FROM subscriptions c JOIN sales s ON s.id = c.sale WHERE s.is_upgraded = 1")
+    var sales: Set<Int> = []
+    while try rows.step() { sales.insert(try rows.ordinal(0)) }
+    return sales
   }
 
   private static func subscription(
@@ -55,28 +84,32 @@ final class SubscriptionTable: SubscriptionSource {
     subscription.country = try row.symbol(5)
     subscription.user = try row.optionalNumber(6) ?? -1
     subscription.isCountrySigned = row.integer(7) != 0
-    subscription.isUserToken = row.integer(8) != 0
+    subscription.userBasis = try row.code(8)
     subscription.userPosition = try row.optionalOrdinal(9)
     subscription.isTakenOver = row.integer(10) != 0
-    if let position = row.optionalInteger(20) {
+    if let position = row.optionalInteger(19) {
       subscription.period = Subscription.Period(
         sale: try row.ordinal(11), product: try row.number(12),
         startedAtMs: try row.instant(13), startMs: try row.instant(14),
         expiresAtMs: try row.instant(15),
         offer: try row.code(16),
-        revokedAtMs: try row.optionalInstant(17), isUpgraded: row.integer(18) != 0,
-        statementMs: try row.optionalInstant(19) ?? .min, position: Int(position))
+        revokedAtMs: try row.optionalInstant(17),
+        statementMs: try row.optionalInstant(18) ?? .min, position: Int(position))
     }
-    if let position = row.optionalInteger(22) {
+    if let position = row.optionalInteger(21) {
       var renewal = Subscription.Renewal(
-        statementMs: try row.optionalInstant(21) ?? .min, position: Int(position))
-      renewal.isAutoRenewing = row.optionalInteger(23).map { $0 != 0 }
-      renewal.product = try row.symbol(24)
-      renewal.expirationIntent = try row.symbol(25)
-      renewal.isInBillingRetry = row.optionalInteger(26).map { $0 != 0 }
-      renewal.gracePeriodExpiresAtMs = try row.optionalInstant(27)
+        statementMs: try row.optionalInstant(20) ?? .min, position: Int(position))
+      renewal.isAutoRenewing = row.optionalInteger(22).map { $0 != 0 }
+      renewal.product = try row.symbol(23)
+      renewal.expirationIntent = try row.symbol(24)
+      renewal.isInBillingRetry = row.optionalInteger(25).map { $0 != 0 }
+      renewal.gracePeriodExpiresAtMs = try row.optionalInstant(26)
       subscription.renewal = renewal
     }
+    subscription.account = try row.optionalNumber(27) ?? -1
+    subscription.token = row.optionalInteger(28) ?? 0
+    subscription.tokenUser = try row.optionalNumber(29) ?? -1
+    subscription.tokenPosition = try row.optionalOrdinal(30)
     subscription.isChanged = false
     return subscription
   }
@@ -139,7 +172,7 @@ final class SubscriptionTable: SubscriptionSource {
     }
   }
 
-  private static let columnCount = 28
+  private static let columnCount = 31
 
   private func write(
     _ place: Int, _ store: SubscriptionStore, _ rows: RowWriter
@@ -154,18 +187,22 @@ final class SubscriptionTable: SubscriptionSource {
     rows.add(symbol: subscription.country)
     rows.add(symbol: subscription.user)
     rows.add(subscription.isCountrySigned ? 1 : 0)
-    rows.add(subscription.isUserToken ? 1 : 0)
+    rows.add(Int(subscription.userBasis.rawValue))
     rows.add(subscription.userPosition < 0 ? nil : Int64(subscription.userPosition))
     rows.add(subscription.isTakenOver ? 1 : 0)
     add(subscription.period, rows)
     add(subscription.renewal, rows)
+    rows.add(symbol: subscription.account)
+    rows.add(subscription.token == 0 ? nil : subscription.token)
+    rows.add(symbol: subscription.tokenUser)
+    rows.add(position: subscription.tokenPosition)
     try rows.end()
     store.update(place) { $0.isChanged = false }
   }
 
   private func add(_ period: Subscription.Period?, _ rows: RowWriter) {
     guard let period else {
-      for _ in 0..<10 { rows.add(Int64?.none) }
+      for _ in 0..<9 { rows.add(Int64?.none) }
       return
     }
     rows.add(period.sale)
@@ -175,7 +212,6 @@ final class SubscriptionTable: SubscriptionSource {
     rows.add(period.expiresAtMs)
     rows.add(Int(period.offer.rawValue))
     rows.add(period.revokedAtMs)
-    rows.add(period.isUpgraded ? 1 : 0)
     rows.add(period.statementMs == .min ? nil : period.statementMs)
     rows.add(period.position)
   }
@@ -206,10 +242,10 @@ final class SubscriptionTable: SubscriptionSource {
 
   /// All columns but those that identify a subscription.
   private static let changing = [
-    "country", "user", "is_country_signed", "is_user_token", "user_position", "is_taken_over",
+    "country", "user", "is_country_signed", "user_basis", "user_position", "is_taken_over",
     "sale", "product", "started_at_ms", "current_period_start_at_ms", "expires_at_ms", "offer",
-    "revoked_at_ms", "is_upgraded", "statement_ms", "statement_position", "renewal_ms",
+    "revoked_at_ms", "statement_ms", "statement_position", "renewal_ms",
     "renewal_position", "auto_renew", "auto_renew_product", "expiration_intent", "in_billing_retry",
-    "grace_period_expires_at_ms",
+    "grace_period_expires_at_ms", "account", "token", "token_user", "token_position",
   ]
 }

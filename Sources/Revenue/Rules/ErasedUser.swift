@@ -57,6 +57,13 @@ package enum TokenUser {
     return ErasedUser.isName(token) && token.first == UInt8(ascii: "(") ? Array(token) : nil
   }
 
+  /// A number for a token in the form in which it is compared, by which tokens are compared: the same in every run,
+  /// never 0.
+  package static func key(_ token: [UInt8]) -> Int64 {
+    let hash = token.withUnsafeBytes { $0.stableHash }
+    return hash == 0 ? 1 : Int64(bitPattern: hash)
+  }
+
   /// A user's identifier as the ledger has it: the token of a token user in lower case, any other as it is.
   package static func canonical(user identifier: String) -> String {
     guard identifier.hasPrefix(prefix) else { return identifier }

@@ -1,5 +1,5 @@
-// Folds verifications into sales: rules R2 to R6. R7 is in Pricing.swift, R8 in Cancellations.swift, R12 in
-// SignedTransactions.swift and Refunds.swift, R13 in SubscriptionFold.swift.
+// Folds verifications into sales: rules R2 to R5. R6 is in Users.swift, R7 in Pricing.swift, R8 in
+// Cancellations.swift, R12 in SignedTransactions.swift and Refunds.swift, R13 in SubscriptionFold.swift.
 package import AppStore
 
 /// Folds verifications, in position order, into the sales of a store.
@@ -7,6 +7,7 @@ package final class RevenueFold {
   let store: SaleStore
   /// Nil if subscriptions are not needed.
   let subscriptions: SubscriptionStore?
+  let accounts: AccountStore
   let symbols: StringInterner
   let exceptions: any ExceptionSink
   /// Returns a user's identifier, for exceptions.
@@ -36,8 +37,9 @@ package final class RevenueFold {
   package private(set) var fraudReason: FraudReason?
 
   package init(
-    store: SaleStore, subscriptions: SubscriptionStore?, symbols: StringInterner,
-    exceptions: any ExceptionSink, userIdentifier: @escaping (Int32) throws -> Text,
+    store: SaleStore, subscriptions: SubscriptionStore?, accounts: AccountStore,
+    symbols: StringInterner, exceptions: any ExceptionSink,
+    userIdentifier: @escaping (Int32) throws -> Text,
     tokenUser: @escaping (Text) throws -> Int32,
     positionText: @escaping (Int) -> String = { "\($0)" },
     isAfterErasure: @escaping (_ position: Int, _ erasure: Int, _ named: Int) -> Bool = {
@@ -46,6 +48,7 @@ package final class RevenueFold {
   ) {
     self.store = store
     self.subscriptions = subscriptions
+    self.accounts = accounts
     self.symbols = symbols
     self.exceptions = exceptions
     self.userIdentifier = userIdentifier
@@ -239,7 +242,7 @@ package final class RevenueFold {
   }
 
   /// Reports a replay: a declared consumable belongs to the user who showed it first.
-  private func notice(replayOf sale: Sale, _ verification: Verification) throws {
+  func notice(replayOf sale: Sale, _ verification: Verification) throws {
     guard let products = verification.products, products.isConsumable(symbols.text(sale.product)),
       let upload = verification.upload
     else { return }
@@ -284,7 +287,10 @@ package final class RevenueFold {
     let tokens = group.lazy.compactMap { rows[$0.row].appAccountToken }
     if try addToken(place, tokens, verification) { isChanged = true }
     if try cancel(place, group, rows, verification) { isChanged = true }
-    if isChanged { touch(place, verification) }
+    if isChanged {
+      touch(place, verification)
+      try settleUser(place)
+    }
   }
 
   /// Counts a change made by this verification.
@@ -362,97 +368,6 @@ package final class RevenueFold {
     if row.isTrialPeriod { return .trial }
     if row.isInIntroOfferPeriod || row.hasPromotionalOffer || row.hasOfferCode { return .offer }
     return .regular
-  }
-
-  // MARK: R6 – country and user
-
-  /// R6: the first country and the first user count; returns whether one was added.
-  func add(_ place: Int, _ verification: Verification) throws -> Bool {
-    guard let upload = verification.upload else { return false }
-    var isChanged = false
-    if store.sales[place].clientCountry == .none, upload.country != .none {
-      store.update(place) { sale in
-        sale.clientCountry = upload.country
-        if sale.flags.contains(.isCountrySigned) { return }
-        sale.country = upload.country
-        sale.countryPosition = upload.position
-      }
-      try compareCountries(place, verification)
-      isChanged = true
-    }
-    guard upload.user >= 0 else { return isChanged }
-    let sale = store.sales[place]
-    if sale.user < 0 || sale.flags.contains(.isUserToken) {
-      store.update(place) {
-        $0.user = upload.user
-        $0.userPosition = upload.position
-        $0.flags.remove(.isUserToken)
-      }
-      return true
-    }
-    if sale.user != upload.user, try !claim(place, upload) {
-      try exceptions.add(
-        .claimedByOtherUser, sale: sale, detail: try userIdentifier(upload.user),
-        position: verification.position)
-      try notice(replayOf: sale, verification)
-    }
-    return isChanged
-  }
-
-  /// R6: whether another user's upload claims the sale, or has claimed it before. The first after the erasure of
-  /// whoever held it does; the sale keeps the name that the erasure gave.
-  private func claim(_ place: Int, _ upload: UploadEvidence) throws -> Bool {
-    let sale = store.sales[place]
-    guard ErasedUser.erasure(of: try userIdentifier(sale.user)) != nil else { return false }
-    let holder =
-      try store.claim(place) ?? SaleClaim(user: sale.user, position: sale.userPosition)
-    if holder.user == upload.user { return true }
-    guard try wasErased(holder.user, holder.position, before: upload) else { return false }
-    store.setClaim(place, SaleClaim(user: upload.user, position: upload.position))
-    return true
-  }
-
-  /// R6: whether a user was erased before an upload.
-  /// - Parameter position: that of an event of the user's ledger.
-  func wasErased(_ user: Int32, _ position: Int, before upload: UploadEvidence) throws -> Bool {
-    guard user >= 0, let erasure = ErasedUser.erasure(of: try userIdentifier(user)) else {
-      return false
-    }
-    return isAfterErasure(upload.position, erasure, position)
-  }
-
-  /// R6: until an upload names a user, the first token counts; returns whether one was added.
-  func addToken(
-    _ place: Int, _ tokens: some Sequence<Text>, _ verification: Verification
-  ) throws -> Bool {
-    guard store.sales[place].user < 0 else { return false }
-    for token in tokens {
-      guard let user = try user(ofToken: token) else { continue }
-      store.update(place) { sale in
-        sale.user = user
-        sale.userPosition = verification.position
-        sale.flags.insert(.isUserToken)
-      }
-      return true
-    }
-    return false
-  }
-
-  /// R6: the number of the user that a token names; nil for text that is no token.
-  func user(ofToken token: Text) throws -> Int32? {
-    guard let token = TokenUser.canonical(token) else { return nil }
-    return try withText(Array(TokenUser.prefix.utf8) + token) { try tokenUser($0) }
-  }
-
-  /// R12: reports a storefront and a client's first country that differ, once both are known.
-  func compareCountries(_ place: Int, _ verification: Verification) throws {
-    let sale = store.sales[place]
-    guard sale.flags.contains(.isCountrySigned), sale.clientCountry != .none,
-      sale.clientCountry != sale.country
-    else { return }
-    try exceptions.add(
-      .countryConflict, sale: sale, detail: symbols.text(sale.clientCountry),
-      position: verification.position)
   }
 }
 

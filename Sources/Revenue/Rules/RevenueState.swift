@@ -7,11 +7,12 @@ package final class RevenueState {
   package let symbols: StringInterner
   package let store: SaleStore
   package let subscriptions: SubscriptionStore
+  package let accounts: AccountStore
   package let exceptions: ExceptionList
   package var priceList = PriceList()
 
   private static let magic = Array("RLRS".utf8)
-  private static let version: UInt8 = 5
+  private static let version: UInt8 = 6
   private static var headerSize: Int { magic.count + 1 }
   /// A unit price has at most 11 digits before its 6 decimals.
   private static let microsMax: Int64 = 99_999_999_999_999_999
@@ -23,19 +24,22 @@ package final class RevenueState {
     symbols = StringInterner(arena)
     store = SaleStore(arena, nextID: saleCount)
     subscriptions = SubscriptionStore(arena)
+    accounts = AccountStore(arena)
     exceptions = ExceptionList(arena)
   }
 
   /// Creates a fold that applies the rules to this state.
   package func fold() -> RevenueFold {
     RevenueFold(
-      store: store, subscriptions: subscriptions, symbols: symbols, exceptions: exceptions,
-      userIdentifier: { [symbols] in symbols.text($0) },
+      store: store, subscriptions: subscriptions, accounts: accounts, symbols: symbols,
+      exceptions: exceptions, userIdentifier: { [symbols] in symbols.text($0) },
       tokenUser: { [symbols] in symbols.symbol($0) })
   }
 
-  /// Derives the prices that follow from other sales and from the price list (rule R7, 4 to 6).
-  package func derivePrices() throws {
+  /// Derives the prices that follow from other sales and from the price list (rule R7, 4 to 6), and the users that
+  /// follow from Apple Accounts (rule R6).
+  package func derive() throws {
+    try fold().settleUsers()
     priceList.sort()
     try DerivedPrices(store: store, symbols: symbols, priceList: priceList).settle { _ in true }
   }
@@ -51,6 +55,10 @@ package final class RevenueState {
     for place in store.sales.indices { save(place, &writer) }
     writer.write(subscriptions.subscriptions.count)
     for subscription in subscriptions.subscriptions { subscription.save(&writer) }
+    writer.write(accounts.accounts.count)
+    for place in accounts.accounts.indices {
+      accounts.accounts[place].save(accounts.users(place), &writer)
+    }
     let prices = priceList.all
     writer.write(prices.count)
     for (product, entry) in prices {
@@ -96,6 +104,11 @@ package final class RevenueState {
     writer.write(sale.countryPosition)
     writer.write(sale.user)
     writer.write(sale.userPosition)
+    writer.write(sale.userBasis.rawValue)
+    writer.write(sale.account)
+    writer.write(sale.token)
+    writer.write(sale.tokenUser)
+    writer.write(sale.tokenPosition)
     writer.write(sale.priceBasis.rawValue)
     if let price = sale.price { writer.write(price) }
     writer.write(sale.signedAmountMicros)
@@ -170,6 +183,16 @@ package final class RevenueState {
       guard state.subscriptions.known(subscription.key) == nil else { throw .inconsistent }
       _ = state.subscriptions.takeIn(subscription)
     }
+    for number in 0..<(try reader.count()) {
+      let (account, users) = try Account.load(
+        id: Int32(number), symbolCount: texts.count, &reader, state.arena)
+      guard state.accounts.known(account.key) == nil else { throw .inconsistent }
+      state.accounts.takeIn(account, users: users)
+    }
+    let accountCount = state.accounts.accounts.count
+    guard state.store.sales.allSatisfy({ $0.account < accountCount }),
+      state.subscriptions.subscriptions.allSatisfy({ $0.account < accountCount })
+    else { throw .inconsistent }
     for _ in 0..<(try reader.count()) { try state.loadPrice(&reader) }
     state.priceList.sort()
     for _ in 0..<(try reader.count()) { try state.loadException(saleCount, &reader) }
@@ -197,6 +220,11 @@ package final class RevenueState {
     sale.countryPosition = try reader.position()
     sale.user = try reader.symbol(orNoneBelow: count)
     sale.userPosition = try reader.position()
+    sale.userBasis = try reader.value()
+    sale.account = Int32(try reader.integer(in: -1...Int64(Int32.max)))
+    sale.token = try reader.integer()
+    sale.tokenUser = try reader.symbol(orNoneBelow: count)
+    sale.tokenPosition = try reader.position()
     sale.priceBasis = try reader.value()
     guard sale.kind.isPaid == (sale.priceBasis != .notApplicable) else { throw .inconsistent }
     if sale.priceBasis != .none, sale.priceBasis != .notApplicable {

@@ -176,8 +176,8 @@ package struct SaleFlags: OptionSet, BitwiseCopyable, Sendable {
   package static let hasUpload = SaleFlags(rawValue: 4)
   /// The country is that of a storefront.
   package static let isCountrySigned = SaleFlags(rawValue: 8)
-  /// The user is an app account token.
-  package static let isUserToken = SaleFlags(rawValue: 16)
+  /// An upload has named another user than the first, when the sale's Apple Account was not known.
+  package static let hasOtherUser = SaleFlags(rawValue: 16)
   /// A signed statement has shown the sale.
   package static let hasSignedStatement = SaleFlags(rawValue: 32)
   /// A signed statement had `advancedCommerceInfo`.
@@ -243,6 +243,14 @@ package struct Sale: BitwiseCopyable {
   package var countryPosition = -1
   package var user: Int32 = -1
   package var userPosition = -1
+  package var userBasis: UserBasis = .none
+  /// The number of its Apple Account; −1 if no statement has named one.
+  package var account: Int32 = -1
+  /// The key of its first app account token; 0 if no statement had one.
+  package var token: Int64 = 0
+  /// The user whom the token names, and the position of its statement; −1 if an upload had named one before.
+  package var tokenUser: Int32 = -1
+  package var tokenPosition = -1
 
   // Rules R7 and R12.
   package var price: UnitPrice?

@@ -9,6 +9,8 @@ package protocol SaleSource: AnyObject {
   func fetchChain(of sale: Sale, into store: SaleStore) throws
   /// Whether a stored sale has this transaction id as an alias.
   func hasAlias(_ transaction: Text) throws -> Bool
+  /// Adds the sales of an Apple Account that no upload with a user shows.
+  func fetchSales(ofAccount account: Int32, into store: SaleStore) throws
   /// The claim of the sale with this number.
   func claim(ofSale id: Int) throws -> SaleClaim?
 }
@@ -65,6 +67,11 @@ package final class SaleStore {
   /// Fetches the sales of a sale's chain from the database.
   func fetchChain(of sale: Sale) throws {
     try source?.fetchChain(of: sale, into: self)
+  }
+
+  /// Fetches the sales of an Apple Account that no upload with a user shows.
+  func fetchSales(ofAccount account: Int32) throws {
+    try source?.fetchSales(ofAccount: account, into: self)
   }
 
   /// Adds a new sale and copies its key's text.

@@ -44,7 +44,10 @@ extension RevenueFold {
     if try addSigned(place, transaction, verification) { isChanged = true }
     if try price(place, transaction, verification) { isChanged = true }
     if try refund(place, transaction, verification) { isChanged = true }
-    if isChanged { touch(place, verification) }
+    if isChanged {
+      touch(place, verification)
+      try settleUser(place)
+    }
   }
 
   // MARK: Kind and quantity
@@ -104,8 +107,8 @@ extension RevenueFold {
 
   // MARK: Country and user
 
-  /// R12: the first storefront counts before every client's country, the first token after every client's user;
-  /// returns whether one was added.
+  /// R6 and R12: the first storefront counts before every client's country, the first account and the first token after
+  /// every client's user; returns whether one was added.
   private func addSigned(
     _ place: Int, _ transaction: SignedTransaction, _ verification: Verification
   ) throws -> Bool {
@@ -122,6 +125,7 @@ extension RevenueFold {
       try compareCountries(place, verification)
       isChanged = true
     }
+    if try addAccount(place, transaction, verification) { isChanged = true }
     guard let token = transaction.appAccountToken else { return isChanged }
     return try addToken(place, CollectionOfOne(token), verification) || isChanged
   }

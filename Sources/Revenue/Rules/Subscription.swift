@@ -39,19 +39,17 @@ package struct Subscription: BitwiseCopyable {
     package var expiresAtMs: Int64
     package var offer: Offer
     package var revokedAtMs: Int64?
-    /// Whether this statement or an earlier one of the sale called it upgraded.
-    package var isUpgraded: Bool
     /// The statement's time; the minimum if it has none.
     package var statementMs: Int64
     package var position: Int
 
     package init(
       sale: Int, product: Symbol, startedAtMs: Int64, startMs: Int64, expiresAtMs: Int64,
-      offer: Offer, revokedAtMs: Int64?, isUpgraded: Bool, statementMs: Int64, position: Int
+      offer: Offer, revokedAtMs: Int64?, statementMs: Int64, position: Int
     ) {
       (self.sale, self.product) = (sale, product)
       (self.startedAtMs, self.startMs, self.expiresAtMs) = (startedAtMs, startMs, expiresAtMs)
-      (self.offer, self.revokedAtMs, self.isUpgraded) = (offer, revokedAtMs, isUpgraded)
+      (self.offer, self.revokedAtMs) = (offer, revokedAtMs)
       (self.statementMs, self.position) = (statementMs, position)
     }
   }
@@ -90,10 +88,14 @@ package struct Subscription: BitwiseCopyable {
   package var user: Int32 = -1
   /// Whether the country is that of a storefront.
   package var isCountrySigned = false
-  /// Whether the user is an app account token.
-  package var isUserToken = false
+  package var userBasis: UserBasis = .none
   /// The position of the event that gave the user; −1 as long as there is none.
   package var userPosition = -1
+  /// As of a sale: the first of its periods' statements that has one counts.
+  package var account: Int32 = -1
+  package var token: Int64 = 0
+  package var tokenUser: Int32 = -1
+  package var tokenPosition = -1
   /// Whether the user took it over from one who was erased: what is sold from then on is that user's.
   package var isTakenOver = false
 
@@ -119,11 +121,6 @@ package struct Subscription: BitwiseCopyable {
   package var position: Int? {
     period.map { max($0.position, renewal?.position ?? -1) }
   }
-
-  /// What decides its status; nil if no statement shows it.
-  package var terms: SubscriptionTerms? {
-    period.map { SubscriptionTerms($0, renewal) }
-  }
 }
 
 /// What decides the status of a subscription (rule R13). Times are epoch milliseconds.
@@ -131,6 +128,7 @@ package struct SubscriptionTerms: Equatable, BitwiseCopyable, Sendable {
   package var periodStartMs: Int64
   package var expiresAtMs: Int64
   package var revokedAtMs: Int64?
+  /// Whether any statement of the current period's sale called it upgraded.
   package var isUpgraded = false
   package var gracePeriodExpiresAtMs: Int64?
   package var isInBillingRetry: Bool?
@@ -144,9 +142,12 @@ package struct SubscriptionTerms: Equatable, BitwiseCopyable, Sendable {
     (self.periodStartMs, self.expiresAtMs) = (periodStartMs, expiresAtMs)
   }
 
-  package init(_ period: Subscription.Period, _ renewal: Subscription.Renewal?) {
+  /// - Parameter isUpgraded: whether any statement of the period's sale called it upgraded.
+  package init(
+    _ period: Subscription.Period, _ renewal: Subscription.Renewal?, isUpgraded: Bool
+  ) {
     self.init(periodStartMs: period.startMs, expiresAtMs: period.expiresAtMs)
-    (revokedAtMs, isUpgraded) = (period.revokedAtMs, period.isUpgraded)
+    (revokedAtMs, self.isUpgraded) = (period.revokedAtMs, isUpgraded)
     guard let renewal else { return }
     gracePeriodExpiresAtMs = renewal.gracePeriodExpiresAtMs
     isInBillingRetry = renewal.isInBillingRetry

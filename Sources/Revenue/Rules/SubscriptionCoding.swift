@@ -1,4 +1,4 @@
-// A subscription as part of a saved state.
+// Subscriptions and Apple Accounts as parts of a saved state.
 
 extension Subscription {
   /// Writes everything but its number, which follows from the order.
@@ -10,8 +10,12 @@ extension Subscription {
     writer.write(country)
     writer.write(user)
     writer.write(isCountrySigned ? 1 : 0)
-    writer.write(isUserToken ? 1 : 0)
+    writer.write(userBasis.rawValue)
     writer.write(userPosition)
+    writer.write(account)
+    writer.write(token)
+    writer.write(tokenUser)
+    writer.write(tokenPosition)
     writer.write(isTakenOver ? 1 : 0)
     writer.write(updatedPosition)
     writer.write(period == nil ? 0 : 1)
@@ -23,7 +27,6 @@ extension Subscription {
       writer.write(period.expiresAtMs)
       writer.write(period.offer.rawValue)
       writer.write(period.revokedAtMs)
-      writer.write(period.isUpgraded ? 1 : 0)
       writer.write(period.statementMs)
       writer.write(period.position)
     }
@@ -53,8 +56,12 @@ extension Subscription {
     country = try reader.symbol(orNoneBelow: symbolCount)
     user = try reader.symbol(orNoneBelow: symbolCount)
     isCountrySigned = try reader.flag()
-    isUserToken = try reader.flag()
+    userBasis = try reader.value()
     userPosition = try reader.position()
+    account = Int32(try reader.integer(in: -1...Int64(Int32.max)))
+    token = try reader.integer()
+    tokenUser = try reader.symbol(orNoneBelow: symbolCount)
+    tokenPosition = try reader.position()
     isTakenOver = try reader.flag()
     updatedPosition = try reader.position()
     if try reader.flag() {
@@ -63,8 +70,7 @@ extension Subscription {
         product: try reader.symbol(below: symbolCount), startedAtMs: try reader.instant(),
         startMs: try reader.instant(), expiresAtMs: try reader.instant(),
         offer: try reader.value(), revokedAtMs: try reader.optionalInstant(),
-        isUpgraded: try reader.flag(), statementMs: try reader.integer(),
-        position: try reader.position())
+        statementMs: try reader.integer(), position: try reader.position())
     }
     if try reader.flag() {
       var renewal = Renewal(statementMs: try reader.integer(), position: try reader.position())
@@ -75,6 +81,41 @@ extension Subscription {
       renewal.gracePeriodExpiresAtMs = try reader.optionalInstant()
       self.renewal = renewal
     }
+  }
+}
+
+extension Account {
+  /// Writes everything but its number, which follows from the order.
+  func save(_ users: [NamedUser], _ writer: inout StateWriter) {
+    writer.write(environment)
+    writer.write(bundle)
+    writer.write(text)
+    writer.write(token)
+    writer.write(hasSeveralTokens ? 1 : 0)
+    writer.write(hasUnknownUsers ? 1 : 0)
+    writer.write(users.count)
+    for named in users {
+      writer.write(named.user)
+      writer.write(named.position)
+    }
+  }
+
+  /// Reads what `save` writes.
+  static func load(
+    id: Int32, symbolCount: Int, _ reader: inout StateReader, _ arena: TextArena
+  ) throws(RevenueStateError) -> (Account, users: [NamedUser]) {
+    var account = Account(
+      id: id, environment: try reader.symbol(below: symbolCount),
+      bundle: try reader.symbol(below: symbolCount), text: arena.keep(try reader.text()))
+    account.token = try reader.integer()
+    account.hasSeveralTokens = try reader.flag()
+    account.hasUnknownUsers = try reader.flag()
+    let users = try reader.list { reader throws(RevenueStateError) in
+      NamedUser(user: try reader.symbol(below: symbolCount), position: try reader.position())
+    }
+    account.first = users.first
+    account.hasLaterUsers = users.count > 1
+    return (account, account.hasLaterUsers ? users : [])
   }
 }
 

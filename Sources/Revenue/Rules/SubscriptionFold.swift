@@ -42,6 +42,7 @@ extension RevenueFold {
       try observe(entry.place, period, verification, in: subscriptions)
       if entry.tokenRow >= 0, let token = rows[entry.tokenRow].appAccountToken {
         try addToken(entry.place, token, verification, in: subscriptions)
+        try settleUser(entry.place, in: subscriptions)
       }
     }
     let isAnyTakenOver = seenSubscriptions.contains {
@@ -124,7 +125,7 @@ extension RevenueFold {
     _ known: Int, _ number: Int, _ rows: [ReplyRow], in subscriptions: SubscriptionStore
   ) {
     guard let token = rows[number].appAccountToken,
-      subscriptions.subscriptions[seenSubscriptions[known].place].user < 0,
+      subscriptions.subscriptions[seenSubscriptions[known].place].token == 0,
       TokenUser.canonical(token) != nil
     else { return }
     let other = seenSubscriptions[known].tokenRow
@@ -165,6 +166,7 @@ extension RevenueFold {
       of: row, offer: offer(of: transaction), sale: place, statementMs: signedAtMs, verification)
     try observe(subscription, period, verification, in: subscriptions)
     try addSigned(subscription, transaction, verification, in: subscriptions)
+    try settleUser(subscription, in: subscriptions)
     followTakeover(of: place, subscriptions.subscriptions[subscription], verification)
   }
 
@@ -180,8 +182,8 @@ extension RevenueFold {
     }
   }
 
-  /// R12 and R13: the first storefront counts before every client's country, the first token after every client's
-  /// user.
+  /// R6, R12 and R13: the first storefront counts before every client's country, the first account and the first token
+  /// after every client's user.
   private func addSigned(
     _ place: Int, _ transaction: SignedTransaction, _ verification: Verification,
     in subscriptions: SubscriptionStore
@@ -197,6 +199,12 @@ extension RevenueFold {
         $0.note(verification.position)
       }
     }
+    if subscription.account < 0, let account = try account(of: transaction, verification) {
+      subscriptions.update(place) {
+        $0.account = account
+        $0.note(verification.position)
+      }
+    }
     if let token = transaction.appAccountToken {
       try addToken(place, token, verification, in: subscriptions)
     }
@@ -206,13 +214,13 @@ extension RevenueFold {
     _ place: Int, _ token: Text, _ verification: Verification,
     in subscriptions: SubscriptionStore
   ) throws {
-    guard subscriptions.subscriptions[place].user < 0, let user = try user(ofToken: token) else {
-      return
-    }
+    let subscription = subscriptions.subscriptions[place]
+    guard subscription.token == 0, let token = TokenUser.canonical(token) else { return }
+    let user = subscription.userBasis.isByUpload ? -1 : try user(ofToken: token)
     subscriptions.update(place) {
-      $0.user = user
-      $0.userPosition = verification.position
-      $0.isUserToken = true
+      $0.token = TokenUser.key(token)
+      $0.tokenUser = user
+      $0.tokenPosition = user < 0 ? -1 : verification.position
       $0.note(verification.position)
     }
   }
@@ -231,7 +239,7 @@ extension RevenueFold {
       product: symbols.text(sale.product).equals(product) ? sale.product : symbols.symbol(product),
       startedAtMs: row.originalPurchaseDateMs ?? startMs, startMs: startMs,
       expiresAtMs: row.expiresAtMs ?? startMs, offer: offer, revokedAtMs: row.cancellationDateMs,
-      isUpgraded: sale.isUpgraded, statementMs: statementMs, position: verification.position)
+      statementMs: statementMs, position: verification.position)
   }
 
   /// R13: applies a statement: the latest period counts, of it the newest statement. Country and user are those of the
@@ -267,17 +275,16 @@ extension RevenueFold {
     in subscriptions: SubscriptionStore
   ) throws {
     let subscription = subscriptions.subscriptions[place]
-    guard upload.user >= 0, upload.user != subscription.user || subscription.isUserToken else {
-      return
-    }
+    let isByUpload = subscription.userBasis.isByUpload
+    guard upload.user >= 0, upload.user != subscription.user || !isByUpload else { return }
     let isTakenOver =
-      try !subscription.isUserToken
-      && wasErased(subscription.user, subscription.userPosition, before: upload)
-    guard subscription.user < 0 || subscription.isUserToken || isTakenOver else { return }
+      try isByUpload
+      && wasErased(subscription.user, subscription.userPosition, before: upload.position)
+    guard !isByUpload || isTakenOver else { return }
     subscriptions.update(place) {
       $0.user = upload.user
       $0.userPosition = verification.position
-      $0.isUserToken = false
+      $0.userBasis = .upload
       if isTakenOver { $0.isTakenOver = true }
       $0.note(verification.position)
     }
@@ -290,12 +297,12 @@ extension RevenueFold {
   ) {
     let sale = store.sales[place]
     guard subscription.isTakenOver, sale.firstPosition > subscription.userPosition,
-      sale.user < 0 || sale.flags.contains(.isUserToken)
+      !sale.userBasis.isByUpload
     else { return }
     store.update(place) {
       $0.user = subscription.user
       $0.userPosition = subscription.userPosition
-      $0.flags.remove(.isUserToken)
+      $0.userBasis = .takeover
     }
     touch(place, verification)
   }

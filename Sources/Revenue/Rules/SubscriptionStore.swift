@@ -21,6 +21,8 @@ package struct SubscriptionKey {
 package protocol SubscriptionSource: AnyObject {
   /// Adds the subscription with this key to the store, if there is one.
   func fetch(_ key: SubscriptionKey, into store: SubscriptionStore) throws
+  /// Adds the subscriptions of an Apple Account of which no upload with a user shows a period.
+  func fetchSubscriptions(ofAccount account: Int32, into store: SubscriptionStore) throws
 }
 
 /// The subscriptions by their keys.
@@ -51,6 +53,11 @@ package final class SubscriptionStore {
       Subscription(
         id: nextID, environment: key.environment, bundle: key.bundle,
         original: arena.keep(key.original), firstPosition: position))
+  }
+
+  /// Fetches the subscriptions of an Apple Account of which no upload with a user shows a period.
+  func fetchSubscriptions(ofAccount account: Int32) throws {
+    try source?.fetchSubscriptions(ofAccount: account, into: self)
   }
 
   /// The index of a subscription that is already in memory.

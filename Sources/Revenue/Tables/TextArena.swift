@@ -48,12 +48,17 @@ extension UnsafeRawBufferPointer {
     return mine == theirs || memcmp(mine, theirs, count) == 0
   }
 
-  /// A number for a database index: the same in every run, and of little use without the bytes themselves.
-  /// Four bytes keep rows and index narrow; the bytes tell collisions apart.
-  /// Source: the 64-bit constants of FNV-1a.
-  package var indexHash: Int64 {
+  /// A hash that is the same in every run. Source: the 64-bit constants of FNV-1a.
+  package var stableHash: UInt64 {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     for byte in self { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
+    return hash
+  }
+
+  /// A number for a database index: the same in every run, and of little use without the bytes themselves.
+  /// Four bytes keep rows and index narrow; the bytes tell collisions apart.
+  package var indexHash: Int64 {
+    let hash = stableHash
     return Int64(Int32(truncatingIfNeeded: hash ^ hash >> 32))
   }
 

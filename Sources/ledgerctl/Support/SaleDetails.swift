@@ -22,6 +22,7 @@ extension SaleDetail {
       "transaction_ids": transactionIDs, "first_position": firstPosition,
       "country_code": countryCode, "country_position": countryPosition,
       "user_identifier": userIdentifier, "user_position": userPosition,
+      "user_basis": userBasis.isEmpty ? String?.none : userBasis,
       "currency": currency?.description, "unit_price": unitPriceText,
       "price_basis": priceBasis.isEmpty ? String?.none : priceBasis,
       "price_position": pricePosition, "price_problem": priceProblem,
@@ -93,7 +94,7 @@ extension SaleDetail {
       ("kind", kind), ("quantity", "\(quantity)"), ("date", timeText(saleDateMs)),
       ("transactions", transactionIDs.joined(separator: " ")),
       ("country", countryPosition == nil ? "unknown" : "\(countryCode)\(at(countryPosition))"),
-      ("user", userIdentifier.map { "\($0)\(at(userPosition))" } ?? "unknown"),
+      ("user", userIdentifier.map { "\($0), \(userBasis)\(at(userPosition))" } ?? "unknown"),
       (
         "unit price",
         unitPriceText.map {

@@ -98,7 +98,7 @@ final class Books {
         country: .none, effectiveFromMs: ms(day), position: position, ordinal: 0,
         price: UnitPrice(micros: micros, currency: currency)))
     position += 1
-    try state.derivePrices()
+    try state.derive()
   }
 
   /// The sales: key, kind, quantity, country, user, price basis, and the unit price where there is one.
@@ -110,6 +110,19 @@ final class Books {
       return "\(String(decoding: sale.key, as: UTF8.self)) \(sale.kind.word) \(sale.quantity) "
         + "\(word(sale.country)) \(word(sale.user)) \(sale.priceBasis.word)\(price ?? "")"
     }
+  }
+
+  /// Whose the sales are, then the subscriptions: key, user, basis and position, at the position reached.
+  func owners() throws -> [String] {
+    try rules.settleUsers()
+    func line(_ key: Text, _ user: Int32, _ basis: UserBasis, _ position: Int) -> String {
+      let user = user < 0 ? "-" : state.symbols.string(user)
+      return "\(String(decoding: key, as: UTF8.self)) \(user) \(basis.word) \(position)"
+    }
+    return state.store.sales.map { line($0.key, $0.user, $0.userBasis, $0.userPosition) }
+      + state.subscriptions.subscriptions.map {
+        "of " + line($0.original, $0.user, $0.userBasis, $0.userPosition)
+      }
   }
 
   /// The subscriptions that statements show, by name of what is known: `of product start…expiry`, then what there is.
@@ -127,7 +140,7 @@ final class Books {
       if period.startedAtMs != period.startMs { words.append("since \(day(period.startedAtMs))") }
       if period.offer != .none { words.append("\(period.offer.word)") }
       if let revoked = period.revokedAtMs { words.append("revoked \(day(revoked))") }
-      if period.isUpgraded { words.append("upgraded") }
+      if state.store.sales[period.sale].isUpgraded { words.append("upgraded") }
       if subscription.country != .none { words.append(word(subscription.country)) }
       if subscription.user >= 0 { words.append(word(subscription.user)) }
       if let renewal = subscription.renewal {

@@ -80,6 +80,7 @@ import Testing
           "price": random.pick([.absent, 0, 1990, 2990]), "currency": "EUR",
           "storefront": random.pick([.absent, "DEU", "???"]),
           "appAccountToken": random.pick([.absent, "\(accountToken(1))", "\(accountToken(2))"]),
+          "appTransactionId": random.pick([.absent, "a1", "a2"]),
           "offerType": random.pick([.absent, .absent, 1, 2]),
           "offerDiscountType": random.pick([.absent, .absent, "FREE_TRIAL"]),
           "revocationDate": random.chance(percent: 40) ? instant(day()) : .absent,
@@ -198,9 +199,9 @@ import Testing
     expect(Array("SQLite format 3".utf8), .notState)
     expect(Array("RLRS".utf8), .damaged)
     expect(Self.sealed(Array("RLRS".utf8) + [3]), .unknownVersion(3))
-    expect(Self.sealed(Array("RLRS".utf8) + [5]), .inconsistent)
+    expect(Self.sealed(Array("RLRS".utf8) + [6]), .inconsistent)
     // A count far above what the bytes can hold allocates nothing.
     expect(
-      Self.sealed(Array("RLRS".utf8) + [5, 0xFE, 0xFF, 0xFF, 0xFF, 0x0F]), .inconsistent)
+      Self.sealed(Array("RLRS".utf8) + [6, 0xFE, 0xFF, 0xFF, 0xFF, 0x0F]), .inconsistent)
   }
 }

@@ -8,7 +8,7 @@ import Testing
   func ruleGivesWhatWasWorkedOutByHand(_ rule: LoneRule) throws {
     let books = Books()
     try rule.steps(books)
-    try books.state.derivePrices()
+    try books.state.derive()
     if let sales = rule.sales { #expect(books.sales() == sales) }
     if let lines = rule.lines { #expect(books.lines() == lines) }
     #expect(books.exceptions == rule.exceptions)

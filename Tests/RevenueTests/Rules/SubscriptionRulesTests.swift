@@ -153,6 +153,46 @@ import Testing
     #expect(books.subscriptions() == ["1 pass 2026-02-01…2026-03-01 since 2026-01-01 at 3"])
   }
 
+  @Test("An upgrade counts by any statement, whatever the order", arguments: 0..<24)
+  func upgradesInEveryOrder(_ number: Int) throws {
+    var left: [(Books) throws -> Void] = [
+      {
+        try $0.add(signed: [
+          Self.signedMonth("1", from: "2026-01-01", to: "2026-02-01", signed: "2026-01-06")
+        ])
+      },
+      {
+        try $0.add(signed: [
+          Self.signedMonth(
+            "1", from: "2026-01-01", to: "2026-02-01", signed: "2026-01-08", ["isUpgraded": true])
+        ])
+      },
+      {
+        try $0.add(signed: [
+          Self.signedMonth(
+            "1", from: "2026-01-01", to: "2026-02-01", signed: "2026-01-10",
+            ["revocationDate": instant("2026-01-08")])
+        ])
+      },
+      {
+        try $0.add(
+          reply(
+            row(
+              "1", line: "w1", product: "pass", on: "2026-01-01",
+              ["expires_date_ms": date("2026-02-01"), "cancellation_date_ms": date("2026-01-08")]),
+            requested: "2026-01-12"))
+      },
+    ]
+    let books = Books()
+    var rest = number
+    while !left.isEmpty {
+      try left.remove(at: rest % left.count)(books)
+      rest /= left.count + 1
+    }
+    let subscription = try #require(books.subscriptions().first)
+    #expect(subscription.hasPrefix("1 pass 2026-01-01…2026-02-01 revoked 2026-01-08 upgraded"))
+  }
+
   @Test(
     arguments: [
       (["is_trial_period": "true", "promotional_offer_id": "p"], "trial"),

@@ -5,6 +5,7 @@ import Base
 import Foundation
 import Intake
 import Ledger
+import Projections
 import Server
 import TestSupport
 import Testing
@@ -49,6 +50,33 @@ import Testing
     let second = try fixture.run(again)
     #expect(again.calls == [])
     #expect(second.knownHistories == 2 && second.pages == 0)
+  }
+
+  /// A customer with two subscriptions tells of one alone: the history has the other.
+  @Test func theOtherSubscriptionOfAnAppleAccountIsItsUsers() throws {
+    func month(_ id: String, _ product: String) -> String {
+      SignedUpload.payload(
+        id,
+        [
+          "webOrderLineItemId": "\"w\(id)\"", "productId": "\"\(product)\"",
+          "type": "\"Auto-Renewable Subscription\"", "appTransactionId": "\"70\"",
+          "expiresDate": "\(ms("2026-02-05"))",
+        ])
+    }
+    let (music, video) = (month("1", "music"), month("2", "video"))
+    let fixture = try SyncFixture([.signedUpload(JSONText(raw: music), user: "anna")])
+    let both = [try SignedUpload.sign(music), try SignedUpload.sign(video)]
+    try fixture.run(ScriptedServerAPI { _, _, _ in .page(both, revision: "r1") })
+    let live = try LiveProjections(fixture.ledger.directory)
+    let answer = try live.answer(
+      .purchases(after: nil, limit: 10), about: "anna",
+      of: try #require(UUID16(TestEvent.signedFamily)), atMs: ms("2026-01-20"))
+    guard case .found(let body) = answer else { throw CancellationError() }
+    let text = String(decoding: body.bytes, as: UTF8.self)
+    #expect(text.contains(#""product_id":"music""#) && text.contains(#""product_id":"video""#))
+    #expect(
+      try fixture.texts("SELECT user_identifier || ' ' || user_basis FROM sale_view ORDER BY sale")
+        == ["anna upload", "anna account"])
   }
 
   @Test func aCustomerWhoseHistoryShowsTheOtherSalesIsAskedAboutOnce() throws {

@@ -64,8 +64,9 @@ final class ScriptedChanges: WebhookSource {
       environment: "Production", bundleID: "app", saleKey: "\(position)", productID: "coins",
       kind: "regular", quantity: 1, saleDateMs: ms("2026-01-05"), transactionID: "\(position)",
       originalTransactionID: original, transactionIDs: ["\(position)"], firstPosition: position,
-      countryCode: "DE", countryPosition: position, userIdentifier: user, priceBasis: "",
-      isUpgraded: false, isCancelled: false, isPending: false,
+      countryCode: "DE", countryPosition: position, userIdentifier: user,
+      userBasis: user == nil ? "" : "upload", priceBasis: "", isUpgraded: false, isCancelled: false,
+      isPending: false,
       lines: [
         LineDetail(line: "Sale", dateMs: ms("2026-01-05"), quantity: 1, position: position)
       ])
