@@ -24,7 +24,7 @@ package struct SubscriptionPeriod {
 
   /// The amount of a month in micros, rounded half to even: of a period of 27 days or more the amount ÷ its months, of
   /// a shorter one the amount × 30.4375 ÷ its days. Nil if nothing was to be paid or there is no price.
-  package var monthly: (micros: Int64, currency: Currency)? {
+  package var monthly: (micros: Int128, currency: Currency)? {
     guard let price, kind.isPaid else { return nil }
     let days = max(1, floorDivide(lengthMs + Self.dayMs / 2, Self.dayMs))
     if days >= Self.monthDaysMin {
@@ -40,11 +40,10 @@ package struct SubscriptionPeriod {
   private static let monthDaysMin: Int64 = 27
 
   /// The quotient of an amount that is not negative, rounded half to even.
-  private static func rounded(_ amount: Int128, over divisor: Int128) -> Int64 {
+  private static func rounded(_ amount: Int128, over divisor: Int128) -> Int128 {
     var (quotient, rest) = amount.quotientAndRemainder(dividingBy: divisor)
     if 2 * rest > divisor || (2 * rest == divisor && quotient % 2 == 1) { quotient += 1 }
-    // A short period's month is at most 31 times the amount, which has 57 bits at most.
-    return Int64(clamping: quotient)
+    return quotient
   }
 }
 
@@ -137,7 +136,7 @@ package struct SubscriptionMonths {
       var covering = index
       while covering > 0, Self.endMs(of: covering, periods) <= instantMs { covering -= 1 }
       if let monthly = periods[covering].monthly {
-        months[month].monthly[monthly.currency, default: 0] += Int128(monthly.micros)
+        months[month].monthly[monthly.currency, default: 0] += monthly.micros
       }
     }
   }

@@ -143,8 +143,10 @@ import Testing
       (0, 1_000_000, 30_437_500), (365, 59_990_000, 4_999_167), (366, 12_000_001, 1_000_000),
       (91, 30_000_000, 10_000_000), (182, 30_000_000, 5_000_000), (61, 10_000_001, 5_000_000),
       (61, 10_000_003, 5_000_002),
-    ] as [(Int64, Int64, Int64)])
-  func amountsAreOfAMonth(days: Int64, micros: Int64, monthly: Int64) throws {
+      // More than 64 bits.
+      (1, 9_000_000_000_000_000_000, 273_937_500_000_000_000_000),
+    ] as [(Int64, Int64, Int128)])
+  func amountsAreOfAMonth(days: Int64, micros: Int64, monthly: Int128) throws {
     let euro = try #require(Currency.parse("EUR"))
     let period = SubscriptionPeriod(
       startMs: 0, endMs: 0, lengthMs: days * 86_400_000, kind: .offer, price: (micros, euro))
@@ -153,7 +155,7 @@ import Testing
 
   @Test func halfADayCountsAsOne() throws {
     let euro = try #require(Currency.parse("EUR"))
-    func monthly(_ lengthMs: Int64, _ kind: SaleKind = .regular) -> Int64? {
+    func monthly(_ lengthMs: Int64, _ kind: SaleKind = .regular) -> Int128? {
       SubscriptionPeriod(
         startMs: 0, endMs: 0, lengthMs: lengthMs, kind: kind, price: (16_000_000, euro)
       ).monthly?.micros
