@@ -111,7 +111,7 @@ import Testing
     arguments: [
       ("sales", "kind"), ("sales", "price_basis"), ("sales", "price_problem"),
       ("sales", "cancellation_state"), ("sales", "trust"), ("later_lines", "line"),
-      ("later_lines", "share"), ("subscriptions", "offer"), ("receipts", "state"),
+      ("subscriptions", "offer"), ("receipts", "state"),
       ("exceptions", "type"), ("verifications", "outcome"), ("fetched_pages", "call"),
     ])
   func unknownCode(table: String, column: String) throws {

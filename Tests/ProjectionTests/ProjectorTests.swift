@@ -231,9 +231,9 @@ import Testing
   /// Others may write to the file: what then contradicts itself is an error that says what helps, no crash.
   @Test(arguments: [
     "DELETE FROM sales WHERE id = (SELECT max(id) FROM sales)",
-    "INSERT INTO later_lines VALUES(77, 1, 1, 0, 2, '', -1, NULL, 3, 0, 0, 1, 0, NULL)",
-    "INSERT INTO later_lines VALUES(0, 1, 1, 0, 2, '', -9223372036854775808, 0, 3, 0, 0, 1, 0, NULL)",
-    "INSERT INTO later_lines VALUES(0, 1, 9, 0, 2, '', -1, NULL, 3, 0, 0, 1, 0, NULL)",
+    "INSERT INTO later_lines VALUES(77, 1, 1, 0, 2, '', -1, NULL, 100000, 0, 1, 0, NULL)",
+    "INSERT INTO later_lines VALUES(0, 1, 1, 0, 2, '', -9223372036854775808, 0, 100000, 0, 1, 0, NULL)",
+    "INSERT INTO later_lines VALUES(0, 1, 9, 0, 2, '', -1, NULL, 100000, 0, 1, 0, NULL)",
     "DELETE FROM sale_figures", "UPDATE sale_figures SET id = id + 1",
     "UPDATE sale_figures SET records = zeroblob(51)",
     "UPDATE sale_figures SET records = substr(records, 1, 50)",

@@ -79,7 +79,8 @@ import Testing
         let bytes = UnsafeMutableRawPointer.allocate(
           byteCount: StatementTime.byteCount, alignment: 1)
         defer { bytes.deallocate() }
-        let times = StatementTime(newestMs: newestMs, periodEndMs: ~newestMs)
+        let times = StatementTime(
+          newestReplyMs: newestMs, newestSignedMs: newestMs / 2, periodEndMs: ~newestMs)
         times.write(to: bytes)
         #expect(StatementTime(bytes) == times)
       }

@@ -65,7 +65,7 @@ import Testing
         "revenue": ["DE,EUR,3,10.00,1,3.33,0,0.00,6.67,0,0,0"],
       ]),
     RuleCase(
-      "R12: a Reversal that ends at more units than were taken takes them",
+      "R12: a Reversal that ends at more units than were taken takes none",
       [
         app, .signedUpload(three("2026-01-06")), refunded(50000, "2026-01-09"),
         refunded(33333, "2026-01-10"),
@@ -73,9 +73,9 @@ import Testing
       [
         lines: [
           sale, "2026-01-08T00:00:00.000Z,Return,0,3.333333,-5.00,2",
-          "2026-01-10T00:00:00.000Z,Reversal,-1,3.333333,1.67,3",
+          "2026-01-10T00:00:00.000Z,Reversal,0,3.333333,1.67,3",
         ],
-        "revenue --by basis": ["signed_transaction,EUR,3,10.00,0,5.00,-1,1.67,6.67,0,0,0"],
+        "revenue --by basis": ["signed_transaction,EUR,3,10.00,0,5.00,0,1.67,6.67,0,0,0"],
         positions: ["3,3.333333,signed_transaction,true,2,3"],
       ]),
     RuleCase(
@@ -175,10 +175,10 @@ import Testing
 
   private static let exceptions = [
     RuleCase(
-      "R12: refunds of more than the amount end at it, and are an exception of the line's days",
+      "R12: refunds of more than the amount end at it, with all units, and are an exception of the line's days",
       [app, .signedUpload(three("2026-01-06")), .notification("REFUND", uuid: "n", excess)],
       [
-        lines: [sale, "2026-01-08T00:00:00.000Z,Return,0,3.333333,-10.00,2"],
+        lines: [sale, "2026-01-08T00:00:00.000Z,Return,-3,3.333333,-10.00,2"],
         "exceptions exception,sale_key,position,detail": ["refund_exceeds_amount,1,2,"],
         "exceptions exception --from 2026-01-08": ["refund_exceeds_amount"],
         "exceptions exception --from 2026-01-06 --to 2026-01-07": [],

@@ -206,7 +206,7 @@ import Testing
         try fixture.database.execute(
           """
           INSERT INTO later_lines VALUES(0, \(type.rawValue), \(type.rawValue), 0, 2, '', -1, -1,
-            3, 0, 0, 0, 0, NULL)
+            100000, 0, 0, 0, NULL)
           """)
       }
       #expect(
@@ -221,9 +221,9 @@ import Testing
       try fixture.database.execute(
         """
         UPDATE sales SET quantity = 3, amount_micros = 10000000, unit_price_micros = 3333333;
-        INSERT INTO later_lines VALUES(0, 1, \(LineType.return.rawValue), 5, 2, 'r', 0, NULL, 2,
+        INSERT INTO later_lines VALUES(0, 1, \(LineType.return.rawValue), 5, 2, 'r', 0, NULL,
           500, 0, 0, 0, NULL),
-          (0, 2, \(LineType.reversal.rawValue), 6, 3, '', -2, 4000000, 1, 2, 0, 0, 0, NULL);
+          (0, 2, \(LineType.reversal.rawValue), 6, 3, '', -2, 4000000, 66667, 0, 0, 0, NULL);
         """)
       #expect(
         try fixture.texts("SELECT amount_micros FROM journal_view ORDER BY ordinal")
@@ -239,9 +239,9 @@ import Testing
       try fixture.addSale(0)
       try fixture.database.execute(
         """
-        INSERT INTO later_lines VALUES(0, 1, 1, 5, 2, '', 0, -1, 0, 0, 1, 0, 0, NULL),
-          (0, 2, 1, 6, 3, '', 0, -1, 0, 0, 9, 0, 1, NULL),
-          (0, 3, 1, 7, 4, '', 0, 0, 0, 0, 9, 0, 0, NULL);
+        INSERT INTO later_lines VALUES(0, 1, 1, 5, 2, '', 0, -1, 0, 1, 0, 0, NULL),
+          (0, 2, 1, 6, 3, '', 0, -1, 0, 9, 0, 1, NULL),
+          (0, 3, 1, 7, 4, '', 0, 0, 0, 9, 0, 0, NULL);
         """)
       #expect(try fixture.texts("SELECT position FROM exception_view") == ["3"])
       #expect(

@@ -69,6 +69,38 @@ import Testing
         """)
   }
 
+  /// An earlier version gave a Return for a reply that came after a newer one without the cancellation.
+  @Test func compareShowsWhatAnEarlierVersionMadeOfALateReply() throws {
+    let sandbox = try Sandbox()
+    let made = try sandbox.run(
+      """
+      . "$SHOP"; ledgerctl init shop --origin example.com/shop >out; export LEDGER_DIR=shop
+      coins=$(row coins 1 1 2019-01-15T08:00:00Z)
+      prices=',"metadata":{"prices":[{"transaction_id":"1","price":"4.99","currency":"USD"}]}'
+      line 1 2019-04-15T08:00:00Z "$coins" "$prices" >late.ndjson
+      cancelled=$(echo "$coins" | sed "s/}$/,\\"cancellation_date_ms\\":\\"$(ms 2019-02-09T16:00:00Z)\\"}/")
+      line 1 2019-03-15T08:00:00Z "$cancelled" "" >>late.ndjson
+      ledgerctl import --register-apps late.ndjson >out
+      ledgerctl export revenue --by period --format csv
+      """)
+    #expect(made.output.contains("2019-01,USD,1,4.99,0,0.00,0,0.00,4.99,0,0,0"), "\(made)")
+    #expect(made.output.split(separator: "\n").count == 2, "\(made.output)")
+    try Database(
+      path: sandbox.path + "/shop/projections.sqlite", mode: .write, followsLinks: true
+    ).execute(
+      """
+      UPDATE projections SET version = 8 WHERE name = 'sales';
+      INSERT INTO later_lines VALUES(0, 1, 1, 1549728000000, 4, '', -1, -4990000, 100000, 0, 1, 0, NULL);
+      UPDATE sales SET cancellation_state = 1;
+      """)
+    let outcome = try sandbox.run("ledgerctl rebuild --compare --ledger shop")
+    #expect(outcome.exitCode == 21)
+    let words = outcome.output.split(separator: "\n").map { $0.split(separator: " ") }
+    #expect(
+      words.contains(["2019-02", "ZZ", "USD", "-1", "0", "-4.99", "0.00", "4.99", "1"]),
+      "\(outcome.output)")
+  }
+
   private static let rebuilding =
     "ledgerctl: the projections belong to another version of this program: rebuilding\n"
 

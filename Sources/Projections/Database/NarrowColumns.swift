@@ -49,6 +49,12 @@ extension Statement {
     isNull(index) ? nil : try instant(index)
   }
 
+  /// The refunded share of a sale.
+  func share(_ index: Int32) throws(DatabaseError) -> RefundShare {
+    let range = 0...Int64(RefundShare.all.thousandths)
+    return RefundShare(percentage: Int32(try number(index, in: range)))
+  }
+
   /// A day, counted from 1970-01-01, within the same years.
   package func day(_ index: Int32) throws(DatabaseError) -> Int {
     Int(try number(index, in: -719_162...2_932_896))

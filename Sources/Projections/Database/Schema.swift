@@ -28,7 +28,7 @@ enum Schema {
     "apps": ["apps", "app_bundles", "known_bundles"],
     "receipts": ["receipts", "upload_verdicts", "open_uploads", "pending_receipts"],
     "sales": ["sales", "sale_transactions", "sale_claims"],
-    "journal": ["later_lines", "signed_refunds"],
+    "journal": ["later_lines", "refund_statements"],
     "users": ["users", "accounts", "account_users"],
     "verifications": ["verifications"], "exceptions": ["exceptions"],
     "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
@@ -117,7 +117,6 @@ enum Schema {
       user_position INTEGER, unit_price_micros INTEGER, currency INTEGER,
       price_basis INTEGER NOT NULL, price_position INTEGER, price_problem INTEGER NOT NULL,
       is_upgraded INTEGER NOT NULL, cancellation_state INTEGER NOT NULL,
-      newest_cancellation_request_ms INTEGER, reversal_request_ms INTEGER,
       version INTEGER NOT NULL, created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL,
       is_transaction_alias INTEGER NOT NULL, chain_hash INTEGER, trust INTEGER NOT NULL,
       flags INTEGER NOT NULL, client_country INTEGER, amount_micros INTEGER,
@@ -147,12 +146,9 @@ enum Schema {
       sale INTEGER NOT NULL, ordinal INTEGER NOT NULL, line INTEGER NOT NULL,
       date_ms INTEGER NOT NULL, position INTEGER NOT NULL, reason TEXT,
       quantity INTEGER NOT NULL, amount_micros INTEGER, share INTEGER NOT NULL,
-      share_value INTEGER NOT NULL, advanced_micros INTEGER NOT NULL, is_assumed INTEGER NOT NULL,
+      advanced_micros INTEGER NOT NULL, is_assumed INTEGER NOT NULL,
       is_first_excess INTEGER NOT NULL, statement_ms INTEGER, PRIMARY KEY(sale, ordinal)) WITHOUT ROWID;
-    CREATE TABLE signed_refunds(
-      sale INTEGER NOT NULL, date_ms INTEGER NOT NULL, share INTEGER NOT NULL,
-      share_value INTEGER NOT NULL, advanced_micros INTEGER NOT NULL,
-      PRIMARY KEY(sale, date_ms)) WITHOUT ROWID;
+    CREATE TABLE refund_statements(sale INTEGER PRIMARY KEY, statements BLOB NOT NULL);
     CREATE TABLE sale_claims(
       sale INTEGER PRIMARY KEY, user INTEGER NOT NULL, position INTEGER NOT NULL);
     CREATE TABLE exceptions(

@@ -91,7 +91,7 @@ struct SaleReturns {
   var amountMicros: Int64 = 0
   /// The date of the last Return, in epoch milliseconds; nil if nothing is refunded now.
   var returnedAtMs: Int64?
-  /// How the refunded share was stated last.
+  /// What share of the quantity is refunded.
   var share = RefundShare.Kind.none
   /// The events of all Returns and Reversals.
   var positions: [Position] = []
@@ -238,7 +238,7 @@ struct UserSales {
       returns.quantity -= row.integer(3)
       returns.amountMicros -= row.optionalInteger(4) ?? 0
       if row.integer(0) == LineType.return.rawValue { returns.returnedAtMs = row.integer(1) }
-      returns.share = try row.code(5)
+      returns.share = try row.share(5).fraction(ofQuantity: sale.quantity).kind
       returns.positions.append(try row.ordinal(2))
     }
     if sale.cancellation != .returned { returns.returnedAtMs = nil }

@@ -45,17 +45,12 @@ final class SaleTable: SaleSource {
   private lazy var selectLines = Result { () throws(DatabaseError) in
     try database.prepare(
       """
-      SELECT line, date_ms, position, reason, share, share_value, advanced_micros, is_assumed,
-      statement_ms
+      SELECT line, date_ms, position, reason, share, advanced_micros, is_assumed, statement_ms
       FROM later_lines WHERE sale = ? ORDER BY ordinal
       """)
   }
   private lazy var selectRefunds = Result { () throws(DatabaseError) in
-    try database.prepare(
-      """
-      SELECT date_ms, share, share_value, advanced_micros FROM signed_refunds WHERE sale = ?
-      ORDER BY date_ms
-      """)
+    try database.prepare("SELECT statements FROM refund_statements WHERE sale = ?")
   }
   private lazy var selectClaim = Result { () throws(DatabaseError) in
     try database.prepare("SELECT user, position FROM sale_claims WHERE sale = ?")
@@ -79,12 +74,11 @@ final class SaleTable: SaleSource {
     id, environment, bundle, key_kind, sale_key, product, quantity, sale_date_ms, kind, \
     transaction_id, original_transaction_id, first_position, country, country_position, user, \
     user_position, unit_price_micros, currency, price_basis, price_position, price_problem, \
-    is_upgraded, cancellation_state, newest_cancellation_request_ms, reversal_request_ms, \
-    version, created_at_ms, updated_at_ms, is_transaction_alias, chain_hash, \
-    trust, flags, client_country, amount_micros, period_end_ms, user_basis, account, token, \
-    token_user, token_position
+    is_upgraded, cancellation_state, version, created_at_ms, updated_at_ms, \
+    is_transaction_alias, chain_hash, trust, flags, client_country, amount_micros, \
+    period_end_ms, user_basis, account, token, token_user, token_position
     """
-  private static let columnCount = 40
+  private static let columnCount = 38
   /// With the times of the newest statements, which only the rules need.
   private static let fetchedColumns = "\(columns), \(StatementTime.ofSaleSQL)"
 
@@ -174,11 +168,12 @@ final class SaleTable: SaleSource {
     var sale = try read(row, store.arena)
     let time = row.bytes(Int32(Self.columnCount))
     if time.count == StatementTime.byteCount, let start = time.baseAddress {
-      sale.newestStatementMs = StatementTime(start)?.newestMs ?? .min
+      sale.newestReplyMs = StatementTime(start)?.newestReplyMs ?? .min
+      sale.newestSignedMs = StatementTime(start)?.newestSignedMs ?? .min
       sale.periodEndStatementMs = StatementTime(start)?.periodEndMs ?? .min
     }
     let place = store.takeIn(sale)
-    if row.integer(28) != 0 {
+    if row.integer(26) != 0 {
       _ = store.addAlias(place, store.sales[place].transactionID, isNew: false)
     }
     try takeInParts(place, store)
@@ -201,7 +196,7 @@ final class SaleTable: SaleSource {
     sale.user = try row.optionalNumber(14) ?? -1
     sale.userPosition = try row.optionalOrdinal(15)
     sale.priceBasis = try row.code(18)
-    if let micros = try row.optionalUnsigned(16), let amount = try row.optionalUnsigned(33),
+    if let micros = try row.optionalUnsigned(16), let amount = try row.optionalUnsigned(31),
       let currency = Currency.parse(symbols.text(try row.number(17)))
     {
       guard !micros.multipliedReportingOverflow(by: sale.quantity).overflow
@@ -213,20 +208,18 @@ final class SaleTable: SaleSource {
     sale.priceProblem = try row.code(20)
     sale.isUpgraded = row.integer(21) != 0
     sale.cancellationState = try row.code(22)
-    sale.newestCancellationRequestMs = row.optionalInteger(23) ?? .min
-    sale.reversalRequestMs = row.optionalInteger(24) ?? .min
-    sale.version = try row.ordinal(25)
-    sale.createdAtMs = try row.instant(26)
-    sale.updatedAtMs = try row.instant(27)
-    sale.trust = try row.code(30)
-    sale.flags = SaleFlags(rawValue: try row.number(31))
-    sale.clientCountry = try row.symbol(32)
-    sale.periodEndMs = try row.optionalInstant(34)
-    sale.userBasis = try row.code(35)
-    sale.account = try row.optionalNumber(36) ?? -1
-    sale.token = row.optionalInteger(37) ?? 0
-    sale.tokenUser = try row.optionalNumber(38) ?? -1
-    sale.tokenPosition = try row.optionalOrdinal(39)
+    sale.version = try row.ordinal(23)
+    sale.createdAtMs = try row.instant(24)
+    sale.updatedAtMs = try row.instant(25)
+    sale.trust = try row.code(28)
+    sale.flags = SaleFlags(rawValue: try row.number(29))
+    sale.clientCountry = try row.symbol(30)
+    sale.periodEndMs = try row.optionalInstant(32)
+    sale.userBasis = try row.code(33)
+    sale.account = try row.optionalNumber(34) ?? -1
+    sale.token = row.optionalInteger(35) ?? 0
+    sale.tokenUser = try row.optionalNumber(36) ?? -1
+    sale.tokenPosition = try row.optionalOrdinal(37)
     sale.isChanged = false
     sale.isTimeChanged = false
     sale.isFirstObservation = false
@@ -249,12 +242,12 @@ final class SaleTable: SaleSource {
         place,
         SaleLine(
           type: try lines.code(0), dateMs: try lines.instant(1),
-          position: try lines.ordinal(2), statementMs: try lines.optionalInstant(8) ?? .min,
+          position: try lines.ordinal(2), statementMs: try lines.optionalInstant(7) ?? .min,
           reason: store.arena.keep(lines.bytes(3)),
-          share: try share(lines, 4), advancedMicros: try lines.unsigned(6),
-          isAssumed: lines.integer(7) != 0))
+          share: try lines.share(4),
+          advancedMicros: try lines.unsigned(5), isAssumed: lines.integer(6) != 0))
     }
-    if store.sales[place].flags.contains(.hasSignedStatement) {
+    if store.sales[place].flags.contains(.hasRefundStatements) {
       try takeInRefunds(place, id, store)
     }
   }
@@ -265,20 +258,10 @@ final class SaleTable: SaleSource {
     let refunds = try selectRefunds.get()
     defer { refunds.reset() }
     refunds.bind(1, id)
-    while try refunds.step() {
-      store.addSignedRefund(
-        place,
-        SignedRefund(
-          dateMs: try refunds.instant(0), share: try share(refunds, 1),
-          advancedMicros: try refunds.unsigned(3)))
-    }
-  }
-
-  /// The share in two columns.
-  private func share(_ row: Statement, _ index: Int32) throws(DatabaseError) -> RefundShare {
-    guard let share = RefundShare(kind: try row.code(index), storedValue: row.integer(index + 1))
-    else { throw DatabaseError(inconsistency: "a sale has a share that does not exist") }
-    return share
+    guard try refunds.step(),
+      let history = try? RefundHistory(stored: refunds.bytes(0), store.arena)
+    else { throw DatabaseError(inconsistency: "a sale has refunds without their statements") }
+    store.setRefunds(of: place, history)
   }
 
   // MARK: Writing
@@ -357,7 +340,7 @@ final class SaleTable: SaleSource {
     try rows.end()
     try storeTransactions(of: place, sales, rows)
     try writeLines(of: sale, sales, rows)
-    try writeRefunds(of: sale, sales, rows)
+    try writeRefunds(of: place, sales, rows)
     try additional?.fold(place, of: sales)
     if !isFresh { figures.add(figures(of: sale), ofSale: sale.id) }
     sales.update(place) { $0.isChanged = false }
@@ -376,9 +359,9 @@ final class SaleTable: SaleSource {
   private static let changing = [
     "quantity", "kind", "country", "country_position", "user", "user_position",
     "unit_price_micros", "currency", "price_basis", "price_position", "price_problem",
-    "is_upgraded", "cancellation_state", "newest_cancellation_request_ms", "reversal_request_ms",
-    "version", "updated_at_ms", "is_transaction_alias", "flags", "client_country", "amount_micros",
-    "period_end_ms", "user_basis", "account", "token", "token_user", "token_position",
+    "is_upgraded", "cancellation_state", "version", "updated_at_ms", "is_transaction_alias",
+    "flags", "client_country", "amount_micros", "period_end_ms", "user_basis", "account", "token",
+    "token_user", "token_position",
   ]
 
   private func add(_ sale: Sale, _ rows: RowWriter) {
@@ -405,14 +388,10 @@ final class SaleTable: SaleSource {
     rows.add(Int(sale.priceProblem.rawValue))
     rows.add(sale.isUpgraded ? 1 : 0)
     rows.add(Int(sale.cancellationState.rawValue))
-    rows.add(unlessLeast(sale.newestCancellationRequestMs))
-    rows.add(unlessLeast(sale.reversalRequestMs))
     rows.add(sale.version)
     rows.add(sale.createdAtMs)
     rows.add(sale.updatedAtMs)
   }
-
-  private func unlessLeast(_ value: Int64) -> Int64? { value == .min ? nil : value }
 
   /// Writes new aliases, except the sale's own transaction, which is in the sale's row.
   private func storeTransactions(
@@ -438,7 +417,7 @@ final class SaleTable: SaleSource {
   ) throws(DatabaseError) {
     if sale.firstLine < 0 { return }
     if lineTarget == nil {
-      lineTarget = try rows.target("INSERT OR REPLACE INTO later_lines", valueCount: 14)
+      lineTarget = try rows.target("INSERT OR REPLACE INTO later_lines", valueCount: 13)
     }
     guard let lineTarget else { return }
     var ordinal = 1
@@ -455,12 +434,11 @@ final class SaleTable: SaleSource {
       rows.add(kept: line.reason)
       rows.add(figures.quantity)
       rows.add(figures.amountMicros)
-      rows.add(Int(line.share.kind.rawValue))
-      rows.add(Int(line.share.value))
+      rows.add(Int(line.share.thousandths))
       rows.add(line.advancedMicros)
       rows.add(line.isAssumed ? 1 : 0)
       rows.add(walk.exceedsAmount && !hasExceeded ? 1 : 0)
-      rows.add(unlessLeast(line.statementMs))
+      rows.add(line.statementMs == .min ? nil : line.statementMs)
       try rows.end()
       if walk.exceedsAmount { hasExceeded = true }
       ordinal += 1
@@ -481,22 +459,18 @@ final class SaleTable: SaleSource {
     }
   }
 
-  /// Writes what signed statements say about the refunds of a sale. No date is ever forgotten.
+  /// Writes what statements say about refunds of a sale, if one tells of any.
   private func writeRefunds(
-    of sale: Sale, _ sales: SaleStore, _ rows: RowWriter
+    of place: Int, _ sales: SaleStore, _ rows: RowWriter
   ) throws(DatabaseError) {
-    for refund in sales.sortedSignedRefunds(of: sale) {
-      if refundTarget == nil {
-        refundTarget = try rows.target("INSERT OR REPLACE INTO signed_refunds", valueCount: 5)
-      }
-      guard let refundTarget else { return }
-      rows.begin(refundTarget)
-      rows.add(sale.id)
-      rows.add(refund.dateMs)
-      rows.add(Int(refund.share.kind.rawValue))
-      rows.add(Int(refund.share.value))
-      rows.add(refund.advancedMicros)
-      try rows.end()
+    guard let history = sales.refunds(of: place) else { return }
+    if refundTarget == nil {
+      refundTarget = try rows.target("INSERT OR REPLACE INTO refund_statements", valueCount: 2)
     }
+    guard let refundTarget else { return }
+    rows.begin(refundTarget)
+    rows.add(sales.sales[place].id)
+    withText(history.stored) { rows.add(blob: $0) }
+    try rows.end()
   }
 }

@@ -4,33 +4,39 @@ import Revenue
 /// The times of the newest statements about a sale (rules R12 and R13). Epoch milliseconds; the minimum if no such
 /// statement had a time.
 struct StatementTime: Equatable, SaleRecord {
-  var newestMs: Int64
+  var newestReplyMs: Int64
+  var newestSignedMs: Int64
   /// The time of the statement that says when the sale's period ends.
   var periodEndMs: Int64
 
-  init(newestMs: Int64, periodEndMs: Int64) {
-    (self.newestMs, self.periodEndMs) = (newestMs, periodEndMs)
+  init(newestReplyMs: Int64, newestSignedMs: Int64, periodEndMs: Int64) {
+    (self.newestReplyMs, self.newestSignedMs) = (newestReplyMs, newestSignedMs)
+    self.periodEndMs = periodEndMs
   }
 
   init(_ sale: Sale) {
-    self.init(newestMs: sale.newestStatementMs, periodEndMs: sale.periodEndStatementMs)
+    self.init(
+      newestReplyMs: sale.newestReplyMs, newestSignedMs: sale.newestSignedMs,
+      periodEndMs: sale.periodEndStatementMs)
   }
 
   // MARK: As bytes
 
   static let table: StaticString = "statement_times"
-  static let byteCount = 16
+  static let byteCount = 24
   /// Small, because a catch-up rewrites the rows of all sales that it meets.
   static let rowCapacity = 64
 
   func write(to bytes: UnsafeMutableRawPointer) {
-    bytes.storeBytes(of: newestMs.littleEndian, as: Int64.self)
-    bytes.storeBytes(of: periodEndMs.littleEndian, toByteOffset: 8, as: Int64.self)
+    bytes.storeBytes(of: newestReplyMs.littleEndian, as: Int64.self)
+    bytes.storeBytes(of: newestSignedMs.littleEndian, toByteOffset: 8, as: Int64.self)
+    bytes.storeBytes(of: periodEndMs.littleEndian, toByteOffset: 16, as: Int64.self)
   }
 
   init?(_ bytes: UnsafeRawPointer) {
-    newestMs = Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
-    periodEndMs = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
+    newestReplyMs = Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
+    newestSignedMs = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
+    periodEndMs = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 16, as: Int64.self))
   }
 
   /// The bytes of the times of a row of `sales`.

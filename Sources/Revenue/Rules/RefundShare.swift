@@ -1,61 +1,39 @@
 // Rule R12: how much of a sale is refunded, and what a line of the journal makes of it.
 
-/// The share of a sale that is refunded.
+/// The share of a sale that is refunded, as it was stated. What it is of a quantity depends on that.
 public struct RefundShare: Equatable, BitwiseCopyable, Sendable {
-  /// How the share is stated.
-  public enum Kind: Int8, BitwiseCopyable, Sendable { case none, units, percentage, all }
+  /// What a share is of a quantity.
+  public enum Kind: BitwiseCopyable, Sendable { case none, units, percentage, all }
 
-  package let kind: Kind
-  /// For `units` from 1 to the quantity − 1; for `percentage` in thousandths of a percent, from 0 to 100,000 exclusive;
-  /// otherwise 0.
-  package let value: Int32
+  /// In thousandths of a percent, from 0 to 100,000.
+  package let thousandths: Int32
 
-  package static let none = RefundShare(kind: .none, value: 0)
-  package static let all = RefundShare(kind: .all, value: 0)
+  package static let none = RefundShare(percentage: 0)
+  package static let all = RefundShare(percentage: 100_000)
 
-  private init(kind: Kind, value: Int32) { (self.kind, self.value) = (kind, value) }
-
-  /// A stored share; nil if the value does not fit the kind.
-  package init?(kind: Kind, storedValue: Int64) {
-    let values: ClosedRange<Int64> =
-      switch kind {
-      case .none, .all: 0...0
-      case .units: 1...(Sale.quantityMax - 1)
-      case .percentage: 1...99_999
-      }
-    guard values.contains(storedValue) else { return nil }
-    self.init(kind: kind, value: Int32(storedValue))
+  /// - Parameter percentage: in thousandths of a percent, from 0 to 100,000.
+  package init(percentage: Int32) {
+    precondition((0...100_000).contains(percentage), "a percentage of \(percentage)")
+    thousandths = percentage
   }
 
-  /// R12: a revocation percentage of a quantity. Within 0.0005 % of `k ÷ quantity` the share is exactly that.
-  /// - Parameter percentage: in thousandths of a percent, from 0 to 100,000.
-  package init(percentage: Int64, quantity: Int64) {
-    precondition((0...100_000).contains(percentage), "a percentage of \(percentage)")
-    let product = percentage * quantity
+  /// R12: what the share is of a quantity. Within 0.0005 % of `k ÷ quantity` it is exactly that.
+  package func fraction(
+    ofQuantity quantity: Int64
+  ) -> (kind: Kind, numerator: Int64, denominator: Int64) {
+    if self == .none { return (.none, 0, 1) }
+    if self == .all { return (.all, 1, 1) }
+    let product = Int64(thousandths) * quantity
     var (units, rest) = product.quotientAndRemainder(dividingBy: 100_000)
     if rest > 50_000 || (rest == 50_000 && units % 2 == 1) { units += 1 }
     rest = abs(product - units * 100_000)
-    if rest * 2 > quantity {
-      self.init(kind: .percentage, value: Int32(percentage))
-    } else if units == 0 {
-      self = .none
-    } else {
-      self = units == quantity ? .all : RefundShare(kind: .units, value: Int32(units))
-    }
-  }
-
-  /// The share as a fraction.
-  private func fraction(ofQuantity quantity: Int64) -> (numerator: Int64, denominator: Int64) {
-    switch kind {
-    case .none: (0, 1)
-    case .units: (Int64(value), quantity)
-    case .percentage: (Int64(value), 100_000)
-    case .all: (1, 1)
-    }
+    if rest * 2 > quantity { return (.percentage, Int64(thousandths), 100_000) }
+    return (.units, units, quantity)
   }
 
   /// Whether this share is greater than another one of the same quantity, compared exactly.
   package func isGreater(than other: RefundShare, ofQuantity quantity: Int64) -> Bool {
+    if self == other { return false }
     let (one, two) = (fraction(ofQuantity: quantity), other.fraction(ofQuantity: quantity))
     return one.numerator * two.denominator > two.numerator * one.denominator
   }
@@ -63,9 +41,9 @@ public struct RefundShare: Equatable, BitwiseCopyable, Sendable {
   /// R12: the refunded part of an amount, rounded half to even to the currency's minor unit. All of it is the amount
   /// itself; no part exceeds it.
   package func total(ofMicros amount: Int64, quantity: Int64, minorDigits: Int) -> Int64 {
-    if kind == .none { return 0 }
-    if kind == .all { return amount }
     let fraction = fraction(ofQuantity: quantity)
+    if fraction.kind == .none { return 0 }
+    if fraction.kind == .all { return amount }
     var unit: Int128 = 1
     for _ in minorDigits..<PriceForms.microsDecimals { unit *= 10 }
     let divisor = Int128(fraction.denominator) * unit
@@ -76,26 +54,6 @@ public struct RefundShare: Equatable, BitwiseCopyable, Sendable {
   }
 }
 
-/// What is known of a refund by its date, from signed statements (rule R12).
-package struct SignedRefund: BitwiseCopyable {
-  /// The `revocationDate`, or a `refundDate` of Advanced Commerce; epoch milliseconds.
-  package var dateMs: Int64
-  package var share: RefundShare
-  /// What Advanced Commerce refunds on this date.
-  package var advancedMicros: Int64
-  /// Index of the sale's next one, or −1.
-  var next: Int32 = -1
-
-  package init(dateMs: Int64, share: RefundShare, advancedMicros: Int64) {
-    (self.dateMs, self.share, self.advancedMicros) = (dateMs, share, advancedMicros)
-  }
-
-  /// The second that contains an instant. Replies and signed statements agree on a refund's date only to the second.
-  static func second(_ epochMs: Int64) -> Int64 {
-    epochMs >= 0 ? epochMs / 1000 : (epochMs - 999) / 1000
-  }
-}
-
 /// Goes through the Returns and Reversals of a sale in order, and computes what each changes (rules R8 and R12).
 package struct RefundWalk {
   private let sale: Sale
@@ -103,7 +61,7 @@ package struct RefundWalk {
   private let minorDigits: Int
   private var refundedUnits: Int64 = 0
   private var refundedMicros: Int64 = 0
-  /// Whether the refunds so far exceeded the sale's amount at a line.
+  /// Whether what Advanced Commerce refunds exceeded the sale's amount at a line.
   package private(set) var exceedsAmount = false
 
   package init(_ sale: Sale) {
@@ -112,28 +70,32 @@ package struct RefundWalk {
     minorDigits = sale.price?.currency.minorDigits ?? 0
   }
 
-  /// The signed quantity and amount of the next line; the amount is nil for an unpriced sale.
+  /// The signed quantity and amount of the next line; the amount is nil for an unpriced sale. A Return never gives
+  /// anything back, and a Reversal takes nothing.
   package mutating func next(_ line: SaleLine) -> (quantity: Int64, amountMicros: Int64?) {
-    let unitsBefore = refundedUnits
-    refundedUnits = units(after: line)
-    let quantity = unitsBefore - refundedUnits
+    let isReturn = line.type == .return
+    let units = (before: refundedUnits, after: units(after: line))
+    refundedUnits = isReturn ? max(units.before, units.after) : min(units.before, units.after)
+    let quantity = units.before - refundedUnits
     guard let amount else { return (quantity, nil) }
     let before = refundedMicros
     let share = line.share.total(
       ofMicros: amount, quantity: sale.quantity, minorDigits: minorDigits)
-    let (total, overflow) = share.addingReportingOverflow(line.advancedMicros)
-    exceedsAmount = sale.kind.isPaid && (overflow || total > amount)
-    refundedMicros = overflow ? amount : min(total, amount)
+    let total = min(share.addingCapped(line.advancedMicros), amount)
+    exceedsAmount = sale.kind.isPaid && line.advancedMicros > amount
+    refundedMicros = isReturn ? max(before, total) : min(before, total)
     return (quantity, before - refundedMicros)
   }
 
-  /// R12: the refunded units after a line.
+  /// R12: the units that are refunded after a line, as its share or its sum has them. Any other share or sum takes
+  /// none, and a Reversal that ends at one gives back all.
   private func units(after line: SaleLine) -> Int64 {
-    switch line.share.kind {
-    case .all: return sale.quantity
-    case .none where line.advancedMicros == 0: return 0
-    case .units where line.advancedMicros == 0: return Int64(line.share.value)
-    default: break
+    let fraction = line.share.fraction(ofQuantity: sale.quantity)
+    if fraction.kind == .all { return sale.quantity }
+    if line.advancedMicros > 0 {
+      if let amount, line.advancedMicros >= amount { return sale.quantity }
+    } else if fraction.kind != .percentage {
+      return fraction.kind == .none ? 0 : fraction.numerator
     }
     return line.type == .reversal ? 0 : refundedUnits
   }

@@ -1,5 +1,5 @@
-// Folds verifications into sales: rules R2 to R5. R6 is in Users.swift, R7 in Pricing.swift, R8 in
-// Cancellations.swift, R12 in SignedTransactions.swift and Refunds.swift, R13 in SubscriptionFold.swift.
+// Folds verifications into sales: rules R2 to R5. R6 is in Users.swift, R7 in Pricing.swift, R8 in Refunds.swift, R12
+// there and in SignedTransactions.swift, R13 in SubscriptionFold.swift.
 package import AppStore
 
 /// Folds verifications, in position order, into the sales of a store.

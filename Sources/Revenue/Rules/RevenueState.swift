@@ -116,12 +116,12 @@ package final class RevenueState {
     writer.write(sale.priceProblem.rawValue)
     writer.write(sale.isUpgraded ? 1 : 0)
     writer.write(sale.isPending ? 1 : 0)
-    writer.write(sale.newestStatementMs)
+    for timeMs in [sale.newestReplyMs, sale.newestSignedMs] {
+      writer.write(timeMs == .min ? nil : timeMs)
+    }
     writer.write(sale.periodEndMs)
     writer.write(sale.periodEndStatementMs)
     writer.write(sale.cancellationState.rawValue)
-    writer.write(sale.newestCancellationRequestMs)
-    writer.write(sale.reversalRequestMs)
     writer.write(sale.version)
     writer.write(sale.createdAtMs)
     writer.write(sale.updatedAtMs)
@@ -138,22 +138,11 @@ package final class RevenueState {
       writer.write(line.position)
       writer.write(line.statementMs)
       writer.write(line.reason)
-      write(line.share, &writer)
+      writer.write(line.share.thousandths)
       writer.write(line.advancedMicros)
       writer.write(line.isAssumed ? 1 : 0)
     }
-    let refunds = store.sortedSignedRefunds(of: sale)
-    writer.write(refunds.count)
-    for refund in refunds {
-      writer.write(refund.dateMs)
-      write(refund.share, &writer)
-      writer.write(refund.advancedMicros)
-    }
-  }
-
-  private func write(_ share: RefundShare, _ writer: inout StateWriter) {
-    writer.write(share.kind.rawValue)
-    writer.write(share.value)
+    store.refunds(of: place)?.save(&writer)
   }
 
   // MARK: Loading
@@ -236,12 +225,11 @@ package final class RevenueState {
     sale.priceProblem = try reader.value()
     sale.isUpgraded = try reader.integer(in: 0...1) == 1
     sale.isPending = try reader.integer(in: 0...1) == 1
-    sale.newestStatementMs = try reader.integer()
+    sale.newestReplyMs = try reader.optionalInstant() ?? .min
+    sale.newestSignedMs = try reader.optionalInstant() ?? .min
     sale.periodEndMs = try reader.optionalInstant()
     sale.periodEndStatementMs = try reader.integer()
     sale.cancellationState = try reader.value()
-    sale.newestCancellationRequestMs = try reader.integer()
-    sale.reversalRequestMs = try reader.integer()
     sale.version = Int(try reader.integer(in: 1...Int64(Int32.max)))
     sale.createdAtMs = try reader.integer()
     sale.updatedAtMs = try reader.integer()
@@ -260,28 +248,13 @@ package final class RevenueState {
           type: type, dateMs: try reader.instant(),
           position: try reader.position(), statementMs: try reader.integer(),
           reason: store.arena.keep(try reader.text()),
-          share: try share(&reader, ofQuantity: sale.quantity),
+          share: RefundShare(percentage: Int32(try reader.integer(in: 0...100_000))),
           advancedMicros: try reader.integer(in: 0...Int64.max),
           isAssumed: try reader.integer(in: 0...1) == 1))
     }
-    for _ in 0..<(try reader.count()) {
-      store.addSignedRefund(
-        place,
-        SignedRefund(
-          dateMs: try reader.instant(),
-          share: try share(&reader, ofQuantity: sale.quantity),
-          advancedMicros: try reader.integer(in: 0...Int64.max)))
+    if sale.hasRefundStatements {
+      store.setRefunds(of: place, try RefundHistory(&reader, store.arena))
     }
-  }
-
-  private func share(
-    _ reader: inout StateReader, ofQuantity quantity: Int64
-  ) throws(RevenueStateError) -> RefundShare {
-    let kind: RefundShare.Kind = try reader.value()
-    guard let share = RefundShare(kind: kind, storedValue: try reader.integer()),
-      kind != .units || share.value < quantity
-    else { throw .inconsistent }
-    return share
   }
 
   private func loadPrice(_ reader: inout StateReader) throws(RevenueStateError) {

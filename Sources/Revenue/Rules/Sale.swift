@@ -98,7 +98,7 @@ package struct UnitPrice: Equatable, BitwiseCopyable {
   }
 }
 
-/// The result of a sale's cancellations so far (rule R8).
+/// Whether something of a sale is refunded, or was (rules R8 and R12).
 public enum CancellationState: Int8, BitwiseCopyable, Sendable { case none, returned, reversed }
 
 /// The lines of the journal (rule R8), in their order at one position.
@@ -178,10 +178,8 @@ package struct SaleFlags: OptionSet, BitwiseCopyable, Sendable {
   package static let isCountrySigned = SaleFlags(rawValue: 8)
   /// An upload has named another user than the first, when the sale's Apple Account was not known.
   package static let hasOtherUser = SaleFlags(rawValue: 16)
-  /// A signed statement has shown the sale.
-  package static let hasSignedStatement = SaleFlags(rawValue: 32)
-  /// A signed statement had `advancedCommerceInfo`.
-  package static let isAdvancedCommerce = SaleFlags(rawValue: 64)
+  /// The store has a history of the sale's refunds.
+  package static let hasRefundStatements = SaleFlags(rawValue: 64)
   /// The offer flags of the first observation (rule R4), which decide what prices of products fit (rule R7.2).
   package static let isIntroductory = SaleFlags(rawValue: 128)
   package static let isPromotional = SaleFlags(rawValue: 256)
@@ -267,21 +265,17 @@ package struct Sale: BitwiseCopyable {
   package var periodEndStatementMs = Int64.min
 
   // Rules R8 and R12.
-  /// The time of the newest statement, signed or of a reply, in epoch milliseconds; the minimum if none had one.
-  package var newestStatementMs = Int64.min
+  /// The times of the newest reply and of the newest signed statement before the first that tells of a refund or an
+  /// upgrade, in epoch milliseconds; the minimum if there is none.
+  package var newestReplyMs = Int64.min
+  package var newestSignedMs = Int64.min
   package var isUpgraded = false
   package var cancellationState: CancellationState = .none
-  /// The time of the newest statement that showed the cancellation; the minimum if no such statement had one.
-  package var newestCancellationRequestMs = Int64.min
-  /// The time of the statement that caused the latest Reversal.
-  package var reversalRequestMs = Int64.min
   /// Indexes of the first and the last line other than the Sale line, or −1.
   package var firstLine: Int32 = -1
   var lastLine: Int32 = -1
   /// Index of the first alias, or −1.
   var firstAlias: Int32 = -1
-  /// Index of the first signed refund, or −1.
-  var firstSignedRefund: Int32 = -1
 
   /// The number of verifications that changed the sale.
   package var version = 0
@@ -292,7 +286,7 @@ package struct Sale: BitwiseCopyable {
 
   /// Whether the database has no state or another state of the sale.
   package var isChanged = true
-  /// Whether the database has no or another `newestStatementMs` or `periodEndStatementMs`.
+  /// Whether the database has no or another `newestReplyMs`, `newestSignedMs` or `periodEndStatementMs`.
   package var isTimeChanged = false
   /// Whether the sale rests on receipts that the App Store has not confirmed (rule R1).
   package var isPending = false
@@ -301,6 +295,10 @@ package struct Sale: BitwiseCopyable {
 
   /// The highest quantity; replies have at most 10.
   package static let quantityMax: Int64 = 1_000_000
+
+  /// Whether the store has a history of the sale's refunds.
+  @inline(__always)
+  var hasRefundStatements: Bool { flags.contains(.hasRefundStatements) }
 
   /// The price that a client sent. It replaces a derived price.
   var clientPrice: UnitPrice? { priceBasis.isFromClient ? price : nil }

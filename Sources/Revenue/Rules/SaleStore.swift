@@ -29,11 +29,12 @@ package final class SaleStore {
   package let sales = ChunkedArray<Sale>()
   private let aliases = ChunkedArray<Alias>()
   private let lines = ChunkedArray<SaleLine>()
-  private let signedRefunds = ChunkedArray<SignedRefund>()
   private let places = HashIndex()
   /// Holds the first `indexedAliasCount` aliases: few events need it, so it follows when one does.
   private let aliasIndex = HashIndex()
   private var indexedAliasCount = 0
+  /// By the index of their sale. Few sales have one.
+  private var refundHistories: [Int: RefundHistory] = [:]
   /// Claims by the number of their sale. Few sales have one.
   private var claims: [Int: SaleClaim] = [:]
   /// The sales whose claims the database does not have.
@@ -201,9 +202,17 @@ package final class SaleStore {
     sale.lastLine < 0 ? nil : lines[Int(sale.lastLine)]
   }
 
-  /// Changes the latest Return or Reversal of a sale, which must have one.
+  /// Changes the latest Return or Reversal of a sale, if it has one.
   func updateLastLine(of place: Int, _ change: (inout SaleLine) -> Void) {
-    lines.update(Int(sales[place].lastLine), change)
+    let last = sales[place].lastLine
+    if last >= 0 { lines.update(Int(last), change) }
+  }
+
+  /// The share that was refunded before the latest Return or Reversal of a sale.
+  func shareBeforeLastLine(of place: Int) -> RefundShare {
+    var shares = (before: RefundShare.none, last: RefundShare.none)
+    forEachLine(of: sales[place]) { shares = (shares.last, $0.share) }
+    return shares.before
   }
 
   // MARK: R6 – claims after an erasure
@@ -227,33 +236,15 @@ package final class SaleStore {
     return newClaims.sorted().compactMap { id in claims[id].map { (id, $0) } }
   }
 
-  // MARK: R12 – refunds by their dates
+  // MARK: R12 – what statements say about refunds
 
-  /// Adds what a signed statement says about the refund of a date.
-  package func addSignedRefund(_ place: Int, _ refund: SignedRefund) {
-    var added = refund
-    added.next = sales[place].firstSignedRefund
-    signedRefunds.append(added)
-    sales.update(place) { $0.firstSignedRefund = Int32(signedRefunds.count - 1) }
+  /// What statements say about refunds of a sale; nil if none tells of one.
+  package func refunds(of place: Int) -> RefundHistory? {
+    sales[place].hasRefundStatements ? refundHistories[place] : nil
   }
 
-  /// Changes each signed refund of a sale.
-  func updateSignedRefunds(of place: Int, _ change: (inout SignedRefund) -> Void) {
-    var index = sales[place].firstSignedRefund
-    while index >= 0 {
-      signedRefunds.update(Int(index), change)
-      index = signedRefunds[Int(index)].next
-    }
-  }
-
-  /// The signed refunds of a sale by their dates.
-  package func sortedSignedRefunds(of sale: Sale) -> [SignedRefund] {
-    var result: [SignedRefund] = []
-    var index = sale.firstSignedRefund
-    while index >= 0 {
-      result.append(signedRefunds[Int(index)])
-      index = signedRefunds[Int(index)].next
-    }
-    return result.count > 1 ? result.sorted { $0.dateMs < $1.dateMs } : result
+  package func setRefunds(of place: Int, _ history: RefundHistory) {
+    refundHistories[place] = history
+    sales.update(place) { _ = $0.flags.insert(.hasRefundStatements) }
   }
 }

@@ -17,7 +17,7 @@ extension RevenueFold {
       }
     }
     var isChanged = isFirst
-    var flags = store.sales[place].flags.union(.hasSignedStatement)
+    var flags = store.sales[place].flags
     if let isRenewal = transaction.isRenewal {
       flags.insert(isRenewal ? .isSignedRenewal : .isSignedPurchase)
     }

@@ -14,27 +14,27 @@ import Testing
   }
 
   /// Three units for 10.00 euros in all, as signed on a day.
-  private static func three(_ day: String, _ members: Members = [:]) -> JSONText {
+  static func three(_ day: String, _ members: Members = [:]) -> JSONText {
     var all: [(String, JSONText)] = [("quantity", 3), ("price", 10000), ("currency", "EUR")]
     all += members.map { ($0.key, $0.value) }
     return signed("1", signed: day, merging: all)
   }
 
-  private static func refunded(
+  static func refunded(
     _ day: String, _ percentage: JSONText = .absent, on date: String = "2026-01-08"
   ) -> JSONText {
     three(day, ["revocationDate": instant(date), "revocationPercentage": percentage])
   }
 
-  private static func repliedRow(_ cancelled: String?) -> JSONText {
+  static func repliedRow(_ cancelled: String?) -> JSONText {
     row("1", ["quantity": "3", "cancellation_date_ms": cancelled.map(date) ?? .absent])
   }
 
-  private static func reply(_ cancelled: String?, _ day: String, to books: Books) throws {
+  static func reply(_ cancelled: String?, _ day: String, to books: Books) throws {
     try books.add(TestSupport.reply(repliedRow(cancelled), requested: day), on: day)
   }
 
-  private static let sale = "Sale 1 2026-01-05 3 10"
+  static let sale = "Sale 1 2026-01-05 3 10"
 
   private static let signedAlone = [
     LoneRule(
@@ -65,7 +65,7 @@ import Testing
         "Reversal 1 2026-01-11 1 3", "Reversal 1 2026-01-12 0 2",
       ]),
     LoneRule(
-      description: "a statement older than the newest changes nothing, one of the same time does",
+      description: "a newer statement without the refund outranks it, not one of its time",
       steps: {
         try $0.add(signed: [three("2026-01-10")])
         try $0.add(signed: [refunded("2026-01-09")])
@@ -89,6 +89,32 @@ import Testing
           ])
       },
       lines: ["Sale 1 2026-01-05 1 0", "Return 1 2026-01-08 -1 0"]),
+    LoneRule(
+      description: "units follow from the quantity known at the end, where it was a bad one",
+      steps: {
+        try $0.add(signed: [
+          signed(
+            "1", signed: "2026-01-09",
+            [
+              "quantity": 0, "price": 10000, "currency": "EUR",
+              "revocationDate": instant("2026-01-08"), "revocationPercentage": 33333,
+            ])
+        ])
+        try $0.add(signed: [refunded("2026-01-10", 33333)])
+      },
+      lines: [sale, "Return 1 2026-01-08 -1 -3.33"],
+      exceptions: ["bad_quantity 0"]),
+    LoneRule(
+      description: "a line has no units of the other sign",
+      steps: {
+        try $0.add(signed: [refunded("2026-01-09", 40000)])
+        try $0.add(signed: [refunded("2026-01-10", 33333)])
+        try $0.add(signed: [refunded("2026-01-11", 66667)])
+      },
+      lines: [
+        sale, "Return 1 2026-01-08 0 -4", "Reversal 1 2026-01-10 0 0.67",
+        "Return 1 2026-01-08 -2 -3.34",
+      ]),
   ]
 
   private static let besideReplies = [
@@ -114,6 +140,24 @@ import Testing
       },
       lines: [sale, "Return 1 2026-01-08 -1 -3.33", "Return 1 2026-01-09 -2 -6.67"]),
     LoneRule(
+      description: "a corrected Return gives nothing back: a Reversal takes the rest",
+      steps: {
+        try $0.add(signed: [refunded("2026-01-09", 50000)])
+        try reply("2026-01-09", "2026-01-10", to: $0)
+        try $0.add(signed: [refunded("2026-01-11", 20000, on: "2026-01-09")])
+      },
+      lines: [
+        sale, "Return 1 2026-01-08 0 -5", "Return 1 2026-01-09 0 0", "Reversal 1 2026-01-11 0 3",
+      ]),
+    LoneRule(
+      description: "a Return is corrected once",
+      steps: {
+        try reply("2026-01-08", "2026-01-09", to: $0)
+        try $0.add(signed: [refunded("2026-01-10")])
+        try $0.add(signed: [refunded("2026-01-11", 33333)])
+      },
+      lines: [sale, "Return 1 2026-01-08 -3 -10", "Reversal 1 2026-01-11 2 6.67"]),
+    LoneRule(
       description: "a newer reply without the cancellation reverses all",
       steps: {
         try $0.add(signed: [refunded("2026-01-09", 33333)])
@@ -134,7 +178,7 @@ import Testing
         "Return 1 2026-01-08 -1 -3.33",
       ]),
     LoneRule(
-      description: "once a sale has a signed statement, an older reply changes nothing",
+      description: "a newer signed statement without the refund outranks an older reply",
       steps: {
         try $0.add(signed: [three("2026-01-10")])
         try reply("2026-01-08", "2026-01-09", to: $0)
@@ -150,11 +194,11 @@ import Testing
       lines: [sale]),
   ]
 
-  private static func advanced(_ day: String, _ refunds: [JSONText]) -> JSONText {
+  static func advanced(_ day: String, _ refunds: [JSONText]) -> JSONText {
     three(day, ["advancedCommerceInfo": ["items": [["refunds": .array(refunds)]]]])
   }
 
-  private static func part(_ amount: JSONText, _ day: String) -> JSONText {
+  static func part(_ amount: JSONText, _ day: String) -> JSONText {
     ["refundAmount": amount, "refundDate": instant(day)]
   }
 
@@ -175,6 +219,80 @@ import Testing
         "Return 1 2026-01-08 0 -1", "Reversal 1 2026-01-11 0 2",
       ]),
     LoneRule(
+      description: "a share that was booked before the first sum is reversed with it",
+      steps: {
+        try $0.add(signed: [refunded("2026-01-09", 33333)])
+        try $0.add(signed: [advanced("2026-01-10", [part(5000, "2026-01-08")])])
+      },
+      lines: [
+        sale, "Return 1 2026-01-08 -1 -3.33", "Reversal 1 2026-01-10 1 3.33",
+        "Return 1 2026-01-08 0 -5",
+      ]),
+    LoneRule(
+      description: "what is less comes before what is more",
+      steps: {
+        try $0.add(signed: [advanced("2026-01-09", [part(6000, "2026-01-07")])])
+        try $0.add(signed: [
+          advanced("2026-01-10", [part(2000, "2026-01-07"), part(8000, "2026-01-08")])
+        ])
+      },
+      lines: [
+        sale, "Return 1 2026-01-07 0 -6", "Reversal 1 2026-01-10 0 4",
+        "Return 1 2026-01-08 -3 -8",
+      ]),
+    LoneRule(
+      description: "an assumed Return becomes the amount of its date",
+      steps: {
+        try reply("2026-01-08", "2026-01-09", to: $0)
+        try $0.add(signed: [
+          advanced("2026-01-10", [part(4000, "2026-01-08"), part(1000, "2026-01-09")])
+        ])
+        // As docs/revenue.md has it.
+        try $0.add(signed: [
+          advanced("2026-01-11", [part(3000, "2026-01-08"), part(7000, "2026-01-12")])
+        ])
+      },
+      lines: [
+        sale, "Return 1 2026-01-08 0 -4", "Return 1 2026-01-09 0 -1", "Reversal 1 2026-01-11 0 2",
+        "Return 1 2026-01-12 -3 -7",
+      ]),
+    LoneRule(
+      description: "a reply with another date is a share of all on top, one with its date is not",
+      steps: {
+        try $0.add(signed: [advanced("2026-01-09", [part(4000, "2026-01-08")])])
+        try reply("2026-01-08", "2026-01-10", to: $0)
+        try reply("2026-01-10", "2026-01-11", to: $0)
+        try $0.add(signed: [advanced("2026-01-12", [part(4000, "2026-01-08")])])
+      },
+      lines: [
+        sale, "Return 1 2026-01-08 0 -4", "Return 1 2026-01-10 -3 -6",
+        "Reversal 1 2026-01-12 3 6",
+      ]),
+    LoneRule(
+      description: "after sums a plain statement changes nothing, and a reply reverses all",
+      steps: {
+        try $0.add(signed: [advanced("2026-01-09", [part(4000, "2026-01-08")])])
+        try $0.add(signed: [refunded("2026-01-10")])
+        try $0.add(signed: [three("2026-01-11")])
+        try reply(nil, "2026-01-12", to: $0)
+        try reply("2026-01-08", "2026-01-13", to: $0)
+      },
+      lines: [sale, "Return 1 2026-01-08 0 -4", "Reversal 1 2026-01-12 0 4"]),
+    LoneRule(
+      description: "a sum of an amount that is not known takes no unit",
+      steps: {
+        try $0.add(signed: [
+          signed(
+            "1", signed: "2026-01-09",
+            [
+              "advancedCommerceInfo": [
+                "items": [["refunds": [part(12000, "2026-01-08")]]]
+              ]
+            ])
+        ])
+      },
+      lines: ["Sale 1 2026-01-05 1 -", "Return 1 2026-01-08 0 -"]),
+    LoneRule(
       description:
         "shares are not read, a refund without its amount is reported, and the amount is a cap",
       steps: {
@@ -190,7 +308,7 @@ import Testing
               ])
           ])
       },
-      lines: [sale, "Return 1 2026-01-08 0 -10"], exceptions: ["refund_amount_unknown "]),
+      lines: [sale, "Return 1 2026-01-08 -3 -10"], exceptions: ["refund_amount_unknown "]),
   ]
 
   private static let upgrades = [

@@ -1,0 +1,297 @@
+// Rules R8 and R12: what is refunded of a sale, from what its statements say, taken in the order of their time.
+
+/// What Advanced Commerce refunds on a date.
+struct RefundSum: Equatable {
+  /// Epoch milliseconds.
+  var dateMs: Int64
+  var micros: Int64
+}
+
+/// What one statement says about refunds of its sale.
+package struct RefundStatement {
+  /// Where it comes from: a reply, a signed transaction, or one with `advancedCommerceInfo`.
+  enum Source: Int8 { case reply, signed, advanced }
+
+  var source: Source
+  /// Its time; of a reply without one, the date of its cancellation. Epoch milliseconds.
+  var timeMs: Int64
+  /// Whether the statement itself has that time.
+  var isTimed = true
+  /// The date of a Reversal that it makes: its time, or that of the event with the reply.
+  var reversalMs: Int64
+  /// The cancellation or revocation; not of Advanced Commerce.
+  var dateMs: Int64?
+  var percentage: Int32?
+  var reason = Text(start: nil, count: 0)
+  /// By date, each date once.
+  var sums: [RefundSum] = []
+  var isUpgraded = false
+
+  init(_ source: Source, timeMs: Int64, reversalMs: Int64) {
+    (self.source, self.timeMs, self.reversalMs) = (source, timeMs, reversalMs)
+  }
+
+  var isSigned: Bool { source != .reply }
+
+  /// Whether it says that nothing is refunded, and no more.
+  var isSilent: Bool { source != .advanced && dateMs == nil && !isUpgraded }
+
+  /// R12: the share that a signed statement shows.
+  var share: RefundShare {
+    dateMs == nil ? .none : percentage.map { RefundShare(percentage: $0) } ?? .all
+  }
+
+  /// Whether another statement of the same source says the same, at whatever time.
+  func saysTheSame(as other: RefundStatement) -> Bool {
+    source == other.source && dateMs == other.dateMs && percentage == other.percentage
+      && isUpgraded == other.isUpgraded && reason.equals(other.reason) && sums == other.sums
+  }
+
+  /// R12: earlier, or of the same time and a reply where the other is signed.
+  func precedes(_ other: RefundStatement) -> Bool {
+    timeMs != other.timeMs ? timeMs < other.timeMs : !isSigned && other.isSigned
+  }
+
+  /// The second of an instant. Replies and signed statements agree on a refund's date only to the second.
+  static func second(_ epochMs: Int64) -> Int64 {
+    epochMs / 1000 - (epochMs % 1000 < 0 ? 1 : 0)
+  }
+}
+
+/// What is refunded of a sale: a share, and beside it what Advanced Commerce refunds on each date.
+struct RefundTotal {
+  var share = RefundShare.none
+  /// By date, each more than 0.
+  var sums: [RefundSum] = []
+
+  var isRefunded: Bool { share != .none || !sums.isEmpty }
+
+  /// All that Advanced Commerce refunds; the greatest value where it exceeds that, and with it every amount.
+  var micros: Int64 { sums.reduce(0) { $0.addingCapped($1.micros) } }
+
+  func micros(on dateMs: Int64) -> Int64 { sums.first { $0.dateMs == dateMs }?.micros ?? 0 }
+
+  func isSame(as other: RefundTotal, ofQuantity quantity: Int64) -> Bool {
+    if share == .all, other.share == .all { return true }
+    return !share.isGreater(than: other.share, ofQuantity: quantity)
+      && !other.share.isGreater(than: share, ofQuantity: quantity) && sums == other.sums
+  }
+}
+
+/// The outcome of a sale's statements.
+struct RefundOutcome {
+  var total = RefundTotal()
+  /// The last statement, in the order of time, that changed the total.
+  var changer: RefundStatement?
+  /// Whether that one is a reply whose cancellation was taken for a refund of all.
+  var isAssumed = false
+  /// Whether an upgrade was met whose credit is not known.
+  var hasUnknownCredit = false
+  /// The newest share that signed statements name for a date, by its second.
+  var signedShares: [Int64: RefundShare] = [:]
+}
+
+/// The statements of a sale that had at least one about a refund or an upgrade, in the order of their time.
+package struct RefundHistory {
+  private(set) var statements: [RefundStatement] = []
+
+  /// Above this number, repeated statements are dropped.
+  package static let countKept = 24
+
+  package var count: Int { statements.count }
+
+  /// The history of a sale of whose earlier statements only the newest times are known.
+  init(newestReplyMs: Int64, newestSignedMs: Int64) {
+    if newestReplyMs != .min {
+      insert(RefundStatement(.reply, timeMs: newestReplyMs, reversalMs: newestReplyMs))
+    }
+    if newestSignedMs != .min {
+      insert(RefundStatement(.signed, timeMs: newestSignedMs, reversalMs: newestSignedMs))
+    }
+  }
+
+  /// Adds a statement, after those of its time and source.
+  mutating func insert(_ statement: RefundStatement) {
+    let next = statements.lastIndex { !statement.precedes($0) }.map { $0 + 1 } ?? 0
+    statements.insert(statement, at: next)
+    if statements.count > Self.countKept { dropRepeats() }
+  }
+
+  /// Drops each statement between two of its source that say the same, if all that stand between those repeat what
+  /// their own source said before: it cannot change the total, whatever comes between them later.
+  mutating func dropRepeats() {
+    // By source, replies first: the last statement so far, and whether something new was said since the one before.
+    var last: [Int?] = [nil, nil]
+    var isRepeat: [Bool] = []
+    for (index, statement) in statements.enumerated() {
+      let source = statement.isSigned ? 1 : 0
+      isRepeat.append(last[source].map { statements[$0].saysTheSame(as: statement) } ?? false)
+      last[source] = index
+    }
+    var isKept = Array(repeating: true, count: statements.count)
+    for isSigned in [false, true] {
+      let indexes = statements.indices.filter { statements[$0].isSigned == isSigned }
+      for (before, (index, after)) in zip(indexes, zip(indexes.dropFirst(), indexes.dropFirst(2)))
+      where isRepeat[before + 1...after].allSatisfy({ $0 }) { isKept[index] = false }
+    }
+    statements = zip(statements, isKept).filter(\.1).map(\.0)
+  }
+
+  // MARK: The total
+
+  /// R8 and R12: what the statements give.
+  func outcome(ofQuantity quantity: Int64) -> RefundOutcome {
+    var walk = Walk(statements, quantity)
+    for statement in statements { walk.take(statement) }
+    return walk.outcome
+  }
+
+  /// Goes through the statements once.
+  private struct Walk {
+    let quantity: Int64
+    var outcome = RefundOutcome()
+    private var isUpgraded = false
+    private var isAdvanced = false
+    /// The seconds of the cancellations that replies, and of the refunds that Advanced Commerce named.
+    private var repliedSeconds: Set<Int64> = []
+    private var advancedSeconds: Set<Int64> = []
+    /// The times of the newest statement, the newest reply with a cancellation, and the newest that reversed.
+    private var newestMs = Int64.min
+    private var cancelledMs = Int64.min
+    private var reversedMs = Int64.min
+
+    init(_ statements: [RefundStatement], _ quantity: Int64) {
+      self.quantity = quantity
+      var isUpgraded = false
+      for statement in statements {
+        if statement.isUpgraded { isUpgraded = true }
+        // Once sums were read, shares are not.
+        if statement.source == .advanced { break }
+        guard statement.source == .signed, let dateMs = statement.dateMs,
+          !isUpgraded || statement.percentage != nil
+        else { continue }
+        outcome.signedShares[RefundStatement.second(dateMs)] = statement.share
+      }
+    }
+
+    mutating func take(_ statement: RefundStatement) {
+      let before = outcome.total
+      var isAssumed = false
+      if statement.isUpgraded { isUpgraded = true }
+      switch statement.source {
+      case .advanced:
+        isAdvanced = true
+        advancedSeconds.formUnion(statement.sums.map { RefundStatement.second($0.dateMs) })
+        outcome.total = RefundTotal(sums: statement.sums.filter { $0.micros > 0 })
+      case .signed where isUpgraded && statement.percentage == nil:
+        outcome.hasUnknownCredit = true
+      case .signed:
+        if !isAdvanced { outcome.total.share = statement.share }
+      case .reply:
+        if let dateMs = statement.dateMs {
+          isAssumed = giveBack(statement, RefundStatement.second(dateMs))
+        } else if before.isRefunded, statement.timeMs > cancelledMs {
+          outcome.total = RefundTotal()
+          reversedMs = statement.timeMs
+        }
+      }
+      newestMs = statement.timeMs
+      if outcome.total.isSame(as: before, ofQuantity: quantity) { return }
+      outcome.changer = statement
+      outcome.isAssumed = isAssumed
+    }
+
+    /// Applies a reply with a cancellation; returns whether it assumes a share.
+    private mutating func giveBack(_ reply: RefundStatement, _ second: Int64) -> Bool {
+      defer {
+        repliedSeconds.insert(second)
+        cancelledMs = reply.timeMs
+      }
+      if isUpgraded {
+        outcome.hasUnknownCredit = true
+        return false
+      }
+      let isOfAdvanced = advancedSeconds.contains(second)
+      let known = isOfAdvanced ? RefundShare.none : outcome.signedShares[second]
+      if outcome.total.isRefunded {
+        if known != nil || repliedSeconds.contains(second) || reply.timeMs <= newestMs {
+          return false
+        }
+        outcome.total.share = .all
+      } else if reply.timeMs > reversedMs {
+        outcome.total.share = known ?? .all
+      }
+      return known == nil
+    }
+  }
+}
+
+extension Int64 {
+  /// The sum, or the greatest value where it would exceed that.
+  func addingCapped(_ other: Int64) -> Int64 {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? .max : sum
+  }
+}
+
+// MARK: - As bytes
+
+extension RefundHistory {
+  /// The statements as bytes, which `init(stored:_:)` reads.
+  package var stored: [UInt8] {
+    var writer = StateWriter([])
+    save(&writer)
+    return writer.bytes
+  }
+
+  /// Reads what `stored` gives; texts are kept in the arena.
+  package init(
+    stored bytes: UnsafeRawBufferPointer, _ arena: TextArena
+  ) throws(RevenueStateError) {
+    var reader = StateReader(bytes)
+    try self.init(&reader, arena)
+    guard reader.isAtEnd, !statements.isEmpty else { throw .inconsistent }
+  }
+
+  func save(_ writer: inout StateWriter) {
+    writer.write(statements.count)
+    for statement in statements {
+      writer.write(statement.source.rawValue)
+      writer.write((statement.isTimed ? 1 : 0) + (statement.isUpgraded ? 2 : 0))
+      writer.write(statement.timeMs)
+      writer.write(statement.reversalMs)
+      writer.write(statement.dateMs)
+      writer.write(statement.percentage ?? -1)
+      writer.write(statement.reason)
+      writer.write(statement.sums.count)
+      for sum in statement.sums {
+        writer.write(sum.dateMs)
+        writer.write(sum.micros)
+      }
+    }
+  }
+
+  init(_ reader: inout StateReader, _ arena: TextArena) throws(RevenueStateError) {
+    for _ in 0..<(try reader.count()) {
+      let source: RefundStatement.Source = try reader.value()
+      let flags = try reader.integer(in: 0...3)
+      var statement = RefundStatement(
+        source, timeMs: try reader.instant(), reversalMs: try reader.instant())
+      statement.isTimed = flags & 1 != 0
+      statement.isUpgraded = flags & 2 != 0
+      statement.dateMs = try reader.optionalInstant()
+      let percentage = try reader.integer(in: -1...Int64(RefundShare.all.thousandths))
+      statement.percentage = percentage < 0 ? nil : Int32(percentage)
+      statement.reason = arena.keep(try reader.text())
+      for _ in 0..<(try reader.count()) {
+        statement.sums.append(
+          RefundSum(
+            dateMs: try reader.instant(), micros: try reader.integer(in: 0...Int64.max)))
+      }
+      if let last = statements.last, statement.precedes(last) { throw .inconsistent }
+      guard zip(statement.sums, statement.sums.dropFirst()).allSatisfy({ $0.dateMs < $1.dateMs })
+      else { throw .inconsistent }
+      statements.append(statement)
+    }
+  }
+}
