@@ -34,8 +34,10 @@ import Testing
     for (file, report) in Self.reports.sorted(by: { $0.key < $1.key }) {
       let outcome = try sandbox.run(
         """
-        ledgerctl --ledger ledger export \(report) --format csv 2>err >new.csv || cat err
-        diff '\(Self.folder)/\(version)/\(file).csv' new.csv
+        old='\(Self.folder)/\(version)/\(file).csv'
+        ledgerctl --ledger ledger export \(report) --columns "$(head -n 1 "$old")" \
+          --format csv 2>err >new.csv || cat err
+        diff "$old" new.csv
         """)
       #expect(outcome == Outcome(output: "", diagnostics: "", exitCode: 0), "\(file)")
     }
