@@ -94,19 +94,27 @@ package struct DivergedLines {
     return replies
   }
 
-  /// A reply as recorded, one JSON object; nil if that event holds none.
-  private func recorded(_ position: Position) throws -> [UInt8]? {
+  /// A reply as recorded, one JSON object, and what is kept of the version 1 notification that brought it.
+  private struct RecordedReply {
+    var reply: [UInt8]
+    var notification: [UInt8]?
+  }
+
+  /// Nil if that event holds no reply.
+  private func recorded(_ position: Position) throws -> RecordedReply? {
     var position = position
     // A reply may be that of an earlier one.
     for _ in 0..<16 {
       let line = try reader.event(at: position)
-      let found = line.withUnsafeBytes { bytes -> (reply: [UInt8]?, next: Position?) in
+      let found = line.withUnsafeBytes { bytes -> (reply: RecordedReply?, next: Position?) in
         guard let event = EventLine(bytes), !event.isRedacted,
           let verified = try? ReceiptVerifiedView(data: event.data)
         else { return (nil, nil) }
         if let replyOf = verified.replyOf { return (nil, Position(replyOf)) }
         // The reply is the last member: what is read of it ends with the brace of the event's data.
-        return (verified.reply.flatMap { Self.object($0) }, nil)
+        let reply = verified.reply.flatMap { Self.object($0) }
+        let notification = verified.notification.map { Array($0) }
+        return (reply.map { RecordedReply(reply: $0, notification: notification) }, nil)
       }
       if let reply = found.reply { return reply }
       guard let next = found.next, next < position else { return nil }
@@ -159,20 +167,38 @@ package struct DivergedLines {
   private func receiptLine(_ event: EventLine, _ reply: Reply?) throws -> [UInt8]? {
     guard let upload = try? ReceiptUploadedView(data: event.data), let receipt = upload.receipt
     else { return nil }
+    let recorded = try reply.flatMap { try self.recorded($0.position) }
+    if let recorded, let notification = recorded.notification {
+      return Self.notificationLine(
+        notification, recorded.reply, atMs: upload.occurredAtMs ?? event.recordedAtMs)
+    }
     var writer = Self.begun()
     writer.key("receipt")
     writer.string(receipt.string)
     Self.writeClient(upload, to: &writer)
     Self.writeTime(upload.occurredAtMs ?? event.recordedAtMs, to: &writer)
-    if let reply, let recorded = try recorded(reply.position) {
+    if let reply, let recorded {
       writer.key("verification")
       writer.beginObject()
       Self.writeTime(reply.occurredAtMs, to: &writer)
       writer.member("endpoint", ifPresent: reply.endpoint?.rawValue)
       writer.key("reply")
-      recorded.withUnsafeBytes { writer.raw($0) }
+      recorded.reply.withUnsafeBytes { writer.raw($0) }
       writer.endObject()
     }
+    writer.endObject()
+    return writer.bytes
+  }
+
+  /// A version 1 notification, whose reply has the receipt inside.
+  private static func notificationLine(
+    _ kept: [UInt8], _ reply: [UInt8], atMs: Int64
+  ) -> [UInt8] {
+    var writer = begun()
+    writer.key("notification_v1")
+    let body = kept.dropLast() + Array(",\"unified_receipt\":".utf8) + reply + [0x7D]
+    Array(body).withUnsafeBytes { writer.raw($0) }
+    writeTime(atMs, to: &writer)
     writer.endObject()
     return writer.bytes
   }
@@ -191,6 +217,7 @@ package struct DivergedLines {
       writer.key("app_transaction")
       Self.write(app, to: &writer)
     }
+    writer.member("environment", ifPresent: upload.environment?.string)
     Self.writeClient(upload, to: &writer)
     Self.writeTime(upload.occurredAtMs ?? event.recordedAtMs, to: &writer)
     writer.endObject()

@@ -203,7 +203,8 @@ import Testing
     #expect(run.appender.submissions.count == 2)
   }
 
-  private static let noSubject = "has none of receipt, signed_transactions and notification"
+  private static let noSubject =
+    "has none of receipt, signed_transactions, notification and notification_v1"
 
   private static func badTime(_ field: String) -> String {
     "\(field) is neither an RFC 3339 time with up to milliseconds nor an integer of epoch "
@@ -319,7 +320,8 @@ import Testing
     _ verification: Int64
   ) throws {
     let run = ImportRun()
-    let reply = #"{"status":0,"environment":"Production","receipt":{\#(ofReceipt)}}"#
+    let reply =
+      #"{"status":0,"environment":"Production","receipt":{"bundle_id":"\#(Sample.bundleID)",\#(ofReceipt)}}"#
     _ = try run(
       lines: Sample.line(#"\#(ofLine)"verification":{"reply":\#(reply)\#(ofVerification)}"#))
     try #require(run.appender.events.count == 2)
@@ -410,8 +412,8 @@ import Testing
   @Test(
     arguments: [
       (#"{"status":0}"#, nil, true),
-      (#"{"status":0,"environment":"Sandbox"}"#, "sandbox", false),
-      (#"{"status":0,"environment":"Production"}"#, "production", false),
+      (#"{"status":21005,"environment":"Sandbox"}"#, "sandbox", false),
+      (#"{"status":21005,"environment":"Production"}"#, "production", false),
     ] as [(String, String?, Bool)])
   func anEndpointThatNobodyNamesIsNotGuessed(
     _ reply: String, _ endpoint: String?, _ isRefused: Bool

@@ -119,13 +119,19 @@ import Testing
       (#"{"bundle_id":"com.example.sister","in_app":[{"transaction_id":"1"}]}"#, nil, nil),
       (#"{"bundle_id":"com.example.other","in_app":[{"transaction_id":"1"}]}"#, "bundle", "bundle"),
       (#"{"bundle_id":"com.example.other","in_app":[]}"#, "bundle", "bundle"),
-      (#"{"in_app":[{"transaction_id":"1"}]}"#, "bundle", "bundle"), (#"{"in_app":[]}"#, nil, nil),
+      (#"{"in_app":[{"transaction_id":"1"}]}"#, nil, nil),
+      (#"{"in_app":[{"transaction_id":"7","original_transaction_id":"1"}]}"#, nil, nil),
+      (#"{"in_app":[{"transaction_id":"7"}]}"#, "nameless", "nameless"),
+      (#"{"in_app":[{"web_order_line_item_id":"0"}]}"#, "nameless", "nameless"),
+      (#"{"in_app":[]}"#, "nameless", "nameless"),
     ] as [(String, String?, String?)])
   func aRecordedReplyMustBeAboutItsReceipt(
     _ receipt: String, _ expected: String?, _ accepted: String?
   ) throws {
     let words = [
       "bundle": "verification.reply is not about the receipt's app",
+      "nameless":
+        "verification.reply names no bundle id and shows none of the receipt's transactions",
       "transactions":
         "verification.reply shows none of the receipt's transactions (--accept-mismatch imports it anyway)",
     ]
@@ -464,7 +470,7 @@ import Testing
     let filler = String(repeating: "x", count: (16 << 20) - 4096)
     let summary = try importLines(
       Sample.recorded(
-        reply: #"{"status":0,"environment":"Production","filler":"\#(filler)"}"#), to: path)
+        reply: #"{"status":21005,"environment":"Production","filler":"\#(filler)"}"#), to: path)
     #expect(summary.failure == nil)
     #expect(summary.uploads == 1)
     #expect(try lines(of: path).count == 3)

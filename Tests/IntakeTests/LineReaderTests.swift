@@ -18,7 +18,7 @@ import Testing
       switch line {
       case .whole(let number, let bytes):
         seen.append(.line(number, String(decoding: bytes, as: UTF8.self)))
-      case .tooLong(let number): seen.append(.tooLong(number))
+      case .tooLong(let number), .unreadable(let number, _): seen.append(.tooLong(number))
       }
     }
     return seen

@@ -59,6 +59,57 @@ import Testing
     #expect(objects[1]["payload"]?["transactionId"] == .string("2"))
   }
 
+  @Test(
+    "an operator's word is recorded for objects that name no environment, in version 2 of the event"
+  )
+  func statedEnvironment() throws {
+    let nameless = try sign.transaction(["environment": nil])
+    let named = try sign.transaction(transaction: 2)
+    // (the line, what is recorded, why it is refused)
+    let cases: [(String, String?, [String])] = [
+      (sign.line([nameless], #""environment":"Sandbox""#), "Sandbox", []),
+      (sign.line([nameless, named], #""environment":"Production""#), "Production", []),
+      (sign.line([named], #""environment":"Production""#), nil, []),
+      (
+        sign.line([nameless, named], #""environment":"Sandbox""#), nil,
+        ["environment is not that of signed_transactions[1]"]
+      ),
+      (
+        sign.line([nameless], #""environment":"sandbox""#), nil,
+        [#"environment is neither "Production" nor "Sandbox""#]
+      ),
+      (
+        sign.line([nameless], #""environment":null"#), nil,
+        [Self.refused("signed_transactions[0]", .missingEnvironment)]
+      ),
+    ]
+    for (line, recorded, refusals) in cases {
+      let run = try ImportRun.signed()
+      let (summary, problems) = try run(lines: line)
+      #expect(reasons(problems, .refused) == refusals, "\(line.suffix(60))")
+      #expect(summary.uploads == (refusals.isEmpty ? 1 : 0))
+      guard refusals.isEmpty else { continue }
+      #expect(run.appender.events.last?.data["environment"]?.stringValue == recorded)
+      #expect(run.appender.submissions.last?.last?.version == (recorded == nil ? 1 : 2))
+    }
+  }
+
+  @Test("the objects inside a notification that name no environment have that of the notification")
+  func environmentOfTheNotification() throws {
+    let run = try ImportRun.signed()
+    let renewal = try sign.sign(#"{"signedDate":1779999999000}"#)
+    let line = sign.line(
+      notification: try sign.notification(
+        transaction: try sign.transaction(["environment": nil]), renewal: renewal))
+    let (summary, problems) = try run(lines: line)
+    #expect(problems.isEmpty)
+    #expect(summary.notifications == 1)
+    let data = try #require(run.appender.events.last).data
+    #expect(data["transaction"]?["outcome"] == .string("valid"))
+    #expect(data["renewal"]?["outcome"] == .string("valid"))
+    #expect(data["environment"] == .string("Production"))
+  }
+
   @Test("occurred_at is the line's, if it has one") func occurredAt() throws {
     let run = try ImportRun.signed()
     _ = try run(
@@ -353,7 +404,7 @@ import Testing
   @Test("a bad line is refused with all its reasons") func badLines() throws {
     let good = try sign.transaction()
     let other = try sign.transaction(["bundleId": "\"com.example.other\""])
-    let subjects = "receipt, signed_transactions and notification"
+    let subjects = "receipt, signed_transactions, notification and notification_v1"
     let cases: [(String, [String])] = [
       (#"{"signed_transactions":7}"#, ["signed_transactions is not an array"]),
       (#"{"signed_transactions":[]}"#, ["signed_transactions is empty"]),

@@ -241,6 +241,7 @@ CATALOGUE = {
         ("host", _is_name, True),
         ("via", _word("import"), True),
         ("occurred_at", _is_time, False),
+        ("notification", _is_object, True),
         ("reply", lambda value: True, True),
         ("reply_base64", _is_text, True),
         ("reply_of", _is_position, True),
@@ -261,6 +262,7 @@ CATALOGUE = {
         ("fraud_reason", _is_text, True),
         ("transactions", _signed_objects, False),
         ("app_transaction", _has(SIGNED_OBJECT), True),
+        ("environment", _word("Production", "Sandbox"), True),
     ],
     "notification.received": [
         ("notification_uuid", _is_text, False),
@@ -385,8 +387,9 @@ _KEPT = {
         "renewals": _list_of(KEPT_OBJECT, 0, MOST_FETCHED),
     },
 }
-# Of types that have more than version 1. In version 2 an upload has facts in place of its receipt.
-VERSIONS = {"receipt.uploaded": (1, 2)}
+# Of types that have more than version 1. In version 2 an upload has facts in place of its receipt, a result
+# the version 1 notification that brought it, and an upload of signed transactions the environment they lack.
+VERSIONS = {"receipt.uploaded": (1, 2), "receipt.verified": (1, 2), "transactions.received": (1, 2)}
 # Those that a redacted event may lack, and another may not.
 _MAY_BE_GONE = {"receipt.uploaded": ("receipt_sha256", "receipt")}
 
@@ -399,7 +402,7 @@ def _members_of(kind, data, is_redacted, version):
     """(name, what it must be, whether it may be absent) of each member, in order."""
     if kind == "data.redacted" and NAMES_ERASURE in data:
         return LIST_OF_ERASURE
-    if not is_redacted and version == 2:
+    if kind == "receipt.uploaded" and not is_redacted and version == 2:
         return [*CATALOGUE[kind][:-1], ("receipt", _is_reduced_receipt, False)]
     if not is_redacted:
         return CATALOGUE[kind]

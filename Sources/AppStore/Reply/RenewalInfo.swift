@@ -39,6 +39,25 @@ package struct RenewalInfo {
     }
   }
 
+  /// Reads what a version 1 notification says of the subscription that it is about: one that it names or, as an
+  /// outermost member does, the only one that its reply shows. Nil if it says nothing of a renewal.
+  init?(ofNotification body: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
+    var hasRenewal = false
+    var cursor = JSONCursor(body)
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      if key == "original_transaction_id" {
+        originalTransactionID = try keeper.read(&cursor).id
+      } else if try read(key, &cursor, keeper) {
+        hasRenewal = true
+      } else {
+        try cursor.skipValue()
+      }
+    }
+    if !hasRenewal { return nil }
+    isOutermost = originalTransactionID == nil
+  }
+
   /// Reads one outermost member of a reply; returns whether it is about the renewal.
   mutating func readOutermost(
     _ key: JSONString, _ cursor: inout JSONCursor, _ keeper: TextKeeper

@@ -9,7 +9,7 @@ package struct Reply {
   /// Nil if the value is neither yes nor no. If both spellings are present, one yes is enough: asking again
   /// does no harm.
   package private(set) var isRetryable: Bool?
-  /// `receipt.bundle_id`, otherwise `receipt.bid`.
+  /// The `bid` of its version 1 notification, `receipt.bundle_id`, otherwise `receipt.bid`.
   package private(set) var bundleID: JSONBytes?
   /// `receipt.request_date_ms`, else `request_date`, else `request_date_pst`.
   package var requestDateMs: Int64? { requestDate.epochMs }
@@ -17,16 +17,20 @@ package struct Reply {
   package private(set) var isLegacy = false
   /// The rows in the order of rule R2: by source, then by array order.
   package private(set) var rows: [ReplyRow] = []
-  /// In the order of the reply; that of the outermost members of a legacy reply comes last.
+  /// In the order of the reply; that of the outermost members of a legacy reply comes last, and that of a version 1
+  /// notification first, because `pending_renewal_info` says more.
   package private(set) var renewals: [RenewalInfo] = []
 
   private var bid: JSONBytes?
   private var requestDate = WrittenDate()
 
   /// Decodes one JSON value. A value that is not an object has neither status nor rows.
-  /// - Parameter keeper: keeps unescaped strings; the reply's content is valid as long as `keeper` and
-  ///   `bytes`.
-  package init(_ bytes: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
+  /// - Parameters:
+  ///   - keeper: keeps unescaped strings; the reply's content is valid as long as `keeper` and `bytes`.
+  ///   - notification: the version 1 notification with which it came.
+  package init(
+    _ bytes: JSONBytes, _ keeper: TextKeeper, notification: JSONBytes? = nil
+  ) throws(JSONError) {
     var cursor = JSONCursor(bytes)
     guard try cursor.kind() == .object else {
       try cursor.skipValue()
@@ -67,6 +71,11 @@ package struct Reply {
     if outermost.isOutermost, isLegacy { renewals.append(outermost) }
     if bundleID == nil { bundleID = bid }
     if !isOrdered { orderRows() }
+    guard let notification else { return }
+    if let renewal = try RenewalInfo(ofNotification: notification, keeper) {
+      renewals.insert(renewal, at: 0)
+    }
+    bundleID = try LegacyNotification(notification, keeper).bundleID ?? bundleID
   }
 
   /// Rows are in an array or, in the legacy shape, a single object. Only objects are rows.

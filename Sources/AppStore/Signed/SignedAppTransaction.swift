@@ -6,7 +6,7 @@ package import JSON
 package struct SignedAppTransaction {
   package var bundleID: JSONBytes?
   package var appAppleID: Int64?
-  /// `receiptType`, which names the environment.
+  /// `receiptType`, otherwise `environment`.
   package var environment: JSONBytes?
   /// Epoch milliseconds: `signedDate`, otherwise `receiptCreationDate`.
   package var signedDateMs: Int64?
@@ -15,6 +15,7 @@ package struct SignedAppTransaction {
   package init(payload: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
     var signedDate = LenientValue.missing
     var creationDate = LenientValue.missing
+    var otherEnvironment: JSONBytes?
     var cursor = JSONCursor(payload)
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
@@ -24,6 +25,8 @@ package struct SignedAppTransaction {
         appAppleID = try keeper.read(&cursor).integer
       } else if key == "receiptType" {
         environment = try keeper.read(&cursor).id
+      } else if key == "environment" {
+        otherEnvironment = try keeper.read(&cursor).id
       } else if key == "receiptCreationDate" {
         creationDate = try keeper.read(&cursor)
       } else if key == "signedDate" {
@@ -32,15 +35,16 @@ package struct SignedAppTransaction {
         try cursor.skipValue()
       }
     }
+    environment = environment ?? otherEnvironment
     if case .missing = signedDate { signedDate = creationDate }
-    let isXcode = environment.map { JSONString(raw: $0, hasEscapes: false) == "Xcode" } ?? false
-    signedDateMs = isXcode ? signedDate.flooredInstantMs : signedDate.instantMs
+    signedDateMs = signedDate.flooredInstantMs
   }
 
   /// What every app transaction must say and this one does not; nil if it says all.
-  package var missingFact: SignedObjectFault? {
+  /// - Parameter hasEnvironment: whether what it came in names its environment.
+  package func missingFact(hasEnvironment: Bool = false) -> SignedObjectFault? {
     if signedDateMs == nil { return .missingSignedDate }
-    if environment == nil { return .missingEnvironment }
+    if environment == nil, !hasEnvironment { return .missingEnvironment }
     return bundleID == nil ? .missingBundleID : nil
   }
 }

@@ -48,7 +48,7 @@ package struct SignedNotification {
   }
 
   /// What every notification must say and this one does not; nil if it says all.
-  package var missingFact: SignedObjectFault? {
+  package func missingFact() -> SignedObjectFault? {
     if signedDateMs == nil { return .missingSignedDate }
     if environment == nil { return .missingEnvironment }
     if bundleID == nil { return .missingBundleID }

@@ -59,8 +59,10 @@ package struct SignedObject: Sendable {
 
   private static let signatureSizeBytes = 64
 
-  /// Epoch milliseconds of `signedDate`; nil if there is none.
+  /// Epoch milliseconds of `signedDate`; nil if there is none, or none that can be read.
   package var signedDateMs: Int64? { facts.signedDateMs }
+  /// Whether the payload names an environment, known or not.
+  package var namesEnvironment: Bool { facts.environment != .missing }
 
   /// The text of an object from its parts.
   /// - Parameter signature: the third part as sent.

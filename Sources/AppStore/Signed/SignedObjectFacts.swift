@@ -4,7 +4,7 @@ import JSON
 
 /// The environment and the time of a transaction, a renewal, an app transaction or a notification.
 struct SignedObjectFacts: Sendable {
-  /// The environment that a payload names.
+  /// The environment that a payload names; those signed before September 2022 name none.
   enum Environment: Sendable {
     case missing, production, sandbox, xcode, localTesting, unknown
 
@@ -29,6 +29,8 @@ struct SignedObjectFacts: Sendable {
   private(set) var environment = Environment.missing
   /// Epoch milliseconds: `signedDate`, or an app transaction's `receiptCreationDate` if it has none.
   private(set) var signedDateMs: Int64?
+  /// Whether there is a date, readable or not.
+  private(set) var hasSignedDate = false
 
   /// Reads an object that was validated.
   init(_ payload: JSONBytes) throws(JSONError) {
@@ -55,12 +57,15 @@ struct SignedObjectFacts: Sendable {
         try cursor.skipValue()
       }
     }
-    if environment == .missing, let receiptType {
+    if let receiptType {
+      // An app transaction, which may have an `environment` too.
       environment = receiptType
       if case .missing = signedDate { signedDate = creationDate }
     }
-    signedDateMs =
-      environment == .xcode ? signedDate.flooredInstantMs : signedDate.instantMs
+    if case .missing = signedDate {} else { hasSignedDate = true }
+    // Xcode writes fractions, and so do some app transactions, of which no rule reads a date.
+    let mayHaveFraction = environment == .xcode || receiptType != nil
+    signedDateMs = mayHaveFraction ? signedDate.flooredInstantMs : signedDate.instantMs
   }
 
   /// The environment of what a notification is about.

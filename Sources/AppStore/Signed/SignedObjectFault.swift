@@ -29,6 +29,7 @@ package enum SignedObjectFault: String, Error, Equatable, Sendable, CaseIterable
   case malformedCertificate = "malformed_certificate"
   case malformedSignature = "malformed_signature"
   case missingSignedDate = "missing_signed_date"
+  case unreadableSignedDate = "unreadable_signed_date"
   case missingEnvironment = "missing_environment"
   case missingBundleID = "missing_bundle_id"
   case missingNotificationUUID = "missing_notification_uuid"
@@ -62,8 +63,8 @@ package enum SignedObjectFault: String, Error, Equatable, Sendable, CaseIterable
     switch self {
     case .tooLarge, .notThreeParts, .notBase64URL, .headerNotJSON, .payloadNotJSON,
       .wrongAlgorithm, .criticalHeader, .missingCertificates, .unexpectedCertificates,
-      .malformedCertificate, .malformedSignature, .missingSignedDate, .missingEnvironment,
-      .missingBundleID, .missingNotificationUUID:
+      .malformedCertificate, .malformedSignature, .missingSignedDate,
+      .unreadableSignedDate, .missingEnvironment, .missingBundleID, .missingNotificationUUID:
       .malformed
     case .untrustedRoot, .brokenChain, .wrongPurpose, .wrongKey, .wrongSignature: .forged
     case .certificateExpired, .certificateNotYetValid, .signedInFuture: .time
@@ -88,6 +89,7 @@ package enum SignedObjectFault: String, Error, Equatable, Sendable, CaseIterable
     case .malformedCertificate: "a certificate cannot be read"
     case .malformedSignature: "its signature is not 64 bytes with two numbers in range"
     case .missingSignedDate: "has no signedDate"
+    case .unreadableSignedDate: "its signedDate is not a whole number of milliseconds"
     case .missingEnvironment: "names no environment"
     case .missingBundleID: "has no bundleId"
     case .missingNotificationUUID: "has no notificationUUID"

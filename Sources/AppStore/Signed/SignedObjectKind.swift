@@ -32,15 +32,19 @@ extension SignedObject {
   }
 
   /// What a transaction, an app transaction or a notification must say and this one does not; nil if it says all,
-  /// or is of another kind.
+  /// or is of another kind. A transaction that names no environment may still be in what names it.
   package var missingFact: SignedObjectFault? {
     let keeper = TextKeeper()
     return payload.withUnsafeBytes { bytes in
       do throws(JSONError) {
         switch kind {
-        case .transaction: return try SignedTransaction(payload: bytes, keeper).missingFact
-        case .notification: return try SignedNotification(payload: bytes, keeper).missingFact
-        case .appTransaction: return try SignedAppTransaction(payload: bytes, keeper).missingFact
+        case .transaction:
+          return try SignedTransaction(payload: bytes, keeper)
+            .missingFact(hasEnvironment: true)
+        case .notification: return try SignedNotification(payload: bytes, keeper).missingFact()
+        case .appTransaction:
+          return try SignedAppTransaction(payload: bytes, keeper)
+            .missingFact(hasEnvironment: true)
         case .renewalInfo, .unknown: return nil
         }
       } catch { return .payloadNotJSON }

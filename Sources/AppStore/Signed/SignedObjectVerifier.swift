@@ -35,17 +35,14 @@ package final class SignedObjectVerifier: Sendable {
     self.localTestingSigners = localTestingSigners
   }
 
-  /// Verifies one object.
+  /// Verifies one object. One that names no environment is valid if the App Store signed it: what it belongs to must
+  /// say which.
   /// - Parameter nowMs: the clock, in epoch milliseconds; it only limits how far in the future `signedDate` may be.
   package func verify(_ object: SignedObject, nowMs: Int64) -> SignedObjectVerdict {
     do throws(SignedObjectFault) {
       switch object.facts.environment {
-      case .production, .sandbox: return try verifyAppStore(object, nowMs)
+      case .production, .sandbox, .missing: return try verifyAppStore(object, nowMs)
       case .xcode, .localTesting: return try verifyLocalTesting(object, nowMs)
-      case .missing:
-        // Whoever lacks both is told of the date.
-        guard object.signedDateMs != nil else { throw .missingSignedDate }
-        throw .missingEnvironment
       case .unknown: throw .unknownEnvironment
       }
     } catch { return .invalid(error) }
@@ -54,7 +51,7 @@ package final class SignedObjectVerifier: Sendable {
   private func verifyAppStore(
     _ object: SignedObject, _ nowMs: Int64
   ) throws(SignedObjectFault) -> SignedObjectVerdict {
-    guard let signedDateMs = object.signedDateMs else { throw .missingSignedDate }
+    let signedDateMs = try object.readableSignedDateMs
     guard object.certificateEnds.count == 3 else { throw .unexpectedCertificates }
     let signer = try knownSigner(object, isLocalTesting: false)
     try check(object, signedDateMs, nowMs, signer)
@@ -66,7 +63,7 @@ package final class SignedObjectVerifier: Sendable {
     _ object: SignedObject, _ nowMs: Int64
   ) throws(SignedObjectFault) -> SignedObjectVerdict {
     guard !localTestingSigners.isEmpty else { throw .localTestingEnvironment }
-    guard let signedDateMs = object.signedDateMs else { throw .missingSignedDate }
+    let signedDateMs = try object.readableSignedDateMs
     let signer = try knownSigner(object, isLocalTesting: true)
     try check(object, signedDateMs, nowMs, signer)
     return .locallyValid(signer: signer.anchor)
@@ -139,5 +136,14 @@ package final class SignedObjectVerifier: Sendable {
         certificate: chain.leaf, chains: [chain.certificates], key: .elliptic)
     else { throw .wrongKey }
     return signer
+  }
+}
+
+extension SignedObject {
+  fileprivate var readableSignedDateMs: Int64 {
+    get throws(SignedObjectFault) {
+      if let signedDateMs { return signedDateMs }
+      throw facts.hasSignedDate ? .unreadableSignedDate : .missingSignedDate
+    }
   }
 }

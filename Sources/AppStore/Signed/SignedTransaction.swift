@@ -99,9 +99,10 @@ package struct SignedTransaction {
   }
 
   /// What every transaction must say and this one does not; nil if it says all.
-  package var missingFact: SignedObjectFault? {
+  /// - Parameter hasEnvironment: whether what it came in names its environment.
+  package func missingFact(hasEnvironment: Bool = false) -> SignedObjectFault? {
     if signedDateMs == nil { return .missingSignedDate }
-    if environment == nil { return .missingEnvironment }
+    if environment == nil, !hasEnvironment { return .missingEnvironment }
     return bundleID == nil ? .missingBundleID : nil
   }
 

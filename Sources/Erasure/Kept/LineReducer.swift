@@ -347,7 +347,9 @@ final class LineReducer {
     let content = try FetchedTransactions(view, keeper)
     // What was refused is somebody's too.
     let transactions = zip(view.transactions, content.transactions).map { object, transaction in
-      transaction ?? (try? SignedTransaction(payload: object.payload, keeper))
+      transaction
+        ?? (try? SignedTransaction(
+          payload: object.payload, keeper, environment: view.environment))
     }
     return try members(of: event.data, TransactionsFetchedView.members) { key, writer, _ in
       if key == "transactions" {
@@ -381,7 +383,9 @@ final class LineReducer {
     let view = try ReceiptVerifiedView(data: event.data)
     var reply: [UInt8]?
     if let bytes = view.reply {
-      do throws(JSONError) { reply = keptReply.bytes(of: try Reply(bytes, keeper)) } catch {
+      do throws(JSONError) {
+        reply = keptReply.bytes(of: try Reply(bytes, keeper, notification: view.notification))
+      } catch {
         throw EventError.badField(.receiptVerified, field: "reply")
       }
     }

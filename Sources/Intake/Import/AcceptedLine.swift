@@ -8,6 +8,12 @@ struct AcceptedLine {
     case upload
     /// - Parameter uuid: the digest of its `notificationUUID`.
     case notification(uuid: SHA256Digest)
+    /// Of version 1, which has no UUID.
+    case legacyNotification
+
+    var isNotification: Bool {
+      if case .upload = self { false } else { true }
+    }
   }
 
   var kind = Kind.upload
@@ -17,6 +23,8 @@ struct AcceptedLine {
   var newFamily: (bundleID: String, id: UUID16)?
   /// Whether a signature was checked.
   var isChecked: Bool
+  /// For the census of a dry run.
+  var facts = ImportCensus.Facts()
 }
 
 enum LineVerdict {

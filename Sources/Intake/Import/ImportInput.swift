@@ -2,10 +2,13 @@
 import Glibc
 package import Ledger
 
-/// One input: a file, compressed or not, or standard input.
+/// One input: a file, compressed or not, standard input, or an archive.
 package final class ImportInput {
   package let name: String
-  private let file: FileSource
+  /// Nil for an archive.
+  private let file: FileSource?
+  /// The lines of an archive, from its beginning each time.
+  private var archive: (() throws(IntakeError) -> ArchiveLines)?
   private let isGzip: Bool
   /// The bytes read from a stream to detect gzip.
   private var peeked: [UInt8]
@@ -63,17 +66,34 @@ package final class ImportInput {
     isGzip = peeked == Self.gzipMagic
   }
 
+  /// An archive. Its paths are looked at now, its files when they are read.
+  package init(
+    archive paths: [String], _ options: ArchiveOptions, stop: StopFlag
+  ) throws(IntakeError) {
+    _ = try ArchiveLines(paths, options, stop: stop)
+    name = paths.first ?? ""
+    (file, isGzip, peeked) = (nil, false, [])
+    archive = { () throws(IntakeError) in try ArchiveLines(paths, options, stop: stop) }
+  }
+
   private static func empty(_ name: String) -> IntakeError {
     IntakeError(.unreadable, operation: "read", object: name, cause: "is empty")
   }
 
   /// Size on disk; nil for a stream.
-  package var sizeBytes: Int? { file.sizeBytes }
+  package var sizeBytes: Int? { file?.sizeBytes }
   /// Bytes read in this pass.
-  package var readBytes: Int { file.readBytes }
+  package var readBytes: Int { file?.readBytes ?? 0 }
+
+  /// The input's lines from its beginning. A stream can be read only once.
+  func lines() throws(IntakeError) -> any LineSource {
+    if let archive { return try archive() }
+    return LineReader(try content())
+  }
 
   /// The input's content from its beginning. A stream can be read only once.
   package func content() throws(IntakeError) -> any ByteSource {
+    guard let file else { preconditionFailure("an archive has lines, not content") }
     var source: any ByteSource = file
     if sizeBytes != nil {
       try file.rewind()

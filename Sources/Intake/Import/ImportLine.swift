@@ -19,6 +19,8 @@ struct ReceiptLine {
   struct RecordedReply {
     /// Without white space.
     var bytes: JSONBytes
+    /// What is kept of the version 1 notification that brought it, one JSON object.
+    var notification: [UInt8]?
     var outcome: Outcome
     var status: Int64?
     var fraudReason: String?
@@ -92,8 +94,13 @@ final class ImportLineParser {
     var notification = NotificationReader()
     var occurredAtMs: Int64?
     var recorded: ReceiptLine.RecordedReply?
+    var legacyBody: JSONBytes?
+    var environment: String?
+    // Known by these two, a bare body has other properties of its own.
+    var bareNames = (hasType: false, hasReply: false)
+    let warnedBefore = warnedNames
     var isMisspelled = false
-    var hasAppTransaction = false
+    var hasRareProperty = false
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
       if try reader.take(key, from: &cursor) { continue }
@@ -109,21 +116,37 @@ final class ImportLineParser {
         try signed.readList(from: &cursor, &reader)
       } else if key == "app_transaction" {
         try signed.readAppTransaction(from: &cursor, &reader)
-        hasAppTransaction = true
+        hasRareProperty = true
       } else if key == "notification" {
         try notification.read(from: &cursor, &reader)
+      } else if key == "notification_v1" {
+        legacyBody = try cursor.takeNull() ? nil : try cursor.readRaw()
+      } else if key == "environment" {
+        environment = try readEnvironment(&cursor, &reader)
+        hasRareProperty = true
       } else if key == "user_identifer" {
         try reader.takeMisspelledUserIdentifier(from: &cursor)
         isMisspelled = true
       } else {
+        if key == "notification_type" { bareNames.hasType = true }
+        if key == "unified_receipt" { bareNames.hasReply = true }
         warnUnknown(prefix: "", key)
         try cursor.skipValue()
       }
     }
-    let subject = Subject(
-      isReceipt: receipt.isGiven, isList: signed.isGiven, isNotification: notification.isGiven)
+    let subject = Subject([
+      ("receipt", receipt.isGiven), ("signed_transactions", signed.isGiven),
+      ("notification", notification.isGiven),
+      (LegacyNotificationReader.field, legacyBody != nil),
+    ])
+    if subject.isNone, bareNames == (true, true) {
+      (warnings, warnedNames) = ([], warnedBefore)
+      reader.removeFields()
+      reader.removeProblems { $0.field != "occurred_at" }
+      return try readLegacy(bytes, occurredAtMs: occurredAtMs, isBare: true, reader)
+    }
     if let problem = subject.problem { reader.note(problem) }
-    if !receipt.isGiven || hasAppTransaction { try warnIgnored(subject, bytes) }
+    if !receipt.isGiven || hasRareProperty { try warnIgnored(subject, bytes) }
     if isMisspelled, !subject.ignores("user_identifer") {
       warnOnce(
         "user_identifer", .misspelled,
@@ -131,12 +154,17 @@ final class ImportLineParser {
           ? "was read as user_identifier" : "was ignored: user_identifier is present too")
     }
     reader.removeProblems { subject.ignores($0.field) }
+    if let legacyBody, subject.problem == nil {
+      reader.removeFields()
+      return try readLegacy(legacyBody, occurredAtMs: occurredAtMs, isBare: false, reader)
+    }
     problems = reader.problems
     if let fields = receipt.fields(reader) {
       return .receipt(
         ReceiptLine(fields: fields, occurredAtMs: occurredAtMs, recorded: recorded))
     }
-    if let fields = signed.fields(reader) {
+    if var fields = signed.fields(reader) {
+      fields.environment = environment
       return .transactions(fields, occurredAtMs: occurredAtMs)
     }
     guard problems.isEmpty, let object = notification.object else { return nil }
@@ -153,19 +181,30 @@ final class ImportLineParser {
     private(set) var problem: FieldProblem?
     private var ignored: [String] = []
 
-    private static let all = "receipt, signed_transactions and notification"
+    /// Whether there is none of them.
+    private(set) var isNone = false
+
+    private static let all = "receipt, signed_transactions, notification and notification_v1"
     private static let besideNotification = [
       "country_code", "identifier_for_vendor", "user_identifier", "user_identifer", "ip_address",
-      "metadata", "verification", "app_transaction",
+      "metadata", "verification", "app_transaction", "environment",
     ]
 
-    init(isReceipt: Bool, isList: Bool, isNotification: Bool) {
-      switch (isReceipt, isList, isNotification) {
-      case (true, false, false): (name, ignored) = ("receipt", ["app_transaction"])
-      case (false, true, false): (name, ignored) = ("signed_transactions", ["verification"])
-      case (false, false, true): (name, ignored) = ("notification", Self.besideNotification)
-      case (false, false, false): problem = FieldProblem("", .missing, "has none of \(Self.all)")
-      default: problem = FieldProblem("", .invalidValue, "has more than one of \(Self.all)")
+    /// - Parameter properties: those of which a line has exactly one, and whether it has them.
+    init(_ properties: [(name: String, isGiven: Bool)]) {
+      let given = properties.filter(\.isGiven)
+      if given.isEmpty {
+        isNone = true
+        problem = FieldProblem("", .missing, "has none of \(Self.all)")
+      } else if given.count > 1 {
+        problem = FieldProblem("", .invalidValue, "has more than one of \(Self.all)")
+      } else {
+        name = given[0].name
+        switch name {
+        case "receipt": ignored = ["app_transaction", "environment"]
+        case "signed_transactions": ignored = ["verification"]
+        default: ignored = Self.besideNotification
+        }
       }
     }
 
@@ -231,6 +270,54 @@ final class ImportLineParser {
   /// The App Store sent nothing before 1970, and events cannot hold earlier times.
   private static let times = 0...Timestamp.rangeMs.upperBound
 
+  /// An operator's word about signed objects that name no environment.
+  private func readEnvironment(
+    _ cursor: inout JSONCursor, _ reader: inout ClientFieldReader
+  ) throws(JSONError) -> String? {
+    if try cursor.takeNull() { return nil }
+    if try cursor.kind() == .string {
+      let name = try cursor.readString().string
+      if EnvironmentName.isKnown(name) { return name }
+    } else {
+      try cursor.skipValue()
+    }
+    reader.note(
+      FieldProblem("environment", .invalidValue, "is neither \"Production\" nor \"Sandbox\""))
+    return nil
+  }
+
+  // MARK: Version 1 notifications
+
+  /// Reads the body of a version 1 notification as a receipt with its recorded reply.
+  /// - Parameters:
+  ///   - isBare: whether the line is the body itself.
+  ///   - reader: with the problems found so far.
+  private func readLegacy(
+    _ body: JSONBytes, occurredAtMs: Int64?, isBare: Bool, _ reader: ClientFieldReader
+  ) throws(JSONError) -> ImportLine? {
+    var reader = reader
+    defer { problems = reader.problems }
+    let legacy = try LegacyNotificationReader(body, keeper, &reader)
+    var receipt = ReceiptReader(
+      signedObjectAdvice: Self.signedObjectAdvice, field: LegacyNotificationReader.receiptField)
+    guard let (bytes, endpoint) = try legacy.read(into: &receipt, &reader) else { return nil }
+    let reply = try Reply(bytes, keeper, notification: keeper.keep(legacy.kept))
+    var recorded = recordedReply(
+      reply, bytes, endpoint: endpoint, field: LegacyNotificationReader.replyField, &reader)
+    recorded.notification = legacy.kept
+    let atMs = occurredAtMs ?? (isBare ? legacy.latestMs(in: reply) : nil)
+    if atMs == nil, !reader.problems.contains(where: { $0.field == "occurred_at" }) {
+      reader.note(
+        FieldProblem(
+          "occurred_at", .missing,
+          isBare
+            ? "is missing, and the body names no date"
+            : "is missing: the body of a version 1 notification has no time"))
+    }
+    guard let fields = receipt.fields(reader) else { return nil }
+    return .receipt(ReceiptLine(fields: fields, occurredAtMs: atMs, recorded: recorded))
+  }
+
   // MARK: The recorded verification
 
   private func readVerification(
@@ -268,29 +355,47 @@ final class ImportLineParser {
       return nil
     }
     let reply = try Reply(replyBytes, keeper)
+    if !isObject { return nil }
+    var recorded = recordedReply(
+      reply, replyBytes, endpoint: endpoint, field: "verification.reply", &reader)
+    recorded.occurredAtMs = occurredAtMs
+    return recorded
+  }
+
+  /// - Parameters:
+  ///   - endpoint: as given.
+  ///   - field: what problems call the reply.
+  private func recordedReply(
+    _ reply: Reply, _ bytes: JSONBytes, endpoint: Endpoint?, field: String,
+    _ reader: inout ClientFieldReader
+  ) -> ReceiptLine.RecordedReply {
     // The reply contains the name too: an invalid one need not be stored twice.
     let environment = reply.environment.flatMap {
       $0.count <= EventLimits.environmentBytes ? $0 : nil
     }
     if let environment = text(environment), !EnvironmentName.isKnown(environment) {
       warnOnce(
-        "verification.reply.environment \"\(PrintableText.shortened(environment))\"", .invalidValue,
+        "\(field).environment \"\(PrintableText.shortened(environment))\"", .invalidValue,
         "is neither Production nor Sandbox: reports show its sales only with --environment"
       )
     }
-    if isObject, endpoint == nil, reply.environment == nil {
+    if endpoint == nil, reply.environment == nil {
       // Rule R1 takes the environment from either of them. Never guess production.
+      let isLegacy = field == LegacyNotificationReader.replyField
       reader.note(
-        FieldProblem(
-          "verification.endpoint", .missing, "is missing, and the reply names no environment"))
+        isLegacy
+          ? FieldProblem(
+            "\(LegacyNotificationReader.field).environment", .missing,
+            "is missing, and unified_receipt names none either")
+          : FieldProblem(
+            "verification.endpoint", .missing, "is missing, and the reply names no environment"))
     }
     return ReceiptLine.RecordedReply(
-      bytes: replyBytes, outcome: reply.outcome, status: reply.status,
+      bytes: bytes, outcome: reply.outcome, status: reply.status,
       fraudReason: reply.fraudReason, environment: text(environment),
       bundleID: text(reply.bundleID), isLegacy: reply.isLegacy, reply: reply,
       requestDateMs: reply.requestDateMs.flatMap { Self.times.contains($0) ? $0 : nil },
-      endpoint: endpoint ?? reply.likelyEndpoint,
-      occurredAtMs: occurredAtMs)
+      endpoint: endpoint ?? reply.likelyEndpoint)
   }
 
   private func text(_ bytes: JSONBytes?) -> String? {

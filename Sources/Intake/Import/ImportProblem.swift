@@ -17,6 +17,13 @@ package struct ImportProblem: Equatable, Sendable, CustomStringConvertible {
   /// All reasons, at least one.
   package let reasons: [FieldProblem]
 
+  package init(input: String, line: Int, severity: Severity, reasons: [FieldProblem]) {
+    self.input = input
+    self.line = line
+    self.severity = severity
+    self.reasons = reasons
+  }
+
   package var description: String {
     let kind = severity == .warning ? "warning: " : ""
     return "\(input):\(line): \(kind)\(reasons.map(\.description).joined(separator: "; "))"

@@ -13,6 +13,8 @@ package struct ImportOptions: Sendable {
   package var checksSignatures = false
   /// Accepts recorded replies that show other transactions than their receipt.
   package var acceptsMismatch = false
+  /// Appends nothing: lines are only judged.
+  package var isDryRun = false
 
   package init() {}
 }
@@ -33,12 +35,16 @@ package final class Importer<Appender: EventAppender> {
   private let nowMs: () -> Int64
   private let onProblem: (ImportProblem) -> Void
   private let onProgress: (ImportProgress) -> Void
+  /// What the lines of a dry run hold.
+  package private(set) var census = ImportCensus()
 
   private let parser = ImportLineParser()
   private let hasher = SHA256()
   private var summary = ImportSummary()
   private var phase = ImportProgress.Phase.importing
   private var inputName = ""
+  /// The lines of the current input.
+  private var reader: (any LineSource)?
   private var readBytes = 0
   private var ownLines = DigestSet()
   private var ownNotifications = DigestSet()
@@ -80,7 +86,9 @@ package final class Importer<Appender: EventAppender> {
   ) {
     self.inputs = inputs
     self.appender = appender
-    self.families = ImportFamilies(families, registersApps: options.registersApps)
+    // A dry run counts the apps that no one registered, rather than refusing each line of them.
+    self.families = ImportFamilies(
+      families, registersApps: options.registersApps || options.isDryRun)
     self.known = known
     self.options = options
     receipts = ReceiptLines(
@@ -96,9 +104,10 @@ package final class Importer<Appender: EventAppender> {
   /// Runs the import once, and waits until everything submitted is durable.
   package func run() -> ImportSummary {
     do throws(ImportFailure) {
-      if options.isStrict {
+      if options.isStrict || options.isDryRun {
         phase = .checking
         try runPass()
+        if options.isDryRun { return summary }
         if summary.refused > 0 || summary.isInterrupted {
           summary.isRefusedAsWhole = summary.refused > 0
           return summary
@@ -164,10 +173,9 @@ package final class Importer<Appender: EventAppender> {
     readBytes = 0
     for input in inputs {
       inputName = input.name
-      let reader: LineReader
-      do throws(IntakeError) { reader = LineReader(try input.content()) } catch {
-        throw .input(error)
-      }
+      let reader: any LineSource
+      do throws(IntakeError) { reader = try input.lines() } catch { throw .input(error) }
+      self.reader = reader
       while let line = try nextLine(reader) {
         if stop.isSet {
           summary.isInterrupted = true
@@ -182,7 +190,7 @@ package final class Importer<Appender: EventAppender> {
     reportProgress(nil)
   }
 
-  private func nextLine(_ reader: LineReader) throws(ImportFailure) -> LineReader.Line? {
+  private func nextLine(_ reader: any LineSource) throws(ImportFailure) -> LineReader.Line? {
     do throws(IntakeError) { return try reader.next() } catch { throw .input(error) }
   }
 
@@ -208,6 +216,7 @@ package final class Importer<Appender: EventAppender> {
     switch line {
     case .tooLong(let number):
       try refuse(number, [FieldProblem("", .tooLarge, "is longer than 16 MiB")])
+    case .unreadable(let number, let problem): try refuse(number, [problem])
     case .whole(let number, let bytes):
       let digest = hasher.hash(bytes)
       let isKnown = ownLines.contains(digest) || known.contains(digest)
@@ -230,7 +239,13 @@ package final class Importer<Appender: EventAppender> {
       case .known: summary.known += 1
       case .accepted(let accepted):
         warn(number, accepted.warnings)
-        if phase == .importing { try submit(accepted, digest) }
+        if phase == .importing {
+          try submit(accepted, digest)
+        } else if options.isDryRun {
+          census.add(accepted)
+          ownLines.insert(digest)
+          if case .notification(let uuid) = accepted.kind { ownNotifications.insert(uuid) }
+        }
       }
     }
   }
@@ -242,11 +257,8 @@ package final class Importer<Appender: EventAppender> {
       if accepted.isChecked { trust = nil }
       ownLines.insert(digest)
       if let family = accepted.newFamily { families.note(family.bundleID, family.id) }
-      var isNotification = false
-      if case .notification(let uuid) = accepted.kind {
-        ownNotifications.insert(uuid)
-        isNotification = true
-      }
+      if case .notification(let uuid) = accepted.kind { ownNotifications.insert(uuid) }
+      let isNotification = accepted.kind.isNotification
       let isNewFamily = accepted.newFamily != nil
       pending.append(
         Pending(ticket: ticket, isNotification: isNotification, isNewFamily: isNewFamily))
@@ -258,14 +270,20 @@ package final class Importer<Appender: EventAppender> {
   private func warn(_ number: Int, _ warnings: [FieldProblem]) {
     if warnings.isEmpty { return }
     summary.warnings += warnings.count
-    onProblem(
-      ImportProblem(input: inputName, line: number, severity: .warning, reasons: warnings))
+    onProblem(problem(number, .warning, warnings))
+  }
+
+  private func problem(
+    _ number: Int, _ severity: ImportProblem.Severity, _ reasons: [FieldProblem]
+  ) -> ImportProblem {
+    let place = reader?.place ?? (inputName, number)
+    return ImportProblem(
+      input: place.input, line: place.line, severity: severity, reasons: reasons)
   }
 
   private func refuse(_ number: Int, _ reasons: [FieldProblem]) throws(ImportFailure) {
     summary.refused += 1
-    onProblem(
-      ImportProblem(input: inputName, line: number, severity: .refused, reasons: reasons))
+    onProblem(problem(number, .refused, reasons))
     if options.isStrict, phase == .importing {
       throw .input(
         IntakeError(

@@ -42,17 +42,18 @@ struct LineDrafts {
     let recorded = subject.line.recorded
     let uploadedAtMs = subject.line.occurredAtMs ?? recorded?.requestDateMs ?? nowMs
     var drafts = [upload(subject, occurredAtMs: uploadedAtMs)]
-    func addVerification(_ data: [UInt8]) {
-      drafts.append(UploadDrafts.verification(data, ofDraftAt: firstIndex))
-    }
     if let local {
-      addVerification(
-        local.data(of: subject.receipt, occurredAtMs: nowMs))
+      drafts.append(
+        UploadDrafts.verification(
+          local.data(of: subject.receipt, occurredAtMs: nowMs), ofDraftAt: firstIndex))
     }
     // A reply to a forged receipt is not evidence of a sale.
     if let recorded, local?.outcome != .invalid {
-      addVerification(
-        verification(recorded, subject.mismatch, uploadedAtMs: uploadedAtMs))
+      let event = verification(recorded, subject.mismatch, uploadedAtMs: uploadedAtMs)
+      drafts.append(
+        UploadDrafts.verification(
+          event.data(upload: nil, reply: .json(Array(recorded.bytes))), ofDraftAt: firstIndex,
+          version: event.version))
     }
     return drafts
   }
@@ -70,7 +71,7 @@ struct LineDrafts {
 
   private func verification(
     _ recorded: ReceiptLine.RecordedReply, _ mismatch: ReplyMismatch?, uploadedAtMs: Int64
-  ) -> [UInt8] {
+  ) -> ReceiptVerified {
     var event = ReceiptVerified(
       authority: .appStore, outcome: recorded.outcome,
       occurredAtMs: recorded.occurredAtMs ?? uploadedAtMs)
@@ -79,9 +80,10 @@ struct LineDrafts {
     event.reason = recorded.fraudReason
     event.endpoint = recorded.endpoint
     event.source = .imported
+    event.notification = recorded.notification
     if recorded.outcome == .valid {
       event.mismatch = mismatch?.rawValue ?? ReceiptVerified.noMismatch
     }
-    return event.data(upload: nil, reply: .json(Array(recorded.bytes)))
+    return event
   }
 }

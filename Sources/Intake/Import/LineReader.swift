@@ -1,15 +1,27 @@
 // Splits a stream of bytes into lines, with bounded memory.
 import Glibc
 
+/// Lines, one after another.
+package protocol LineSource: AnyObject {
+  /// The next line; nil at the end.
+  func next() throws(IntakeError) -> LineReader.Line?
+  /// Where the line that was read last came from; nil if its number in the input says it.
+  var place: (input: String, line: Int)? { get }
+}
+
 /// Reads lines that end with LF or CR LF; the last line need not have an end. Empty lines are counted and
 /// skipped. A UTF-8 byte order mark before the first line is skipped too.
-package final class LineReader {
+package final class LineReader: LineSource {
   package enum Line {
     /// The bytes without the line end; valid until the next call.
     case whole(number: Int, UnsafeRawBufferPointer)
     /// A line that is longer than allowed; none of it was kept.
     case tooLong(number: Int)
+    /// Something of an archive that gives no line.
+    case unreadable(number: Int, FieldProblem)
   }
+
+  package var place: (input: String, line: Int)? { nil }
 
   /// The longest line, without its end.
   package static let lineBytesMax = 16 << 20

@@ -15,24 +15,30 @@ struct ReceiptLines {
   func judge(
     _ line: ReceiptLine, _ context: LineContext, phase: ImportProgress.Phase
   ) -> LineVerdict {
+    let names = LineNames(line)
     var subject = LineDrafts.Subject(line: line, receipt: nil)
     do throws(ReceiptError) {
       subject.receipt = try ReceiptFile.decode(line.fields.receiptFile)
     } catch {
       if line.recorded == nil {
-        return .refused([FieldProblem("receipt", .receiptMalformed, "cannot be read: \(error)")])
+        return .refused([FieldProblem(names.receipt, .receiptMalformed, "cannot be read: \(error)")]
+        )
       }
     }
     let registered: UUID16?
     switch families.answer(subject.bundleID, malformed: .receiptMalformed) {
     case .refused(let code, let message):
-      return .refused([FieldProblem("receipt", code, message)])
+      return .refused([FieldProblem(names.receipt, code, message)])
     case .family(let id): registered = id
     case .unregistered: registered = nil
     }
     let appFamily = registered ?? UUID16.random()
     subject.mismatch = mismatch(subject, ofFamily: registered)
-    if let mismatch = subject.mismatch, let problem = Self.problem(mismatch, options) {
+    if let mismatch = subject.mismatch,
+      let problem = names.problem(
+        mismatch, namesBundle: line.recorded?.bundleID != nil,
+        acceptsMismatch: options.acceptsMismatch)
+    {
       return .refused([problem])
     }
 
@@ -46,11 +52,15 @@ struct ReceiptLines {
       drafts.append(ImportFamilies.registration(subject.bundleID, appFamily))
     }
     drafts += draftsOfLine.drafts(subject, local: local, firstIndex: drafts.count)
+    var facts = ImportCensus.Facts(line.fields.client)
+    facts.hasReply = line.recorded != nil
+    facts.environment = line.recorded.map { $0.environment ?? $0.endpoint.environment }
     return LineContext.verdict(
       AcceptedLine(
-        drafts: drafts, warnings: Self.signatureWarnings(subject, local),
+        kind: line.recorded?.notification == nil ? .upload : .legacyNotification, drafts: drafts,
+        warnings: Self.signatureWarnings(names, subject, local),
         newFamily: registered == nil ? (subject.bundleID, appFamily) : nil,
-        isChecked: local != nil))
+        isChecked: local != nil, facts: facts))
   }
 
   /// Why the recorded reply belongs to another receipt; nil if it fits or gives no sale.
@@ -68,22 +78,6 @@ struct ReceiptLines {
     }
   }
 
-  private static func problem(
-    _ mismatch: ReplyMismatch, _ options: ImportOptions
-  ) -> FieldProblem? {
-    switch mismatch {
-    case .bundle:
-      FieldProblem(
-        "verification.reply", .replyMismatch, "is not about the receipt's app")
-    case .transactions:
-      options.acceptsMismatch
-        ? nil
-        : FieldProblem(
-          "verification.reply", .replyMismatch,
-          "shows none of the receipt's transactions (--accept-mismatch imports it anyway)")
-    }
-  }
-
   /// The result of the local check; nil if a recorded reply makes the check unnecessary.
   private func checkSignature(_ subject: LineDrafts.Subject) -> LocalVerification? {
     if subject.line.recorded != nil, !options.checksSignatures { return nil }
@@ -93,15 +87,47 @@ struct ReceiptLines {
   }
 
   private static func signatureWarnings(
-    _ subject: LineDrafts.Subject, _ local: LocalVerification?
+    _ names: LineNames, _ subject: LineDrafts.Subject, _ local: LocalVerification?
   ) -> [FieldProblem] {
     guard local?.outcome == .invalid else { return [] }
     let addition =
       subject.line.recorded == nil ? "" : "; its recorded reply was ignored"
     return [
       FieldProblem(
-        "receipt", .signatureInvalid,
+        names.receipt, .signatureInvalid,
         "has an invalid signature and was imported as evidence\(addition)")
     ]
+  }
+}
+
+/// What problems call the receipt and the reply of a line.
+private struct LineNames {
+  let receipt: String
+  let reply: String
+
+  init(_ line: ReceiptLine) {
+    let isNotification = line.recorded?.notification != nil
+    receipt = isNotification ? LegacyNotificationReader.receiptField : "receipt"
+    reply = isNotification ? LegacyNotificationReader.replyField : "verification.reply"
+  }
+
+  /// Why a reply that is not about the receipt is refused; nil if it is accepted.
+  /// - Parameter namesBundle: whether the reply, or the notification that brought it, names an app.
+  func problem(
+    _ mismatch: ReplyMismatch, namesBundle: Bool, acceptsMismatch: Bool
+  ) -> FieldProblem? {
+    switch mismatch {
+    case .bundle where namesBundle:
+      FieldProblem(reply, .replyMismatch, "is not about the receipt's app")
+    case .bundle:
+      FieldProblem(
+        reply, .replyMismatch, "names no bundle id and shows none of the receipt's transactions")
+    case .transactions:
+      acceptsMismatch
+        ? nil
+        : FieldProblem(
+          reply, .replyMismatch,
+          "shows none of the receipt's transactions (--accept-mismatch imports it anyway)")
+    }
   }
 }

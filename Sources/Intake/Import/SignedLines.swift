@@ -17,7 +17,7 @@ struct SignedLines {
   ) -> LineVerdict {
     let upload = CheckedSignedUpload(fields, verifier, nowMs: context.nowMs)
     let app: App
-    switch self.app(of: upload.objects) {
+    switch self.app(of: upload.objects, Self.contradiction(fields.environment, upload)) {
     case .refused(let problems): return .refused(problems)
     case .found(let found): app = found
     }
@@ -28,8 +28,22 @@ struct SignedLines {
         UploadDrafts.SignedContext(
           appFamily: app.id, uploadID: upload.id(in: app.id), occurredAtMs: occurredAtMs,
           origin: context.origin))
-      return verdict(.upload, draft, app, context)
+      var facts = ImportCensus.Facts(fields.client)
+      facts.environment = upload.transactions.first?.environment
+      return verdict(.upload, draft, app, context, facts)
     } catch { return Self.unreadable("signed_transactions", error) }
+  }
+
+  /// An operator's word stands for what an object does not say, never against what it says.
+  private static func contradiction(
+    _ stated: String?, _ upload: CheckedSignedUpload
+  ) -> [FieldProblem] {
+    guard let stated,
+      let object = upload.objects.first(where: {
+        $0.object.namesEnvironment && $0.environment != stated
+      })
+    else { return [] }
+    return [FieldProblem("environment", .invalidValue, "is not that of \(object.place)")]
   }
 
   // MARK: Notifications
@@ -52,14 +66,16 @@ struct SignedLines {
         appFamily: app.id,
         occurredAtMs: occurredAtMs ?? checked.outer.object.signedDateMs ?? context.nowMs,
         origin: context.origin)
-      return verdict(.notification(uuid: uuid), draft, app, context)
+      let facts = ImportCensus.Facts(environment: checked.outer.environment)
+      return verdict(.notification(uuid: uuid), draft, app, context, facts)
     } catch { return Self.unreadable("notification", error) }
   }
 
   // MARK: Both
 
   private func verdict(
-    _ kind: AcceptedLine.Kind, _ draft: EventDraft, _ app: App, _ context: LineContext
+    _ kind: AcceptedLine.Kind, _ draft: EventDraft, _ app: App, _ context: LineContext,
+    _ facts: ImportCensus.Facts
   ) -> LineVerdict {
     var drafts: [EventDraft] = []
     if let trust = context.trust { drafts.append(trust.draft) }
@@ -70,7 +86,7 @@ struct SignedLines {
     return LineContext.verdict(
       AcceptedLine(
         kind: kind, drafts: drafts, newFamily: app.newBundleID.map { ($0, app.id) },
-        isChecked: true))
+        isChecked: true, facts: facts))
   }
 
   /// The app that a line belongs to.

@@ -79,7 +79,8 @@ package struct CheckedNotification: Sendable {
     guard let text else { return nil }
     do throws(SignedObjectFault) {
       return CheckedSignedObject(
-        try SignedObject(text), place, verifier, TextKeeper(), nowMs: nowMs)
+        try SignedObject(text), place, verifier, TextKeeper(), nowMs: nowMs,
+        environment: outer.environment)
     } catch {
       problems.append(FieldProblem(place, error))
       return nil

@@ -11,22 +11,25 @@ package struct CheckedSignedObject: Sendable {
   package let verdict: SignedObjectVerdict
   /// As the payload says; empty if it names none.
   package let bundleID: String
-  /// As the payload says; empty if it names none.
+  /// As the payload says, otherwise as what it came in says; empty if neither names one.
   package let environment: String
   /// `appAppleId`, which notifications and app transactions name.
   private let appAppleID: Int64?
 
   /// Checks the signature. One that is valid but lacks what its kind must say is refused too.
-  /// - Parameter nowMs: the time of the check, in epoch milliseconds.
+  /// - Parameters:
+  ///   - nowMs: the time of the check, in epoch milliseconds.
+  ///   - environment: that of the notification that holds it, of the call that fetched it, or as an import line states
+  ///     it; nil where nothing but the payload can name one.
   package init(
     _ object: SignedObject, _ place: SignedObjectPlace, _ verifier: SignedObjectVerifier,
-    _ keeper: TextKeeper, nowMs: Int64
+    _ keeper: TextKeeper, nowMs: Int64, environment: String? = nil
   ) {
     self.place = place
     self.object = object
     keeper.removeAll()
-    let facts = object.payload.withUnsafeBytes { PayloadFacts($0, place, keeper) }
-    (bundleID, environment) = (facts.bundleID, facts.environment)
+    let facts = object.payload.withUnsafeBytes { PayloadFacts($0, place, keeper, environment) }
+    (bundleID, self.environment) = (facts.bundleID, facts.environment)
     appAppleID = facts.appAppleID
     let verdict = verifier.verify(object, nowMs: nowMs)
     if let missing = facts.missing, case .valid = verdict {
@@ -99,23 +102,31 @@ private struct PayloadFacts {
   /// What an object of its kind must say and this one does not.
   var missing: SignedObjectFault? = .payloadNotJSON
 
-  init(_ payload: JSONBytes, _ place: SignedObjectPlace, _ keeper: TextKeeper) {
+  init(
+    _ payload: JSONBytes, _ place: SignedObjectPlace, _ keeper: TextKeeper, _ stated: String?
+  ) {
+    environment = stated ?? ""
+    let hasEnvironment = stated != nil
     // What cannot be read says nothing.
     switch place {
     case .transaction, .notifiedTransaction:
       guard let content = try? SignedTransaction(payload: payload, keeper) else { return }
-      set(content.bundleID, content.environment, content.missingFact)
+      set(
+        content.bundleID, content.environment,
+        content.missingFact(hasEnvironment: hasEnvironment))
     case .notifiedRenewal:
       // It names no app, and has the environment of its notification.
       (bundleID, missing) = ("", nil)
     case .notification:
       guard let content = try? SignedNotification(payload: payload, keeper) else { return }
       appAppleID = content.appAppleID
-      set(content.bundleID, content.environment, content.missingFact)
+      set(content.bundleID, content.environment, content.missingFact())
     case .appTransaction, .notifiedAppTransaction:
       guard let content = try? SignedAppTransaction(payload: payload, keeper) else { return }
       appAppleID = content.appAppleID
-      set(content.bundleID, content.environment, content.missingFact)
+      set(
+        content.bundleID, content.environment,
+        content.missingFact(hasEnvironment: hasEnvironment))
     }
   }
 
@@ -123,7 +134,7 @@ private struct PayloadFacts {
     _ bundleID: JSONBytes?, _ environment: JSONBytes?, _ missing: SignedObjectFault?
   ) {
     self.bundleID = bundleID.map { String(decoding: $0, as: UTF8.self) } ?? ""
-    self.environment = environment.map { String(decoding: $0, as: UTF8.self) } ?? ""
+    if let environment { self.environment = String(decoding: environment, as: UTF8.self) }
     self.missing = missing
   }
 }

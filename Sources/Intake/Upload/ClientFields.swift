@@ -83,6 +83,12 @@ struct ClientFieldReader {
     return fields
   }
 
+  /// Forgets the fields, which have no place beside what the upload turned out to be about.
+  mutating func removeFields() {
+    fields = ClientFields()
+    misspelledUserIdentifier = nil
+  }
+
   /// Adds a problem found outside these fields.
   mutating func note(_ problem: FieldProblem) { problems.append(problem) }
 

@@ -6,18 +6,22 @@ import JSON
 /// Reads the property `receipt`.
 struct ReceiptReader {
   private let advice: String
+  /// As problems name it.
+  private let field: String
   private var text: [UInt8]?
   private var file: [UInt8] = []
   /// Whether there is one, good or not. `null` is none.
   private(set) var isGiven = false
 
-  init(signedObjectAdvice advice: String) { self.advice = advice }
+  init(signedObjectAdvice advice: String, field: String = "receipt") {
+    (self.advice, self.field) = (advice, field)
+  }
 
   mutating func read(
     from cursor: inout JSONCursor, _ client: inout ClientFieldReader
   ) throws(JSONError) {
     let problemCount = client.problems.count
-    guard let content = try client.text("receipt", &cursor) else {
+    guard let content = try client.text(field, &cursor) else {
       isGiven = client.problems.count > problemCount
       return
     }
@@ -25,7 +29,7 @@ struct ReceiptReader {
     var text = content.bytes
     if text.withUnsafeBytes({ SignedObject.looksLike($0) }) {
       return client.note(
-        FieldProblem("receipt", .signedObject, "is a signed object (JWS), not a receipt: \(advice)")
+        FieldProblem(field, .signedObject, "is a signed object (JWS), not a receipt: \(advice)")
       )
     }
     do throws(Base64Error) {
@@ -37,12 +41,12 @@ struct ReceiptReader {
         file = try Base64.decode(text)
       }
     } catch {
-      return client.note(FieldProblem("receipt", .notBase64, "is not base64 (\(error))"))
+      return client.note(FieldProblem(field, .notBase64, "is not base64 (\(error))"))
     }
     if text.isEmpty {
-      client.note(FieldProblem("receipt", .missing, "is empty"))
+      client.note(FieldProblem(field, .missing, "is empty"))
     } else if text.count > UploadLimits.receiptTextBytes {
-      client.note(FieldProblem("receipt", .tooLarge, "is larger than 4 MiB"))
+      client.note(FieldProblem(field, .tooLarge, "is larger than 4 MiB"))
     } else {
       self.text = text
     }

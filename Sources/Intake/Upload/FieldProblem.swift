@@ -30,6 +30,8 @@ package struct FieldProblem: Equatable, Sendable, CustomStringConvertible {
     case misspelled
     case replyMismatch = "reply_mismatch"
     case tooManyPurchases = "too_many_purchases"
+    /// A file of an archive that cannot be opened or read.
+    case unreadable
   }
 
   /// The property's name, with dots between levels; empty means the whole text.

@@ -9,16 +9,24 @@ package struct CheckedSignedUpload: Sendable {
   package let transactions: [CheckedSignedObject]
   package let appTransaction: CheckedSignedObject?
 
+  /// What an operator says of those objects that name no environment; nil if each of them names one.
+  package let statedEnvironment: String?
+
   /// Checks all signatures.
   /// - Parameter nowMs: the time of the check, in epoch milliseconds.
   package init(_ fields: SignedUploadFields, _ verifier: SignedObjectVerifier, nowMs: Int64) {
     let keeper = TextKeeper()
+    let stated = fields.environment
     transactions = fields.transactions.enumerated().map { index, object in
-      CheckedSignedObject(object, .transaction(index), verifier, keeper, nowMs: nowMs)
+      CheckedSignedObject(
+        object, .transaction(index), verifier, keeper, nowMs: nowMs, environment: stated)
     }
     appTransaction = fields.appTransaction.map { object in
-      CheckedSignedObject(object, .appTransaction, verifier, keeper, nowMs: nowMs)
+      CheckedSignedObject(
+        object, .appTransaction, verifier, keeper, nowMs: nowMs, environment: stated)
     }
+    let objects = fields.transactions + (fields.appTransaction.map { [$0] } ?? [])
+    statedEnvironment = objects.allSatisfy(\.namesEnvironment) ? nil : stated
   }
 
   /// The transactions, then the app transaction.

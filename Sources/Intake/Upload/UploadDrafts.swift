@@ -101,15 +101,23 @@ package enum UploadDrafts {
     event.ipAddress = client.storedAddress(peer: context.peerAddress)
     event.metadata = client.metadata
     event.fraudReason = context.fraudReason
-    return EventDraft(.transactionsReceived, event.data)
+    event.environment = upload.statedEnvironment
+    return EventDraft(
+      type: EventType.transactionsReceived.rawValue, version: event.version, data: event.data)
   }
 
   /// A verification of an upload in the same append.
-  /// - Parameter data: without the upload's position.
-  package static func verification(_ data: [UInt8], ofDraftAt index: Int) -> EventDraft {
+  /// - Parameters:
+  ///   - data: without the upload's position.
+  ///   - version: the event's.
+  package static func verification(
+    _ data: [UInt8], ofDraftAt index: Int, version: Int = 1
+  ) -> EventDraft {
     let upload = PositionReference(
       offsetBytes: ReceiptVerified.uploadOffsetBytes, eventIndex: index)
-    return EventDraft(.receiptVerified, data, references: [upload])
+    return EventDraft(
+      type: EventType.receiptVerified.rawValue, version: version, data: data,
+      references: [upload])
   }
 
   /// A verification of an upload that is already in the ledger.

@@ -16,6 +16,8 @@ package struct SignedUploadFields: Sendable {
   /// From 1 to `UploadLimits.signedTransactions`, in the order of the list.
   package var transactions: [SignedObject]
   package var appTransaction: SignedObject?
+  /// `Production` or `Sandbox`, as an operator says of objects that name none; clients cannot.
+  package var environment: String?
   package var client: ClientFields
 }
 

@@ -30,13 +30,22 @@ package enum EventType: String, CaseIterable, Sendable {
   /// An erasure was begun, or lines were redacted by it.
   case dataRedacted = "data.redacted"
 
-  /// The version of the type that this program writes; of some uploads, `ReceiptUploaded.reducedVersion`.
+  /// The version of the type that this program writes; some events have `laterVersion`.
   package var currentVersion: Int { 1 }
+
+  /// The version of events of the type that hold what older programs would pass over.
+  private var laterVersion: Int? {
+    switch self {
+    case .receiptUploaded: ReceiptUploaded.reducedVersion
+    case .receiptVerified: ReceiptVerified.notifiedVersion
+    case .transactionsReceived: TransactionsReceived.statedVersion
+    default: nil
+    }
+  }
 
   /// Whether the decoder takes data of this version as it is.
   package func reads(_ version: Int) -> Bool {
-    version == currentVersion
-      || (self == .receiptUploaded && version == ReceiptUploaded.reducedVersion)
+    version == currentVersion || version == laterVersion
   }
 
   /// The type whose name is `bytes`, without creating a string.

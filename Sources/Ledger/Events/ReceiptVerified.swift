@@ -58,8 +58,16 @@ package struct ReceiptVerified {
   package var mismatch: String?
   /// Where the reply came from; nil if there is none or its source was not recorded.
   package var source: ReplySource?
+  /// What is kept of the version 1 notification that brought the reply, one JSON object; nil for any other.
+  package var notification: [UInt8]?
   /// Epoch milliseconds.
   package var occurredAtMs: Int64
+
+  /// The version of a result with `notification`, which older programs would pass over; that of all others is 1.
+  package static let notifiedVersion = 2
+
+  /// The event's version.
+  package var version: Int { notification == nil ? 1 : Self.notifiedVersion }
 
   package init(authority: Authority, outcome: Outcome, occurredAtMs: Int64, attempt: Int = 1) {
     self.authority = authority
@@ -98,6 +106,10 @@ package struct ReceiptVerified {
     case nil: break
     }
     writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
+    if let notification {
+      writer.key("notification")
+      notification.withUnsafeBytes { writer.raw($0) }
+    }
     write(reply, to: &writer)
     writer.endObject()
     return writer.bytes
@@ -140,6 +152,8 @@ package struct ReceiptVerifiedView {
   package private(set) var isImported = false
   /// Epoch milliseconds; nil if the event does not contain it.
   package private(set) var occurredAtMs: Int64?
+  /// What is kept of the version 1 notification that brought the reply, one JSON object.
+  package private(set) var notification: JSONBytes?
   /// The reply as sent, one JSON value.
   package private(set) var reply: JSONBytes?
   package private(set) var hasOtherReply = false
@@ -149,7 +163,7 @@ package struct ReceiptVerifiedView {
   /// The members in the catalogue's order.
   package static let members = [
     "upload", "authority", "outcome", "environment", "status", "reason", "attempt", "endpoint",
-    "mismatch", "host", "via", "occurred_at", "reply", "reply_base64", "reply_of",
+    "mismatch", "host", "via", "occurred_at", "notification", "reply", "reply_base64", "reply_of",
   ]
   private static var required: UInt32 { 0b1000_0100_0111 }
 
@@ -221,7 +235,7 @@ package struct ReceiptVerifiedView {
       review.mark(8, isRight: mismatch != nil)
     case 8 where key == "reply_of":
       replyOf = try cursor.readIntegerOrSkip()
-      review.mark(14, isRight: replyOf.map { $0 >= 0 } ?? false)
+      review.mark(15, isRight: replyOf.map { $0 >= 0 } ?? false)
     case 9 where key == "authority":
       let word = try cursor.readStringOrSkip()
       let isAppStore = word.map { $0 == "app_store" } ?? false
@@ -235,7 +249,11 @@ package struct ReceiptVerifiedView {
       review.mark(11, isRight: occurredAtMs != nil)
     case 12 where key == "reply_base64":
       hasOtherReply = try cursor.readStringOrSkip() != nil
-      review.mark(13, isRight: hasOtherReply)
+      review.mark(14, isRight: hasOtherReply)
+    case 12 where key == "notification":
+      let isObject = try cursor.kind() == .object
+      notification = try cursor.readRaw()
+      review.mark(12, isRight: isObject)
     default: try cursor.skipValue()
     }
   }

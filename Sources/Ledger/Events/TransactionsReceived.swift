@@ -6,6 +6,8 @@ package import JSON
 package struct TransactionsReceived: Sendable {
   /// How many transactions an event holds.
   package static let transactionCounts = 1...100
+  /// The version of an upload with `environment`, which older programs would pass over; that of all others is 1.
+  package static let statedVersion = 2
 
   /// Why signed transactions count for nothing.
   package enum FraudReason: String, CaseIterable, Sendable {
@@ -31,6 +33,11 @@ package struct TransactionsReceived: Sendable {
   /// As many as `transactionCounts`, in the order of the list.
   package var transactions: [SignedObjectRecord]
   package var appTransaction: SignedObjectRecord?
+  /// `Production` or `Sandbox`: an operator's word about objects that name none. Nil if each names its own.
+  package var environment: String?
+
+  /// The event's version.
+  package var version: Int { environment == nil ? 1 : Self.statedVersion }
 
   package init(
     uploadID: String, appFamilyID: String, occurredAtMs: Int64, origin: ReceiptUploaded.Origin,
@@ -72,6 +79,7 @@ package struct TransactionsReceived: Sendable {
       writer.key("app_transaction")
       appTransaction.write(to: &writer)
     }
+    writer.member("environment", ifPresent: environment)
     writer.endObject()
     return writer.bytes
   }
@@ -95,12 +103,14 @@ package struct TransactionsReceivedView {
   package private(set) var fraudReason: JSONString?
   package private(set) var transactions: [SignedObjectView] = []
   package private(set) var appTransaction: SignedObjectView?
+  /// As an operator says of objects that name none.
+  package private(set) var environment: JSONString?
 
   /// The members in the catalogue's order.
   package static let members = [
     "upload_id", "app_family_id", "occurred_at", "via", "line", "line_sha256", "country_code",
     "identifier_for_vendor", "user_identifier", "ip_address", "metadata", "outcome",
-    "fraud_reason", "transactions", "app_transaction",
+    "fraud_reason", "transactions", "app_transaction", "environment",
   ]
   private static var required: UInt32 { 0b010_1000_0000_1111 }
 
@@ -163,6 +173,9 @@ package struct TransactionsReceivedView {
     case 11 where key == "occurred_at":
       occurredAtMs = text.flatMap { Timestamp.parseFixed($0.raw) }
       review.mark(2, isRight: occurredAtMs != nil)
+    case 11 where key == "environment":
+      environment = text
+      review.mark(15, isRight: text.map { $0 == "Production" || $0 == "Sandbox" } ?? false)
     case 11 where key == "line_sha256":
       lineSHA256Hex = text
       review.mark(5, isRight: text != nil)

@@ -8,7 +8,7 @@ enum Schema {
   static let versions: [(name: String, version: Int)] = [
     ("apps", 2), ("receipts", 6), ("sales", 9), ("journal", 5), ("users", 4),
     ("verifications", 3), ("exceptions", 7), ("declarations", 2), ("uploads", 5),
-    ("notifications", 2), ("statements", 1), ("fetches", 2), ("subscriptions", 4),
+    ("notifications", 3), ("statements", 1), ("fetches", 2), ("subscriptions", 4),
     ("redactions", 1), ("views", 10),
   ]
 
@@ -32,7 +32,8 @@ enum Schema {
     "users": ["users", "accounts", "account_users"],
     "verifications": ["verifications"], "exceptions": ["exceptions"],
     "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
-    "uploads": ["uploads", "signed_uploads", "held_receipts"], "notifications": ["notifications"],
+    "uploads": ["uploads", "signed_uploads", "held_receipts"],
+    "notifications": ["notifications", "legacy_notifications"],
     "statements": ["signed_statements"], "fetches": ["fetched_pages", "signature_acceptances"],
     "subscriptions": ["subscriptions", "subscription_turns"], "redactions": ["redactions"],
     "views": [],
@@ -79,6 +80,10 @@ enum Schema {
       bundle INTEGER NOT NULL, app_family INTEGER NOT NULL, line INTEGER, line_sha256 BLOB,
       notification_uuid TEXT NOT NULL, transaction_id TEXT, original_transaction_id TEXT,
       is_fetched INTEGER NOT NULL);
+    CREATE TABLE legacy_notifications(
+      position INTEGER PRIMARY KEY, occurred_at_ms INTEGER NOT NULL, type INTEGER NOT NULL,
+      environment INTEGER NOT NULL, bundle INTEGER NOT NULL, transaction_id TEXT,
+      original_transaction_id TEXT);
     CREATE TABLE signed_statements(transaction_hash INTEGER NOT NULL, position INTEGER NOT NULL);
     CREATE TABLE fetched_pages(
       position INTEGER PRIMARY KEY, app_family INTEGER NOT NULL, bundle INTEGER NOT NULL,

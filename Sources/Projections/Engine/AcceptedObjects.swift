@@ -27,7 +27,8 @@ package struct AcceptedObjects {
     (self.environment, self.bundleID) = (environment, bundleID)
     for object in accepted.transactions {
       guard let payload = view.transactions.refusedPayload(at: object.index),
-        let transaction = try? SignedTransaction(payload: payload, keeper)
+        let transaction = try? SignedTransaction(
+          payload: payload, keeper, environment: environment)
       else { throw fault }
       transactions.append((transaction, object.root))
     }

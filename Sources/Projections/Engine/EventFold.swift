@@ -187,6 +187,7 @@ final class EventFold {
     switch error {
     case let error as EventError: .event(position: position, error)
     case let error as DatabaseError: .database(error)
+    case let error as LedgerError: .ledger(error)
     case let error as ProjectionError: error
     default: .output(error)
     }
@@ -238,7 +239,7 @@ final class EventFold {
       case .receiptVerified:
         let result = try ReceiptVerifiedView(data: data)
         keeper.removeAll()
-        return try fold(result, try reply(of: result.reply), event)
+        return try fold(result, try reply(of: result), event)
       case .appRegistered:
         let app = try AppRegistered(data: data)
         try declarations.add(app, data: data, position: event.position)
@@ -402,7 +403,7 @@ final class EventFold {
       }
       // Later uploads may soon reuse it.
       if reply != nil { recent?.keep(Array(event.bytes), at: event.position) }
-      try fold(result, reply, event.position, event, receipt, evidence)
+      try fold(result, reply, of: result, event.position, event, receipt, evidence)
       return nil
     }
     guard let fault = found else { return .badField(.receiptVerified, field: "upload") }
@@ -424,24 +425,33 @@ final class EventFold {
         let view = try? ReceiptVerifiedView(data: earlier.data)
       else { return fault }
       let reply: Reply?
-      do throws(EventError) { reply = try self.reply(of: view.reply) } catch { return fault }
-      try fold(result, reply, replyOf, event, receipt, evidence)
+      do throws(EventError) { reply = try self.reply(of: view) } catch { return fault }
+      try fold(result, reply, of: view, replyOf, event, receipt, evidence)
       return nil
     }
   }
 
-  private func reply(of bytes: Text?) throws(EventError) -> Reply? {
-    guard let bytes else { return nil }
-    do throws(JSONError) { return try Reply(bytes, keeper) } catch {
+  private func reply(of result: ReceiptVerifiedView) throws(EventError) -> Reply? {
+    guard let bytes = result.reply else { return nil }
+    do throws(JSONError) {
+      return try Reply(bytes, keeper, notification: result.notification)
+    } catch {
       throw .badField(.receiptVerified, field: "reply")
     }
   }
 
+  /// - Parameter source: the result that holds the reply.
   private func fold(
-    _ result: ReceiptVerifiedView, _ reply: Reply?, _ replyPosition: Position, _ event: EventLine,
-    _ receipt: Int32, _ evidence: UploadEvidence
+    _ result: ReceiptVerifiedView, _ reply: Reply?, of source: ReceiptVerifiedView,
+    _ replyPosition: Position, _ event: EventLine, _ receipt: Int32, _ evidence: UploadEvidence
   ) throws(ProjectionError) {
     let mismatch = try mismatch(of: reply, result, receipt)
+    let replyBundle: Text
+    do {
+      replyBundle = try comparison.bundle(of: reply, result) {
+        symbols.text(try receipts.bundle(of: receipt))
+      }
+    } catch { throw Self.projectionError(error, at: event.position) }
     do throws(DatabaseError) {
       let environment = symbols.symbol(
         try environment(of: result, reply, receipt), recent: &recentEnvironment)
@@ -451,21 +461,23 @@ final class EventFold {
         requestDateMs: reply?.requestDateMs, replyPosition: reply == nil ? -1 : replyPosition)
       var shownSales: Int?
       if result.authority == .appStore {
-        let nothing = Text(start: nil, count: 0)
-        let bundle = symbols.symbol(reply?.bundleID ?? nothing, recent: &recentReplyBundle)
+        let bundle = symbols.symbol(replyBundle, recent: &recentReplyBundle)
         if let mismatch {
           try exceptions.add(
             .replyMismatch, environment: environment, bundle: bundle, detail: mismatch.rawValue,
             position: event.position)
         }
         if result.outcome == .valid, let reply {
-          let verification = Verification(
+          var verification = Verification(
             position: event.position, occurredAtMs: occurredAtMs,
             recordedAtMs: event.recordedAtMs, requestDateMs: reply.requestDateMs,
             environment: environment, bundle: bundle, upload: evidence,
             trust: ReplyTrust(result),
             products: catalogue.isEmpty
               ? nil : catalogue.products(of: try receipts.appFamily(of: receipt)))
+          if source.notification != nil {
+            verification.notifiedAtMs = source.occurredAtMs ?? occurredAtMs
+          }
           try byRules {
             try revenue.fold(verification, rows: reply.rows, renewals: reply.renewals)
           }
@@ -484,6 +496,11 @@ final class EventFold {
       }
       try verifications.settle(
         result, receipt, environment, event, purchases: shownSales, replyPosition: replyPosition)
+      if let notification = result.notification, let reply {
+        try signedEvents.note(
+          notification, reply, at: event.position, occurredAtMs, environment: environment,
+          bundle: replyBundle)
+      }
     } catch { throw .database(error) }
   }
 
@@ -495,9 +512,7 @@ final class EventFold {
       return try comparison.mismatch(
         of: reply, result, ofFamily: symbols.text(receipts.appFamily(of: receipt)),
         receiptBundle: symbols.text(receipts.bundle(of: receipt)))
-    } catch let error as LedgerError { throw .ledger(error) } catch let error as DatabaseError {
-      throw .database(error)
-    } catch { throw .output(error) }
+    } catch { throw Self.projectionError(error, at: result.upload) }
   }
 
   /// R1: the reply's environment or, if it names none, that of the endpoint that answered. If no endpoint answered,

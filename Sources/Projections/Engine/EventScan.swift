@@ -70,7 +70,8 @@ package final class EventScan: @unchecked Sendable {
     case .receiptVerified:
       guard let view = try? ReceiptVerifiedView(data: line.data) else { return .other }
       guard let bytes = view.reply else { return .verified(view, nil) }
-      guard let reply = try? Reply(bytes, keeper) else { return .other }
+      guard let reply = try? Reply(bytes, keeper, notification: view.notification)
+      else { return .other }
       return .verified(view, reply)
     case .transactionsReceived:
       guard let view = try? TransactionsReceivedView(data: line.data, isRedacted: line.isRedacted),

@@ -35,15 +35,29 @@ final class ReplyComparison {
     }
     // A reused reply was given for the same receipt.
     guard result.outcome == .valid, result.replyOf == nil else { return nil }
-    let catalogue = catalogue
-    let fitsBundle = ReceiptSubject.fitsBundle(reply) { bundle in
-      bundle.equals(receiptBundle) || catalogue.isOfFamily(family, bundle: bundle)
+    guard let bundle = reply.bundleID else {
+      return ReceiptSubject(try receipt(ofUpload: result.upload)).mismatchOfNameless(reply)
     }
     // The bundle ids of an unregistered family are unknown.
-    guard fitsBundle || !catalogue.isRegistered(family) else { return .bundle }
+    guard
+      bundle.equals(receiptBundle) || catalogue.isOfFamily(family, bundle: bundle)
+        || !catalogue.isRegistered(family)
+    else { return .bundle }
     if reply.rows.isEmpty { return nil }
     let receipt = try receipt(ofUpload: result.upload)
     return ReceiptSubject(receipt).showsOtherTransactions(reply.rows) ? .transactions : nil
+  }
+
+  /// R2: the bundle that a reply names, otherwise the receipt's where it shows something of it, otherwise empty.
+  func bundle(
+    of reply: Reply?, _ result: ReceiptVerifiedView, receiptBundle: () throws -> Text
+  ) throws -> Text {
+    if let named = reply?.bundleID { return named }
+    guard let reply, result.authority == .appStore, result.outcome == .valid, !reply.rows.isEmpty,
+      let receipt = try receipt(ofUpload: result.upload),
+      ReceiptSubject(receipt).shares(reply.rows)
+    else { return Text(start: nil, count: 0) }
+    return try receiptBundle()
   }
 
   /// The receipt of an upload; nil if it cannot be read.

@@ -12,6 +12,7 @@ final class SignedEventFold {
   private let uploads: UploadTable
   private let verdicts: UploadVerdicts
   private let notifications: NotificationTable
+  private let legacyNotifications: RowTarget
   private let fetchedPages: FetchedPageTable
   private let acceptances: RowTarget
   private let catalogue: AppCatalogue
@@ -41,6 +42,7 @@ final class SignedEventFold {
     self.revenue = revenue
     verdicts = try UploadVerdicts(rows)
     notifications = try NotificationTable(rows, symbols) { keeper.bytes(of: $0) }
+    legacyNotifications = try rows.target("INSERT INTO legacy_notifications", valueCount: 7)
     fetchedPages = try FetchedPageTable(rows, symbols) { keeper.bytes(of: $0) }
     acceptances = try rows.target("INSERT INTO signature_acceptances", valueCount: 3)
     statements = try rows.target("INSERT INTO signed_statements", valueCount: 2)
@@ -129,6 +131,27 @@ final class SignedEventFold {
     try byRules { try revenue.noteExpiry(key, position: event.position) }
   }
 
+  // MARK: Version 1 notifications
+
+  /// Notes a version 1 notification, whose reply was folded, and lets it be found by the purchase that it is about.
+  func note(
+    _ kept: JSONBytes, _ reply: Reply, at position: Position, _ occurredAtMs: Int64,
+    environment: Symbol, bundle: Text
+  ) throws(DatabaseError) {
+    let type = (try? LegacyNotification(kept, keeper))?.type
+    let row = LegacyNotification.subject(of: reply.rows, type: type)
+    rows.begin(legacyNotifications)
+    rows.add(position)
+    rows.add(occurredAtMs)
+    rows.add(Int(symbols.symbol(type ?? Text(start: nil, count: 0))))
+    rows.add(Int(environment))
+    rows.add(Int(symbols.symbol(bundle, recent: &recentBundle)))
+    rows.add(text: row?.transactionID)
+    rows.add(text: row?.originalTransactionID)
+    try rows.end()
+    if let row { try note(row, at: position) }
+  }
+
   // MARK: transactions.fetched
 
   func fold(_ page: FetchedTransactions, _ event: EventLine) throws {
@@ -173,7 +196,7 @@ final class SignedEventFold {
     try fold(objects.transactions.lazy.map { ($0, $1) }, of: event, nil, nil)
     // Who looks for a transaction's events must find the page too: it has the evidence.
     for (transaction, _) in objects.transactions where counts(transaction) {
-      try note(transaction, at: page)
+      try note(transaction.row, at: page)
     }
     for renewal in objects.renewals {
       try fold(
@@ -195,7 +218,7 @@ final class SignedEventFold {
       counting.append(
         SignedStatement(
           transaction, trust: root == .appleRootG3 ? .appStore : .configured))
-      try note(transaction, at: event.position)
+      try note(transaction.row, at: event.position)
     }
     try byRules {
       try revenue.fold(
@@ -240,10 +263,7 @@ final class SignedEventFold {
   }
 
   /// Lets a sale's events be found by its transactions.
-  private func note(
-    _ transaction: SignedTransaction, at position: Position
-  ) throws(DatabaseError) {
-    let row = transaction.row
+  private func note(_ row: ReplyRow, at position: Position) throws(DatabaseError) {
     guard let id = row.transactionID ?? row.originalTransactionID else { return }
     rows.begin(statements)
     rows.add(id.indexHash)

@@ -2,7 +2,7 @@
 package import AppStore
 import Base
 import Glibc
-import JSON
+package import JSON
 package import Ledger
 package import Revenue
 
@@ -16,7 +16,9 @@ package final class ReceivedTransactions {
   /// Throws `badField` if a payload cannot be read. The texts live as long as the event's bytes and the keeper.
   package init(_ view: TransactionsReceivedView, _ keeper: TextKeeper) throws(EventError) {
     self.view = view
-    do throws(JSONError) { transactions = try view.transactions.payloads(keeper) } catch {
+    do throws(JSONError) {
+      transactions = try view.transactions.payloads(keeper, view.environment)
+    } catch {
       throw .badField(.transactionsReceived, field: "transactions")
     }
   }
@@ -33,7 +35,9 @@ package final class FetchedTransactions {
   /// Throws `badField` if a payload cannot be read. The texts live as long as the event's bytes and the keeper.
   package init(_ view: TransactionsFetchedView, _ keeper: TextKeeper) throws(EventError) {
     self.view = view
-    do throws(JSONError) { transactions = try view.transactions.payloads(keeper) } catch {
+    do throws(JSONError) {
+      transactions = try view.transactions.payloads(keeper, view.environment)
+    } catch {
       throw .badField(.transactionsFetched, field: "transactions")
     }
     var renewals: [SignedRenewal] = []
@@ -54,7 +58,7 @@ extension FetchedTransactions {
   ) -> (transactions: [SignedTransaction], renewals: [SignedRenewal]) {
     (
       view.transactions.filter { !$0.isValid }.compactMap {
-        try? SignedTransaction(payload: $0.payload, keeper)
+        try? SignedTransaction(payload: $0.payload, keeper, environment: view.environment)
       },
       view.renewals.filter { !$0.isValid }.compactMap {
         try? SignedRenewal(payload: $0.payload, keeper)
@@ -65,7 +69,10 @@ extension FetchedTransactions {
 
 extension [SignedObjectView] {
   /// The payloads as transactions; nil for an object that is not valid.
-  fileprivate func payloads(_ keeper: TextKeeper) throws(JSONError) -> [SignedTransaction?] {
+  /// - Parameter environment: of those that name none.
+  fileprivate func payloads(
+    _ keeper: TextKeeper, _ environment: JSONString?
+  ) throws(JSONError) -> [SignedTransaction?] {
     var transactions: [SignedTransaction?] = []
     transactions.reserveCapacity(count)
     for object in self {
@@ -73,9 +80,20 @@ extension [SignedObjectView] {
         transactions.append(nil)
         continue
       }
-      transactions.append(try SignedTransaction(payload: object.payload, keeper))
+      transactions.append(
+        try SignedTransaction(payload: object.payload, keeper, environment: environment))
     }
     return transactions
+  }
+}
+
+extension SignedTransaction {
+  /// Reads a payload of an event that names the environment of objects that name none (rule R12).
+  package init(
+    payload: JSONBytes, _ keeper: TextKeeper, environment stated: JSONString?
+  ) throws(JSONError) {
+    try self.init(payload: payload, keeper)
+    if environment == nil { environment = stated.map { keeper.bytes(of: $0) } }
   }
 }
 
@@ -99,7 +117,8 @@ package final class ReceivedNotification {
     // What is inside was checked when it came; what cannot be read now counts for nothing.
     var transaction: SignedTransaction?
     if object.isValid, view.transaction?.isValid == true, let payload = inner.transaction {
-      transaction = try? SignedTransaction(payload: payload, keeper)
+      transaction = try? SignedTransaction(
+        payload: payload, keeper, environment: view.environment)
     }
     self.transaction = transaction
     let renewal = inner.renewal.flatMap { try? SignedRenewal(payload: $0, keeper) }

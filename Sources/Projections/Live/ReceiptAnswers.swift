@@ -166,8 +166,11 @@ final class ReceiptAnswers {
     let products = apps.families[familyID]?.products ?? [:]
     if let position = row.optionalInteger(5), let environment {
       let line = try readEvent(Position(position))
-      try withReply(of: line, at: Position(position)) { reply in
-        var purchases = try ReceiptPurchases(reply, family: familyID, environment, keeper)
+      let bundle = try text(row.number(2))
+      try withReply(of: line, at: Position(position)) { reply, notification in
+        var purchases = try ReceiptPurchases(
+          reply, notification: notification, family: familyID, environment, receiptBundle: bundle,
+          keeper)
         purchases.products = products
         if purchases.hasUndeclaredProduct {
           // Every upload of a receipt holds the same file.
@@ -183,7 +186,8 @@ final class ReceiptAnswers {
         user: row.isNull(8) ? nil : row.bytes(8), metadata: upload.value,
         createdAtMs: row.integer(6), updatedAtMs: row.integer(7))
       var purchases = try ReceiptPurchases(
-        row.bytes(15), family: familyID, row.bytes(14), keeper, fallback: fallback)
+        row.bytes(15), family: familyID, row.bytes(14), receiptBundle: try text(row.number(2)),
+        keeper, fallback: fallback)
       purchases.products = products
       try add(purchases, upload, to: &resource)
     }
@@ -258,9 +262,9 @@ final class ReceiptAnswers {
     return symbols.known(text)
   }
 
-  /// Calls `body` with the reply that an event holds.
+  /// Calls `body` with the reply that an event holds, and the version 1 notification that brought it.
   private func withReply(
-    of line: [UInt8], at position: Position, _ body: (Text) throws -> Void
+    of line: [UInt8], at position: Position, _ body: (Text, _ notification: Text?) throws -> Void
   ) throws {
     try line.withUnsafeBytes { bytes in
       guard let event = EventLine(bytes), EventType(event.type) == .receiptVerified else {
@@ -272,11 +276,11 @@ final class ReceiptAnswers {
           .receiptVerified, version: event.version, data: event.data)
       } catch { throw ProjectionError.event(position: position, error) }
       func hand(_ data: Text) throws {
-        let reply: Text?
-        do throws(EventError) { reply = try ReceiptVerifiedView(data: data).reply } catch {
+        let view: ReceiptVerifiedView
+        do throws(EventError) { view = try ReceiptVerifiedView(data: data) } catch {
           throw ProjectionError.event(position: position, error)
         }
-        if let reply { try body(reply) }
+        if let reply = view.reply { try body(reply, view.notification) }
       }
       if let upcast {
         try upcast.withUnsafeBytes { try hand($0) }

@@ -39,12 +39,15 @@ struct ReceiptPurchases {
   var lastSyncedAtMs: Int64?
   private let fallback: PurchaseFallback?
 
-  /// - Parameter fallback: given where the purchases come from the receipt's file, which tells of no renewals.
+  /// - Parameters:
+  ///   - notification: the version 1 notification that brought the reply.
+  ///   - receiptBundle: the bundle of a reply that names none (rule R2).
+  ///   - fallback: given where the purchases come from the receipt's file, which tells of no renewals.
   init(
-    _ bytes: Text, family: UUID16, _ environment: Text, _ keeper: TextKeeper,
-    fallback: PurchaseFallback? = nil
+    _ bytes: Text, notification: Text? = nil, family: UUID16, _ environment: Text,
+    receiptBundle: Text, _ keeper: TextKeeper, fallback: PurchaseFallback? = nil
   ) throws {
-    let reply = try Reply(bytes, keeper)
+    let reply = try Reply(bytes, keeper, notification: notification)
     renewals =
       fallback == nil
       ? reply.renewals.filter { !$0.isOutermost || $0.isAutoRenewing != nil } : []
@@ -52,7 +55,7 @@ struct ReceiptPurchases {
     self.family = family
     self.environment = environment
     self.keeper = keeper
-    bundle = reply.bundleID ?? Text(start: nil, count: 0)
+    bundle = reply.bundleID ?? receiptBundle
     requestDateMs = reply.requestDateMs
     var places: [SaleKey: Int] = [:]
     var purchases: [Purchase] = []

@@ -53,7 +53,7 @@ extension ReceiptAnswers {
           return
         }
         let purchases = SignedPurchases(
-          upload.transactions.filter(\.isValid),
+          upload.transactions.filter(\.isValid), environment: upload.environment,
           products: apps.families[familyID]?.products ?? [:], keeper)
         try add(
           purchases, familyID, UploadMetadata(position: position, value: metadata), fallback,

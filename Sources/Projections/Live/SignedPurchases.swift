@@ -58,13 +58,19 @@ struct SignedPurchases {
 
   /// - Parameters:
   ///   - objects: valid ones, in the order of the list.
+  ///   - environment: of those that name none.
   ///   - products: declared types by product id.
   ///   - keeper: keeps texts as long as the purchases are used.
-  init(_ objects: [SignedObjectView], products: [String: ProductType], _ keeper: TextKeeper) {
+  init(
+    _ objects: [SignedObjectView], environment: JSONString?, products: [String: ProductType],
+    _ keeper: TextKeeper
+  ) {
     self.products = products
     var purchases: [Purchase] = []
     for object in objects {
-      guard let content = try? SignedTransaction(payload: object.payload, keeper),
+      guard
+        let content = try? SignedTransaction(
+          payload: object.payload, keeper, environment: environment),
         let environment = content.environment, let bundle = content.bundleID,
         let key = SaleKey(of: content.row, environment: .none, bundle: .none)
       else { continue }

@@ -40,7 +40,8 @@ package struct UploadDetail: Equatable, Sendable {
 /// One server notification.
 package struct NotificationDetail: Equatable, Sendable {
   package var position: Position
-  package var notificationUUID: String
+  /// Nil for one of version 1.
+  package var notificationUUID: String?
   package var type: String
   package var subtype: String?
   package var environment: String
@@ -49,6 +50,8 @@ package struct NotificationDetail: Equatable, Sendable {
   package var transactionID: String?
   package var signedAtMs: Int64?
   package var occurredAtMs: Int64
+  /// When it was signed or, since one of version 1 is not, came.
+  package var atMs: Int64 { signedAtMs ?? occurredAtMs }
 }
 
 /// One answer of the App Store Server API.

@@ -28,8 +28,7 @@ extension LedgerQueries {
     let known = try found.suffix(Self.statementEventsMax).compactMap { try read($0, about: sale) }
     let sorted = known.sorted { left, right in
       let (one, other) = (left.notification, right.notification)
-      return (one.signedAtMs ?? .min, one.position)
-        < (other.signedAtMs ?? .min, other.position)
+      return (one.atMs, one.position) < (other.atMs, other.position)
     }
     return (sorted, found.count > Self.statementEventsMax)
   }
@@ -41,6 +40,9 @@ extension LedgerQueries {
     let keeper = TextKeeper()
     return try withText(try readEvent(notification.position)) { line in
       guard let event = EventLine(line) else { return nil }
+      guard EventType(event.type) == .notificationReceived else {
+        return try readLegacy(notification, event, about: sale, keeper)
+      }
       let view = try NotificationReceivedView(
         data: event.data, isRedacted: event.isRedacted)
       let received = try ReceivedNotification(view, keeper)
@@ -60,6 +62,28 @@ extension LedgerQueries {
       result.revocationType = text(words.revocationType)
       return result
     }
+  }
+
+  /// The same for one of version 1, which shows a purchase as a reply does.
+  private func readLegacy(
+    _ notification: NotificationDetail, _ event: EventLine, about sale: SaleDetail,
+    _ keeper: TextKeeper
+  ) throws -> SaleNotification? {
+    let view = try ReceiptVerifiedView(data: event.data)
+    guard let bytes = view.reply else { return nil }
+    let reply = try Reply(bytes, keeper, notification: view.notification)
+    let environment = symbols.symbol(notification.environment)
+    let bundle = symbols.symbol(notification.bundleID)
+    func own(_ row: ReplyRow) -> Bool {
+      isOf(sale, SaleKey(of: row, environment: environment, bundle: bundle))
+    }
+    let type = try view.notification.flatMap { try LegacyNotification($0, keeper).type }
+    guard let row = LegacyNotification.subject(of: reply.rows, type: type), own(row) else {
+      return nil
+    }
+    return SaleNotification(
+      notification: notification, revokedAtMs: row.cancellationDateMs,
+      revocationReason: row.cancellationReason.map { String(decoding: $0, as: UTF8.self) })
   }
 }
 

@@ -55,8 +55,12 @@ extension LedgerQueries {
       let upcast = try Upcasters.standard.upcast(
         .receiptVerified, version: event.version, data: event.data)
       return try withText(upcast ?? Array(event.data)) { data in
-        guard let reply = try ReceiptVerifiedView(data: data).reply else { return [] }
-        return try sales(shownBy: reply, environment: symbols.symbol(verification.environment))
+        let view = try ReceiptVerifiedView(data: data)
+        guard let reply = view.reply else { return [] }
+        return try sales(
+          shownBy: reply, view.notification,
+          environment: symbols.symbol(verification.environment),
+          receiptID: verification.receiptID)
       }
     }
   }
@@ -77,15 +81,28 @@ extension LedgerQueries {
       """)
     Self.bind(receipt: receipt.receiptID, to: row)
     guard try row.step() else { return [] }
-    return try sales(shownBy: row.bytes(1), environment: symbols.symbol(row.bytes(0)))
+    return try sales(
+      shownBy: row.bytes(1), nil, environment: symbols.symbol(row.bytes(0)),
+      receiptID: receipt.receiptID)
   }
 
-  private func sales(shownBy reply: Text, environment: Symbol) throws -> [SaleDetail] {
+  /// - Parameter receiptID: a reply that names no bundle has its receipt's (rule R2).
+  private func sales(
+    shownBy reply: Text, _ notification: Text?, environment: Symbol, receiptID: String
+  ) throws -> [SaleDetail] {
     let keeper = TextKeeper()
-    let reply = try Reply(reply, keeper)
-    let bundle = symbols.symbol(reply.bundleID ?? Text(start: nil, count: 0))
+    let reply = try Reply(reply, keeper, notification: notification)
+    let bundle = try reply.bundleID.map { symbols.symbol($0) } ?? bundle(ofReceipt: receiptID)
     return try sales(
       withKeys: reply.rows.compactMap { SaleKey(of: $0, environment: environment, bundle: bundle) })
+  }
+
+  private func bundle(ofReceipt receiptID: String) throws -> Symbol {
+    let row = try database.prepare(
+      "SELECT bundle FROM receipts WHERE receipt_hash = ?1 AND receipt_id = ?2")
+    Self.bind(receipt: receiptID, to: row)
+    guard try row.step() else { return symbols.symbol("") }
+    return try row.symbol(0)
   }
 
   /// The sales with these keys, sorted by date, then key.

@@ -24,7 +24,25 @@ extension LedgerQueries {
   func notifications(about sales: [SaleDetail]) throws -> [NotificationDetail] {
     var positions: Set<Position> = []
     for sale in sales { positions.formUnion(try signedStatements(of: sale)) }
-    return try positions.sorted().compactMap { try notification(at: $0) }
+    return try positions.sorted().compactMap {
+      try notification(at: $0) ?? legacyNotification(at: $0)
+    }
+  }
+
+  /// The version 1 notification whose reply is at a position; nil if there is none.
+  package func legacyNotification(at position: Position) throws -> NotificationDetail? {
+    let rows = try database.prepare(
+      """
+      SELECT type, environment, bundle, original_transaction_id, transaction_id, occurred_at_ms
+      FROM legacy_notifications WHERE position = ?
+      """)
+    rows.bind(1, position)
+    guard try rows.step() else { return nil }
+    return NotificationDetail(
+      position: position, type: try text(rows, symbolAt: 0) ?? "",
+      environment: try text(rows, symbolAt: 1) ?? "", bundleID: try text(rows, symbolAt: 2) ?? "",
+      originalTransactionID: rows.optionalText(3), transactionID: rows.optionalText(4),
+      occurredAtMs: try rows.instant(5))
   }
 
   private func notifications(
@@ -193,10 +211,12 @@ extension LedgerQueries {
       let upcast = try Upcasters.standard.upcast(
         .receiptVerified, version: event.version, data: event.data)
       return try withText(upcast ?? Array(event.data)) { data in
-        guard let bytes = try ReceiptVerifiedView(data: data).reply else { return [] }
-        let reply = try Reply(bytes, keeper)
+        let view = try ReceiptVerifiedView(data: data)
+        guard let bytes = view.reply else { return [] }
+        let reply = try Reply(bytes, keeper, notification: view.notification)
         let environment = symbols.symbol(verification.environment)
-        let bundle = symbols.symbol(reply.bundleID ?? Text(start: nil, count: 0))
+        // One that names no bundle has its receipt's (rule R2).
+        let bundle = reply.bundleID.map { symbols.symbol($0) } ?? symbols.symbol(sale.bundleID)
         return reply.rows.filter {
           isOf(sale, SaleKey(of: $0, environment: environment, bundle: bundle))
         }.map { StatementDetail($0, requestDateMs: reply.requestDateMs, position) }

@@ -329,7 +329,8 @@ extension RevenueFold {
   func fold(_ renewals: [RenewalInfo], rows: [ReplyRow], _ verification: Verification) throws {
     let evidence = RenewalEvidence(
       environment: verification.environment, bundle: verification.bundle,
-      statementMs: verification.requestDateMs ?? .min, position: verification.position)
+      statementMs: verification.notifiedAtMs ?? verification.requestDateMs ?? .min,
+      position: verification.position)
     for renewal in renewals {
       if !renewal.isOutermost {
         try fold(renewal, evidence)

@@ -9,6 +9,8 @@ package struct Verification {
   package var recordedAtMs: Int64
   /// The reply's `receipt.request_date_ms`.
   package var requestDateMs: Int64?
+  /// When a version 1 notification came, which is the time of its renewal information; nil for any other reply.
+  package var notifiedAtMs: Int64?
   package var environment: Symbol
   package var bundle: Symbol
   /// Nil for a notification.

@@ -39,6 +39,7 @@ struct DraftCheck {
   ) throws(Refusal) {
     guard let type = EventType(rawValue: draft.type), draft.version >= 1,
       draft.version <= type.currentVersion
+        || (type != .receiptUploaded && type.reads(draft.version))
     else { throw .fault("a draft has a type or version that the server does not know") }
     let (data, places) = try Self.completed(draft)
     if type != .receiptVerified, !places.isEmpty {
@@ -48,9 +49,9 @@ struct DraftCheck {
       try data.withUnsafeBytes { (bytes) throws in
         try Self.checkForm(bytes)
         if let upcast = try Upcasters.standard.upcast(type, version: draft.version, data: bytes) {
-          try upcast.withUnsafeBytes { try Self.decode(type, $0) }
+          try upcast.withUnsafeBytes { try Self.decode(type, $0, version: type.currentVersion) }
         } else {
-          try Self.decode(type, bytes)
+          try Self.decode(type, bytes, version: draft.version)
         }
         if type == .signaturesAccepted { try resolve(SignaturesAccepted(data: bytes)) }
         guard type == .receiptVerified else { return }
@@ -98,7 +99,7 @@ struct DraftCheck {
   // MARK: Members
 
   /// Decodes the data, also the values that the fold leaves to its readers.
-  private static func decode(_ type: EventType, _ data: JSONBytes) throws {
+  private static func decode(_ type: EventType, _ data: JSONBytes, version: Int) throws {
     func require(_ isRight: Bool, _ field: String) throws(EventError) {
       if !isRight { throw .badField(type, field: field) }
     }
@@ -117,8 +118,12 @@ struct DraftCheck {
       try require(result.host.map { $0.raw.count <= EventLimits.hostBytes } ?? true, "host")
       try require(result.host == nil || !result.isImported, "via")
       if let reply = result.reply {
-        try require((try? Reply(reply, TextKeeper())) != nil, "reply")
+        let content = try? Reply(reply, TextKeeper(), notification: result.notification)
+        try require(content != nil, "reply")
       }
+      let isNotified = version == ReceiptVerified.notifiedVersion
+      try require((result.notification != nil) == isNotified, "notification")
+      try require(result.notification == nil || result.isImported, "notification")
       try require(result.reply == nil || !result.hasOtherReply, "reply_base64")
       try require(
         result.replyOf == nil || (result.reply == nil && !result.hasOtherReply), "reply_of")
@@ -128,6 +133,8 @@ struct DraftCheck {
       try require(upload.lineSHA256Hex == nil || isDigest(upload.lineSHA256Hex), "line_sha256")
       try require(upload.isConsistent, "transactions")
       try require(upload.hasOwnID, "upload_id")
+      let isStated = version == TransactionsReceived.statedVersion
+      try require((upload.environment != nil) == isStated, "environment")
     case .notificationReceived:
       let notification = try NotificationReceivedView(data: data)
       try require(notification.line.map { $0 >= 1 } ?? true, "line")

@@ -46,7 +46,8 @@ struct RefusedObjects {
           guard object.mayBecomeGood, !object.isReduced, !knownIndexes.contains(index),
             let signed = try? SignedObject(object.text),
             case .valid(let root) = CheckedSignedObject(
-              signed, place(index), verifier, keeper, nowMs: nowMs
+              signed, place(index), verifier, keeper, nowMs: nowMs,
+              environment: view.environment?.string
             ).verdict
           else { return nil }
           return SignaturesAccepted.Object(index: index, root: root)

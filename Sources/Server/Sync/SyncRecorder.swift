@@ -53,7 +53,8 @@ final class SyncRecorder {
       let checked: CheckedSignedObject
       do throws(SignedObjectFault) {
         checked = CheckedSignedObject(
-          try SignedObject(text), .transaction(index), verifier, keeper, nowMs: nowMs)
+          try SignedObject(text), .transaction(index), verifier, keeper, nowMs: nowMs,
+          environment: job.environment)
       } catch {
         recorded.refusals.insert(error.description)
         continue

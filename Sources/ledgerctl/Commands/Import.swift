@@ -22,9 +22,29 @@ let importCommand = Command(
     "A line of a person who was erased is known again by `keys/lines.hmac`. A ledger that has erased data, and "
       + "not this key, imports nothing unless `--without-erasure-key` says that the files hold no such line, or "
       + "that it may come back.",
+    "`--from` reads other formats: `receipts`, one a file; `replies` of verifyReceipt; signed `transactions`; "
+      + "`notifications` of either version; and tables, `csv` or `json`, of which `--map` names the columns. FILE is "
+      + "then a file, or a folder with files in it; links are not followed. docs/migration.md shows each.",
+    "`--dry-run` appends nothing and says what would come in and what is missing.",
   ],
-  positionals: [Positional("FILE", arity: .oneOrMore, help: "a file to import, or `-`")],
+  positionals: [
+    Positional(
+      "FILE", arity: .oneOrMore, help: "a file to import, or `-`; with --from also a folder")
+  ],
   options: [
+    Option(
+      "from", value: .init("FORMAT", allowed: ArchiveFormat.allCases.map(\.rawValue)),
+      help: "read FILE in this format"),
+    Option(
+      "map", value: .init("PART=COLUMN,..."),
+      help: "with --from csv or json: which columns give which parts of a line"),
+    Option(
+      "environment", value: .init("NAME", allowed: ["Production", "Sandbox"]),
+      help: "with --from: the environment of replies and signed transactions that name none"),
+    Option("dry-run", help: "append nothing; say what would come in and what is missing"),
+    Option(
+      "output", short: "o", value: .init("FILE"),
+      help: "with --from: write the lines to FILE (`-` is standard output) and import nothing"),
     Option("register-apps", help: "register bundle ids that no app has registered"),
     Option("strict", help: "append nothing unless every line is good"),
     Option(
@@ -47,6 +67,12 @@ let importCommand = Command(
   ],
   examples: [
     Example(
+      "ledgerctl import --from receipts --dry-run receipts/",
+      "See what a folder of receipts would bring"),
+    Example(
+      "ledgerctl import --from csv --map receipt=blob,user_identifier=uid,occurred_at=created purchases.csv",
+      "Import a table of a database"),
+    Example(
       "ledgerctl import --strict history.ndjson.gz", "Import a history completely or not at all"),
     Example(
       "zstdcat history.ndjson.zst | ledgerctl import -", "Import the output of another program"),
@@ -67,6 +93,11 @@ struct ImportOptions: Equatable, Sendable {
   let spoolBytesMax: Int
   let acceptsMismatch: Bool
   let forgetsErasures: Bool
+  let isDryRun: Bool
+  /// How `files` are read; nil for the import format.
+  let archive: ArchiveOptions?
+  /// Where the lines of an archive go instead of the ledger.
+  let linesPath: String?
 
   init(_ invocation: Invocation) throws(UsageError) {
     files = invocation.positionals
@@ -90,12 +121,46 @@ struct ImportOptions: Equatable, Sendable {
       positionValue($0).flatMap { (1...1 << 20).contains($0) ? $0 : nil }
     }
     spoolBytesMax = (mebibytes ?? 4096) << 20
+    isDryRun = invocation.has("dry-run")
+    linesPath = invocation.value("output")
+    archive = try Self.archive(invocation)
+    if archive == nil, linesPath != nil { throw UsageError("--output", "requires --from") }
+    if linesPath != nil, isDryRun { throw UsageError("--output", "excludes --dry-run") }
+    if archive != nil, files.contains("-") {
+      throw UsageError("-", "cannot be read with --from, which reads files and folders")
+    }
+  }
+
+  private static func archive(_ invocation: Invocation) throws(UsageError) -> ArchiveOptions? {
+    guard let format = invocation.value("from").flatMap(ArchiveFormat.init) else {
+      for name in ["map", "environment"] where invocation.has(name) {
+        throw UsageError("--\(name)", "requires --from")
+      }
+      return nil
+    }
+    let isTable = format == .csv || format == .json
+    guard let text = invocation.value("map") else {
+      if isTable {
+        throw UsageError("--from \(format.rawValue)", "requires --map, as in --map receipt=COLUMN")
+      }
+      return ArchiveOptions(format, environment: invocation.value("environment"))
+    }
+    if !isTable { throw UsageError("--map", "is for --from csv and --from json") }
+    switch TableMap.parse(text) {
+    case .failure(let error): throw invocation.wrong("map", text, error.clause)
+    case .success(let map):
+      return ArchiveOptions(
+        format, columns: map, environment: invocation.value("environment"))
+    }
   }
 }
 
 private func importUploads(
   _ options: ImportOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
+  if let archive = options.archive, let path = options.linesPath {
+    return try writeLines(of: archive, options, to: path, context)
+  }
   let ledger = try OpenLedger(invocation, context)
   if !options.forgetsErasures, try LineHMACKey.isMissing(ledger.directory) {
     throw Failure(
@@ -107,19 +172,25 @@ private func importUploads(
   let interruption = context.interruption
   let stop = StopFlag { interruption.isRequested }
   let spool = options.isStrict ? ledger.directory.root : nil
-  let inputs = try ImportInput.openAll(
-    options.files,
-    spoolFolder: spool, spoolBytesMax: options.spoolBytesMax, stop: stop)
+  let inputs =
+    if let archive = options.archive {
+      [try ImportInput(archive: options.files, archive, stop: stop)]
+    } else {
+      try ImportInput.openAll(
+        options.files, spoolFolder: spool, spoolBytesMax: options.spoolBytesMax, stop: stop)
+    }
   let problems = try ImportProblemLog(options, context)
   var importOptions = Intake.ImportOptions()
   importOptions.registersApps = options.registersApps
   importOptions.isStrict = options.isStrict
   importOptions.checksSignatures = options.checksSignatures
   importOptions.acceptsMismatch = options.acceptsMismatch
+  importOptions.isDryRun = options.isDryRun
   let configuration = try ConfigurationFile(ledger.directory).read()
   let verifier = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
   let trust = try TrustDeclared(configuration.appStore, configuration.trust, verifier)
   var summary = ImportSummary()
+  var census = ImportCensus()
   var hasUnregistered = false
   do {
     try ledger.withWriter(replicates: true) { writer in
@@ -144,6 +215,7 @@ private func importUploads(
           progress.update(state.readBytes, of: state.totalBytes)
         })
       summary = importer.run()
+      census = importer.census
       if let failure = lookup.failure { throw failure }
     }
   } catch {
@@ -156,6 +228,11 @@ private func importUploads(
     throw error
   }
   problems.finish()
+  if options.isDryRun {
+    try report(census, summary, invocation, context)
+    if let failure = summary.failure { throw failure }
+    return problems.hasFailed ? .failed : ExitCode(rawValue: summary.exitCode) ?? .failed
+  }
   if hasUnregistered {
     context.say(
       "import: to register unknown bundle ids, use --register-apps or 'ledgerctl app add'"

@@ -70,7 +70,8 @@ extension NotificationDetail {
 
   var fields: Fields {
     [
-      ("notification", notificationUUID), ("type", name), ("environment", environment),
+      ("notification", notificationUUID ?? "of version 1"), ("type", name),
+      ("environment", environment),
       ("bundle id", bundleID), ("transaction", transactionID ?? "none"),
       ("original transaction", originalTransactionID ?? "none"),
       ("signed", signedAtMs.map(timeText) ?? "unknown"), ("received", timeText(occurredAtMs)),

@@ -11,7 +11,8 @@ func refundedText(_ percentage: Int64?) -> String {
 extension SaleNotification {
   var record: Record {
     [
-      "signed_at": notification.signedAtMs.map(timeText), "position": notification.position,
+      "signed_at": notification.signedAtMs.map(timeText),
+      "occurred_at": timeText(notification.occurredAtMs), "position": notification.position,
       "notification_uuid": notification.notificationUUID, "type": notification.type,
       "subtype": notification.subtype, "consumption_request_reason": consumptionRequestReason,
       "revoked_at": revokedAtMs.map(instantText), "revocation_type": revocationType,
@@ -32,10 +33,10 @@ extension SaleNotification {
   }
 
   static func table(_ notifications: [SaleNotification]) -> TextTable {
-    var table = TextTable(["signed_at", "type", "subtype", .number("position"), "says"])
+    var table = TextTable(["at", "type", "subtype", .number("position"), "says"])
     for one in notifications {
       table.append([
-        one.notification.signedAtMs.map(timeText) ?? "", one.notification.type,
+        timeText(one.notification.atMs), one.notification.type,
         one.notification.subtype ?? "", "\(one.notification.position)", one.says,
       ])
     }

@@ -95,7 +95,9 @@ struct SignatureAudit {
     }
     let verdict: SignedObjectVerdict
     do throws(SignedObjectFault) {
-      verdict = verifier(trust).verify(try SignedObject(text), nowMs: event.recordedAtMs)
+      let signed = try SignedObject(text)
+      if case .invalid(let reason) = recorded, Self.lacks(signed, reason) { return nil }
+      verdict = verifier(trust).verify(signed, nowMs: event.recordedAtMs)
     } catch { verdict = .invalid(error) }
     switch (recorded, verdict) {
     case (.valid(let root), .valid(let found)) where root == found: return nil
@@ -107,6 +109,13 @@ struct SignatureAudit {
       return "\(object.place) is recorded as valid, but is not: \(fault)"
     default: return "\(object.place) was signed by another than the one recorded"
     }
+  }
+
+  /// Whether an object does not say what it was refused for, whatever its signature is. Earlier programs refused every
+  /// one that names no environment.
+  private static func lacks(_ object: SignedObject, _ reason: String) -> Bool {
+    guard let fault = SignedObjectFault(rawValue: reason) else { return false }
+    return fault == .missingEnvironment ? !object.namesEnvironment : object.missingFact == fault
   }
 
   private mutating func verifier(_ trust: Trust) -> SignedObjectVerifier {

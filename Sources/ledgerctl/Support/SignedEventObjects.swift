@@ -18,7 +18,7 @@ struct SignedEventObject {
 
   /// The objects of an event; nil if it is of another type. Throws `EventError` if it is malformed.
   static func all(of event: EventLine) throws -> [SignedEventObject]? {
-    guard let type = EventType(event.type), event.version == type.currentVersion else { return nil }
+    guard let type = EventType(event.type), type.reads(event.version) else { return nil }
     switch type {
     case .transactionsReceived:
       let upload = try TransactionsReceivedView(data: event.data, isRedacted: event.isRedacted)

@@ -8,6 +8,7 @@ struct SignedObjectFinding {
   private let object: SignedObject
   private let kind: SignedObjectKind
   private let verdict: SignedObjectVerdict
+  /// As it says, otherwise as the notification that holds it says.
   private var environment: String?
   private var bundleID: String?
   private var inner: [Inner] = []
@@ -20,7 +21,8 @@ struct SignedObjectFinding {
 
   /// - Parameter depth: how many objects may still lie inside each other; no notification of Apple's has more than one.
   init(
-    _ object: SignedObject, _ verifier: SignedObjectVerifier, nowMs: Int64, depth: Int = 1
+    _ object: SignedObject, _ verifier: SignedObjectVerifier, nowMs: Int64, depth: Int = 1,
+    environment stated: String? = nil
   ) throws(JSONError) {
     self.object = object
     kind = object.kind
@@ -57,22 +59,26 @@ struct SignedObjectFinding {
         return []
       }
     } catch { throw (error as? JSONError) ?? JSONError(.wrongKind, at: 0) }
+    environment = environment ?? stated
     if depth == 0 { return }
     for case (let member, .some(let text)) in members {
       let finding: Result<SignedObjectFinding, SignedObjectFault>
       do throws(SignedObjectFault) {
         finding = .success(
-          try Self.parsed(try SignedObject(text), verifier, nowMs, depth: depth - 1))
+          try Self.parsed(
+            try SignedObject(text), verifier, nowMs, depth: depth - 1, environment: environment))
       } catch { finding = .failure(error) }
       inner.append(Inner(member: member, finding: finding))
     }
   }
 
   private static func parsed(
-    _ object: SignedObject, _ verifier: SignedObjectVerifier, _ nowMs: Int64, depth: Int
+    _ object: SignedObject, _ verifier: SignedObjectVerifier, _ nowMs: Int64, depth: Int,
+    environment: String?
   ) throws(SignedObjectFault) -> SignedObjectFinding {
     do throws(JSONError) {
-      return try SignedObjectFinding(object, verifier, nowMs: nowMs, depth: depth)
+      return try SignedObjectFinding(
+        object, verifier, nowMs: nowMs, depth: depth, environment: environment)
     } catch { throw .payloadNotJSON }
   }
 
@@ -104,7 +110,8 @@ struct SignedObjectFinding {
 
   private var fields: Fields {
     var fields: Fields = [
-      ("signed object", Self.title(kind)), ("environment", environment ?? "not given"),
+      ("signed object", Self.title(kind)),
+      ("environment", environment ?? "unknown: the object names none"),
     ]
     if let bundleID { fields.append(("bundle id", bundleID)) }
     fields.append(("signed", object.signedDateMs.map(instantText) ?? "not given"))

@@ -182,15 +182,16 @@ struct SignedObjectTests {
     }
   }
 
-  @Test("a payload without date or environment is malformed")
+  @Test(
+    "a payload without a date that can be read, or of an unknown environment, is refused for that")
   func missingFacts() throws {
     let cases: [(String, SignedObjectFault)] = [
-      ("{}", .missingSignedDate), (#"{"signedDate":1767323045678}"#, .missingEnvironment),
+      ("{}", .missingSignedDate),
       (#"{"environment":"Sandbox"}"#, .missingSignedDate),
       (#"{"environment":"Sandbox","signedDate":null}"#, .missingSignedDate),
-      (#"{"environment":"Sandbox","signedDate":1767323045678.5}"#, .missingSignedDate),
-      (#"{"environment":"Sandbox","signedDate":1e12}"#, .missingSignedDate),
-      (#"{"environment":"Sandbox","signedDate":99999999999999999999}"#, .missingSignedDate),
+      (#"{"environment":"Sandbox","signedDate":1767323045678.5}"#, .unreadableSignedDate),
+      (#"{"environment":"Sandbox","signedDate":1e12}"#, .unreadableSignedDate),
+      (#"{"environment":"Sandbox","signedDate":99999999999999999999}"#, .unreadableSignedDate),
       (#"{"environment":"","signedDate":1767323045678}"#, .unknownEnvironment),
       (#"{"environment":"sandbox","signedDate":1767323045678}"#, .unknownEnvironment),
       (#"{"environment":7,"signedDate":1767323045678}"#, .unknownEnvironment),
@@ -413,6 +414,32 @@ struct SignedObjectTests {
     #expect(SignedSample.verdict(claimed, naming) == .invalid(.unexpectedCertificates))
   }
 
+  @Test("one that names no environment is valid by its signature, and forged without")
+  func noEnvironment() throws {
+    let payload = #"{"bundleId":"b","signedDate":\#(SignedSample.signedDateMs)}"#
+    let text = try authority.sign(payload: Array(payload.utf8))
+    #expect(verdict(text) == .valid(root: authority.root.fingerprint))
+    #expect(try !SignedObject(text).namesEnvironment)
+    let stranger = try SignedObjectAuthority.stranger.get().sign(payload: Array(payload.utf8))
+    #expect(verdict(stranger) == .invalid(.untrustedRoot))
+    var parts = SignedSample.parts(text)
+    parts[1] = Base64.encode(Array(payload.replacing("b", with: "c").utf8), .url)
+    #expect(verdict(SignedSample.joined(parts)) == .invalid(.wrongSignature))
+  }
+
+  @Test(
+    "an app transaction with an environment of its own is good, and may have a fraction in its date"
+  )
+  func appTransactionWithEnvironment() throws {
+    let date = "\(SignedSample.signedDateMs).447"
+    for rest in [#","environment":"Sandbox""#, #","environment":"Production""#, ""] {
+      let payload =
+        #"{"bundleId":"b","receiptType":"Sandbox","receiptCreationDate":\#(date)\#(rest)}"#
+      let text = try authority.sign(payload: Array(payload.utf8))
+      #expect(verdict(text) == .valid(root: authority.root.fingerprint), "\(rest)")
+    }
+  }
+
   @Test("Xcode's date may have a fraction; nobody else's may")
   func fraction() throws {
     let naming = SignedObjectVerifier(localTestingSigners: [authority.leaf.fingerprint])
@@ -432,7 +459,8 @@ struct SignedObjectTests {
         "too_large", "not_three_parts", "not_base64url", "header_not_json", "payload_not_json",
         "wrong_algorithm", "critical_header", "missing_certificates", "unexpected_certificates",
         "malformed_certificate", "malformed_signature", "missing_signed_date",
-        "missing_environment", "missing_bundle_id", "missing_notification_uuid", "untrusted_root",
+        "unreadable_signed_date", "missing_environment", "missing_bundle_id",
+        "missing_notification_uuid", "untrusted_root",
         "broken_chain", "wrong_purpose", "wrong_key", "wrong_signature", "certificate_expired",
         "certificate_not_yet_valid", "signed_in_future", "local_testing_environment",
         "unknown_environment",

@@ -57,7 +57,7 @@ struct SignedPayloadTests {
       #expect(facts.priceMilliunits == 9_990 && facts.hasPrice)
       #expect(text(facts.currency) == "EUR")
       #expect(!facts.hasMultiSeatInfo && !facts.isAdvancedCommerce)
-      #expect(facts.missingFact == nil)
+      #expect(facts.missingFact() == nil)
     }
   }
 
@@ -68,7 +68,7 @@ struct SignedPayloadTests {
       #expect(facts.priceMilliunits == nil && !facts.hasPrice && facts.currency == nil)
       #expect(facts.offerType == nil && !facts.hasOfferDiscountType)
       #expect(facts.advancedRefunds.isEmpty)
-      #expect(facts.missingFact == .missingSignedDate)
+      #expect(facts.missingFact() == .missingSignedDate)
     }
   }
 
@@ -84,7 +84,7 @@ struct SignedPayloadTests {
       #expect(facts.row.purchaseDateMs == 1_700_000_000_000)
       #expect(facts.row.webOrderLineItemID == nil)
       #expect(facts.signedDateMs == 5)
-      #expect(facts.missingFact == .missingEnvironment)
+      #expect(facts.missingFact() == .missingEnvironment)
     }
   }
 
@@ -198,7 +198,7 @@ struct SignedPayloadTests {
       #expect(text(facts.environment) == "Production")
       #expect(text(facts.signedTransactionInfo) == "ey.a.b")
       #expect(text(facts.signedRenewalInfo) == "ey.c.d")
-      #expect(facts.missingFact == nil)
+      #expect(facts.missingFact() == nil)
     }
   }
 
@@ -220,7 +220,7 @@ struct SignedPayloadTests {
       try notification(#"{"notificationUUID":"u","signedDate":1,\#(subject)}"#) { facts in
         #expect(text(facts.environment) == environment, "\(subject)")
         #expect(text(facts.bundleID) == "b" && facts.appAppleID == 7, "\(subject)")
-        #expect(facts.missingFact == nil, "\(subject)")
+        #expect(facts.missingFact() == nil, "\(subject)")
       }
     }
   }
@@ -237,7 +237,7 @@ struct SignedPayloadTests {
       (#"{"signedDate":1,"data":7}"#, .missingEnvironment),
     ]
     for (json, fault) in cases {
-      try notification(json) { #expect($0.missingFact == fault, "\(json)") }
+      try notification(json) { #expect($0.missingFact() == fault, "\(json)") }
     }
   }
 
@@ -253,14 +253,22 @@ struct SignedPayloadTests {
         6
       ),
       (#"{"receiptType":"Xcode","bundleId":"b","appAppleId":7,"receiptCreationDate":5.7}"#, 5),
-      (#"{"receiptType":"Sandbox","bundleId":"b","appAppleId":7,"receiptCreationDate":5.7}"#, nil),
+      (#"{"receiptType":"Sandbox","bundleId":"b","appAppleId":7,"receiptCreationDate":5.7}"#, 5),
+      (#"{"receiptType":"Sandbox","bundleId":"b","appAppleId":7,"receiptCreationDate":"x"}"#, nil),
+      (
+        #"{"environment":"Xcode","receiptType":"Sandbox","bundleId":"b","appAppleId":7,"receiptCreationDate":5}"#,
+        5
+      ),
+      (#"{"environment":"Sandbox","bundleId":"b","appAppleId":7,"signedDate":5}"#, 5),
     ]
     for (json, dateMs) in cases {
       try Array(json.utf8).withUnsafeBytes { bytes in
         let facts = try SignedAppTransaction(payload: bytes, keeper)
         #expect(facts.signedDateMs == dateMs, "\(json)")
         #expect(text(facts.bundleID) == "b" && facts.appAppleID == 7, "\(json)")
-        #expect(facts.missingFact == (dateMs == nil ? .missingSignedDate : nil), "\(json)")
+        let isXcode = json.contains("\"receiptType\":\"Xcode\"")
+        #expect(text(facts.environment) == (isXcode ? "Xcode" : "Sandbox"), "\(json)")
+        #expect(facts.missingFact() == (dateMs == nil ? .missingSignedDate : nil), "\(json)")
       }
     }
   }

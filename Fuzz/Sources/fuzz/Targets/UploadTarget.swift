@@ -14,7 +14,9 @@ extension FuzzTarget {
       "\"verification\":{", "\"reply\":{", "\"occurred_at\":", "\"endpoint\":\"sandbox\"",
       "\"marketplace\":\"itunes\"", "\"::ffff:1.2.3.4\"", "\"127.0.0.1\"", "\"de\"", "\"XK\"",
       "2026-01-02T03:04:05Z", "AAAA", "AA==", "\\r\\n", "\\u002b", "\"signed_transactions\":[",
-      "\"app_transaction\":", "\"notification\":\"",
+      "\"app_transaction\":", "\"notification\":\"", "\"environment\":\"Sandbox\"",
+      "\"notification_v1\":{", "\"notification_type\":\"", "\"unified_receipt\":{",
+      "\"latest_receipt\":\"", "\"bid\":\"", "\"auto_renew_status\":", "\"password\":\"",
     ],
     seeds: {
       let texts = [
@@ -32,6 +34,13 @@ extension FuzzTarget {
           + "\"occurred_at\":1767225600000,\"reply\":{\"status\":0,\"receipt\":{\"in_app\":[]}}}}",
         "{\"signed_transactions\":[\"ey.ey.AA\",7],\"app_transaction\":\"ey\",\"country_code\":\"de\"}",
         "{\"notification\":\"ey.ey.AA\",\"user_identifier\":\"user-4711\"}",
+        "{\"signed_transactions\":[\"ey.ey.AA\"],\"environment\":\"Sandbox\"}",
+        "{\"notification_v1\":{\"notification_type\":\"RENEWAL\",\"bid\":\"b\",\"password\":\"user-4711\","
+          + "\"auto_renew_status\":\"true\",\"unified_receipt\":{\"status\":0,\"latest_receipt\":\"QUJD\","
+          + "\"environment\":\"Production\",\"latest_receipt_info\":[{\"transaction_id\":\"1\"}]}},"
+          + "\"occurred_at\":1767225600000}",
+        "{\"notification_type\":\"RENEWAL\",\"unified_receipt\":{\"status\":0,\"latest_receipt\":\"QUJD\","
+          + "\"latest_receipt_info\":[{\"purchase_date_ms\":\"1767225600000\"}]}}",
         "{\"receipt\":\"QUJD\",\"metadata\":{\"deep\":"
           + String(repeating: "[", count: 40) + String(repeating: "]", count: 40) + "}}",
       ]

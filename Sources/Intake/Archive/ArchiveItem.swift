@@ -1,0 +1,192 @@
+// Turns single things of an archive into lines of an import file.
+import AppStore
+import Base
+import JSON
+
+/// Why a thing of an archive gives no line, as a clause that continues its place: "is not JSON".
+struct ArchiveFault: Error {
+  let code: FieldProblem.Code
+  let message: String
+
+  init(_ code: FieldProblem.Code, _ message: String) { (self.code, self.message) = (code, message) }
+}
+
+/// Makes lines. It reads the form alone: what a line says is judged as that of any import.
+struct ArchiveItem {
+  let environment: String?
+
+  /// A receipt's file: base64, or the binary file or property list itself.
+  func receipt(_ file: [UInt8]) throws(ArchiveFault) -> [UInt8] {
+    let text = try Self.base64(ofReceipt: file)
+    return Self.line { writer in
+      writer.key("receipt")
+      text.withUnsafeBytes { writer.string($0) }
+    }
+  }
+
+  static func base64(ofReceipt file: [UInt8]) throws(ArchiveFault) -> [UInt8] {
+    let trimmed = ArraySlice(file).trimmed
+    guard let first = trimmed.first else { throw ArchiveFault(.missing, "is empty") }
+    // DER, or the property list of a transaction receipt.
+    let isDER = first == 0x30 && file.contains { $0 >= 0x80 || $0 == 0 }
+    if isDER || first == UInt8(ascii: "{") { return Base64.encode(file) }
+    guard trimmed.allSatisfy({ $0 >= 0x20 && $0 < 0x7F || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 })
+    else { throw ArchiveFault(.notBase64, "is neither base64 text nor a receipt file") }
+    return trimmed.filter { $0 > 0x20 }
+  }
+
+  /// A reply of verifyReceipt, which has to hold its receipt.
+  func reply(_ value: JSONBytes) throws(ArchiveFault) -> [UInt8] {
+    let members = try Self.members(of: value)
+    guard members.contains(where: { $0.name == "status" }) else {
+      throw ArchiveFault(.invalidValue, "is not a reply of verifyReceipt: it has no status")
+    }
+    guard let receipt = members.first(where: { $0.name == "latest_receipt" }) else {
+      throw ArchiveFault(
+        .missing,
+        "has no latest_receipt, and a reply is imported with its receipt: --from json --map "
+          + "receipt=…,reply=… takes both from a table")
+    }
+    return Self.line { writer in
+      writer.key("receipt")
+      writer.raw(receipt.value)
+      write(
+        verification: value, to: &writer, isNamed: members.contains { $0.name == "environment" })
+    }
+  }
+
+  /// Writes a reply as recorded.
+  /// - Parameter isNamed: whether the reply names its environment.
+  func write(
+    verification reply: JSONBytes, to writer: inout JSONWriter, isNamed: Bool,
+    endpoint: String? = nil, occurredAt: [UInt8]? = nil
+  ) {
+    writer.key("verification")
+    writer.beginObject()
+    if let occurredAt {
+      writer.key("occurred_at")
+      occurredAt.withUnsafeBytes { writer.raw($0) }
+    }
+    if let endpoint = endpoint ?? (isNamed ? nil : environment?.lowercased()) {
+      writer.member("endpoint", endpoint)
+    }
+    writer.key("reply")
+    writer.raw(reply)
+    writer.endObject()
+  }
+
+  /// A signed transaction: its text, or a JSON value that holds some.
+  func transactions(_ value: JSONBytes) throws(ArchiveFault) -> [[UInt8]] {
+    try signedTexts(value, ["signedTransactions", "signedTransactionInfo", "signed_transactions"])
+      .map { text in
+        Self.line { writer in
+          writer.key("signed_transactions")
+          writer.beginArray()
+          text.withUnsafeBytes { writer.string($0) }
+          writer.endArray()
+          if let environment, Self.namesNone(text) { writer.member("environment", environment) }
+        }
+      }
+  }
+
+  static func namesNone(_ text: [UInt8]) -> Bool {
+    (try? SignedObject(text)).map { !$0.namesEnvironment } ?? false
+  }
+
+  /// A notification of either version: a JWS, its request, a body, or a page of a notification history.
+  func notifications(_ value: JSONBytes) throws(ArchiveFault) -> [[UInt8]] {
+    if value.first == UInt8(ascii: "{") {
+      let members = try Self.members(of: value)
+      func has(_ name: String) -> Bool { members.contains { $0.name == name } }
+      if has("notification_v1") || has("notification") || has("notification_type") {
+        return [Array(value).withoutPassword]
+      }
+      if let list = members.first(where: { $0.name == "notificationHistory" }) {
+        var lines: [[UInt8]] = []
+        for element in try Self.elements(of: list.value) { lines += try notifications(element) }
+        return lines
+      }
+    }
+    return try signedTexts(value, ["signedPayload"]).map { text in
+      Self.line { writer in
+        writer.key("notification")
+        text.withUnsafeBytes { writer.string($0) }
+      }
+    }
+  }
+
+  /// The texts of signed objects: the value itself, a string, or what an object has under one of the names.
+  private func signedTexts(
+    _ value: JSONBytes, _ names: [String]
+  ) throws(ArchiveFault) -> [[UInt8]] {
+    switch value.first {
+    case UInt8(ascii: "\""): return [Self.text(value)]
+    case UInt8(ascii: "["):
+      var texts: [[UInt8]] = []
+      for element in try Self.elements(of: value) { texts += try signedTexts(element, names) }
+      return texts
+    case UInt8(ascii: "{"):
+      let members = try Self.members(of: value)
+      guard let member = members.first(where: { names.contains($0.name) }) else {
+        throw ArchiveFault(.missing, "has none of \(names.joined(separator: ", "))")
+      }
+      return try signedTexts(member.value, names)
+    default:
+      guard SignedObject.looksLike(value) else {
+        throw ArchiveFault(.signedObjectMalformed, "is neither JSON nor a signed object (JWS)")
+      }
+      return [Array(value)]
+    }
+  }
+
+  // MARK: JSON
+
+  typealias Member = (name: String, value: JSONBytes)
+
+  static func members(of value: JSONBytes) throws(ArchiveFault) -> [Member] {
+    do throws(JSONError) {
+      var cursor = JSONCursor(value)
+      guard try cursor.kind() == .object else {
+        throw JSONError(.wrongKind, at: 0)
+      }
+      var members: [Member] = []
+      try cursor.beginObject()
+      while let key = try cursor.nextKey() { members.append((key.string, try cursor.readRaw())) }
+      return members
+    } catch { throw ArchiveFault(.wrongType, "is not a JSON object") }
+  }
+
+  static func elements(of value: JSONBytes) throws(ArchiveFault) -> [JSONBytes] {
+    do throws(JSONError) {
+      var cursor = JSONCursor(value)
+      var elements: [JSONBytes] = []
+      try cursor.beginArray()
+      while try cursor.nextElement() { elements.append(try cursor.readRaw()) }
+      return elements
+    } catch { throw ArchiveFault(.wrongType, "is not a JSON array") }
+  }
+
+  /// The content of a JSON string.
+  static func text(_ value: JSONBytes) -> [UInt8] {
+    var cursor = JSONCursor(value)
+    return (try? cursor.readString())?.bytes ?? []
+  }
+
+  static func line(_ body: (inout JSONWriter) -> Void) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.member("marketplace", "itunes")
+    body(&writer)
+    writer.endObject()
+    return writer.bytes
+  }
+}
+
+extension ArraySlice<UInt8> {
+  /// Without white space at both ends.
+  var trimmed: ArraySlice<UInt8> {
+    var rest = drop { $0 <= 0x20 }
+    while let last = rest.last, last <= 0x20 { rest.removeLast() }
+    return rest
+  }
+}

@@ -1,0 +1,104 @@
+// What the lines of a dry run hold, and what they lack.
+import AppStore
+import JSON
+import Ledger
+
+/// Counts of what an import would append.
+package struct ImportCensus: Equatable, Sendable {
+  /// Receipts with a recorded reply, and those about which the App Store would be asked.
+  package private(set) var receiptsWithReply = 0
+  package private(set) var receiptsWithoutReply = 0
+  /// Lines of signed transactions.
+  package private(set) var signedTransactions = 0
+  package private(set) var notifications = 0
+  package private(set) var legacyNotifications = 0
+  /// Uploads that lack one of these; notifications never have them.
+  package private(set) var withoutUser = 0
+  package private(set) var withoutCountry = 0
+  package private(set) var withoutPrice = 0
+  /// Lines by the environment that they name; receipts without a reply name none that counts.
+  package private(set) var environments: [String: Int] = [:]
+  /// Lines by bundle ids that no app has registered.
+  package private(set) var unregistered: [String: Int] = [:]
+  /// Lines of further such bundle ids: a file may name any number.
+  package private(set) var furtherUnregistered = 0
+
+  private static let namesMax = 100
+
+  /// What is known of a line besides its events.
+  package struct Facts: Equatable, Sendable {
+    package var environment: String?
+    package var hasReply = false
+    package var hasUser = false
+    package var hasCountry = false
+    package var hasPrice = false
+  }
+
+  package init() {}
+
+  /// Counts a line that would be accepted.
+  mutating func add(_ line: AcceptedLine) {
+    if let bundleID = line.newFamily?.bundleID { addUnregistered(bundleID) }
+    let environment = line.facts.environment ?? ""
+    if environments[environment] != nil || environments.count < Self.namesMax {
+      environments[environment, default: 0] += 1
+    }
+    switch line.kind {
+    case .notification: notifications += 1
+    case .legacyNotification: legacyNotifications += 1
+    case .upload:
+      if line.drafts.contains(where: { $0.type == EventType.transactionsReceived.rawValue }) {
+        signedTransactions += 1
+      } else if line.facts.hasReply {
+        receiptsWithReply += 1
+      } else {
+        receiptsWithoutReply += 1
+      }
+      if !line.facts.hasUser { withoutUser += 1 }
+      if !line.facts.hasCountry { withoutCountry += 1 }
+      if !line.facts.hasPrice { withoutPrice += 1 }
+    }
+  }
+
+  private mutating func addUnregistered(_ bundleID: String) {
+    guard unregistered[bundleID] != nil || unregistered.count < Self.namesMax else {
+      furtherUnregistered += 1
+      return
+    }
+    unregistered[bundleID, default: 0] += 1
+  }
+}
+
+extension ImportCensus.Facts {
+  init(_ client: ClientFields) {
+    hasUser = client.userIdentifier?.isEmpty == false
+    hasCountry = client.countryCode != nil
+    hasPrice =
+      client.metadata.map { metadata in
+        metadata.withUnsafeBytes { Self.hasPrice($0) }
+      } ?? false
+  }
+
+  /// Whether metadata has a member of a price: `prices`, `price`, `price_micros`, `price_milliunits`.
+  private static func hasPrice(_ object: JSONBytes) -> Bool {
+    var cursor = JSONCursor(object)
+    do throws(JSONError) {
+      try cursor.beginObject()
+      while let key = try cursor.nextKey() {
+        if key.string.hasPrefix("price") { return true }
+        try cursor.skipValue()
+      }
+    } catch { return false }
+    return false
+  }
+}
+
+extension Endpoint {
+  /// The environment of replies that name none (rule R1).
+  var environment: String {
+    switch self {
+    case .production: EnvironmentName.production.description
+    case .sandbox: EnvironmentName.sandbox.description
+    }
+  }
+}
