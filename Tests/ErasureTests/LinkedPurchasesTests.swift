@@ -175,6 +175,19 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
     #expect(try fixture.salesUsers() == kept + ["520 carla", "530 carla"])
   }
 
+  @Test("A purchase with the person's token and another's Apple Account stays that one's")
+  func otherAccountOfToken() throws {
+    let fixture = try Self.fixture([
+      .signedUpload(signed("600", account("72")), user: "bob"),
+      .signedUpload(signed("700", ["appTransactionId": "72", "appAccountToken": "\(anna)"])),
+    ])
+    let users = ["500 anna", "600 bob", "700 bob"]
+    #expect(try fixture.salesUsers() == users)
+    try fixture.erase("anna")
+    #expect(try fixture.salesUsers() == ["500 (redacted 5)"] + users.dropFirst())
+    #expect(try fixture.positions(holding: anna) == [])
+  }
+
   @Test("An erasure within an app family leaves events of others, also with the same token")
   func family() throws {
     let notice = TestEvent.notification("REFUND", uuid: "n-1", signed("700", signedToken(anna)))

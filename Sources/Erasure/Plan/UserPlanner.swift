@@ -55,7 +55,7 @@ final class PlannedUser {
 }
 
 /// Whose a sale is, for one planned user.
-private enum Owner {
+enum Owner {
   case user
   /// Another user, who is named by an upload.
   case other
@@ -275,7 +275,7 @@ extension ErasurePlanner {
   }
 
   /// Whose the sale is that a purchase shows.
-  private func owner(of purchase: PurchaseFacts, _ user: PlannedUser) throws -> Owner {
+  func owner(of purchase: PurchaseFacts, _ user: PlannedUser) throws -> Owner {
     var owner = Owner.nobody
     for seller in try sellers(of: purchase) {
       if user.users.contains(seller) { return .user }

@@ -343,7 +343,16 @@ extension ErasurePlanner {
 
   /// What others' purchases name stays as it is where their events lose something.
   private func noteOthers(_ facts: [PurchaseFacts], _ user: PlannedUser) throws {
-    for purchase in facts where !purchase.isRenewal && !user.ownership.holds(purchase) {
+    for purchase in facts where !purchase.isRenewal {
+      if user.ownership.holds(purchase) {
+        // By a token the user's, and by its account another's, whose it stays.
+        if let account = purchase.appTransactionID, try owner(of: purchase, user) == .other,
+          try isByAccount(purchase)
+        {
+          user.ownership.others.insert(account)
+        }
+        continue
+      }
       guard try shows(purchase, user).isOther else { continue }
       if let token = purchase.appAccountToken { user.ownership.others.insert(token) }
       if let account = purchase.appTransactionID,
