@@ -10,8 +10,10 @@ from decimal import Decimal
 from log import read_log
 from reports import quoted
 
-# What an erasure may change in a report: the columns that name people.
-NAMING = ("user_identifier", "receipt_id", "detail")
+# What an erasure may change in a report: the columns that name people, and what rests on names alone.
+NAMING = ("user_identifier", "user_position", "user_basis", "receipt_id", "detail")
+# Of users: whose a sale is can rest on an account or a token, so these are compared by their sums.
+SUMMED = ("sales", "returns", "trials", "net")
 # A reason that is no number of the App Store's may be anybody's words: a mark takes its place.
 REASONS, READABLE_REASON, MARK = ("reason", "expiration_intent"), re.compile("[0-9]*", re.ASCII), "?"
 # Of what a report shows at an earlier point, every so manyth is compared.
@@ -114,21 +116,20 @@ def comparable(line):
 def figures(data, line=""):
     """(columns, how often each row) of a CSV, without the columns that may change.
 
-    In the random histories sales of several users bear one token, and an erasure renames that of one user's
-    sales alone. Users that are tokens are therefore compared by their sums.
+    In the random histories sales of several users bear one token or account, and an erasure renames those of
+    one user's sales alone. What users have of sales is therefore compared by its sums.
     """
     names, *rows = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
     sums = []
     if line.startswith("users") and "user_identifier" in names:
         place = names.index("user_identifier")
-        tokens = [row for row in rows if row[place].startswith("token:")]
-        rows = [row for row in rows if not row[place].startswith("token:")]
         # Parts of a sum round otherwise than the sum does.
-        sums = _sums(names, tokens, has_net="--amounts minor" not in line)
+        sums = _sums(names, rows, has_net="--amounts minor" not in line)
+        # Those that are tokens have nothing else.
+        rows = [row for row in rows if not row[place].startswith("token:")]
     shown = [name for name in names if name not in NAMING]
-    if line.startswith("users") and "--amounts minor" in line:
-        # Of equal remainders the earlier row is rounded up, and an erasure's names change the order of rows.
-        shown = [name for name in shown if name != "net"]
+    if line.startswith("users"):
+        shown = [name for name in shown if name not in SUMMED]
     places = [names.index(name) for name in shown]
     body = [tuple(_figure(names[place], row[place]) for place in places) for row in rows]
     return tuple(shown), Counter(body + sums)
@@ -145,9 +146,9 @@ def _sums(names, rows, has_net):
                 words = cell.lstrip("'").replace(",", ".").split()
                 for amount, currency in zip(words[::2], words[1::2]):
                     sums[currency] += Decimal(amount)
-            elif name in ("receipts", "uploads", "sales", "returns", "trials"):
+            elif name in SUMMED[:-1]:
                 sums[name] += int(cell)
-    return [("tokens", name, str(total.normalize() if isinstance(total, Decimal) else total))
+    return [("all", name, str(total.normalize() if isinstance(total, Decimal) else total))
             for name, total in sorted(sums.items()) if total]
 
 

@@ -172,7 +172,7 @@ class Parts(unittest.TestCase):
         self.assertNotEqual(erasure.difference(*((data, None) for data in tokens)), [])
         other = tokens[1].replace(b"0.50", b"0.51")
         self.assertEqual(erasure.difference((tokens[0], None), (other, None), "users"),
-                         ["+tokens,EUR,1.51", "-tokens,EUR,1.5"])
+                         ["+all,EUR,2.51", "-all,EUR,2.5"])
         reasons = [b"reason\n1\n=7\n", b"reason\n1\n?\n", b"reason\n?\n?\n"]
         self.assertEqual(erasure.difference((reasons[0], None), (reasons[1], None)), [])
         self.assertEqual(erasure.difference((reasons[0], None), (reasons[2], None)), ["+?", "-1"])
