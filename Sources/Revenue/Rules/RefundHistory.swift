@@ -87,7 +87,7 @@ struct RefundOutcome {
   var isAssumed = false
   /// Whether an upgrade was met whose credit is not known.
   var hasUnknownCredit = false
-  /// The newest share that signed statements name for a date, by its second.
+  /// The newest share that signed statements name for a date, by its second; none for a date of Advanced Commerce.
   var signedShares: [Int64: RefundShare] = [:]
 }
 
@@ -152,9 +152,8 @@ package struct RefundHistory {
     var outcome = RefundOutcome()
     private var isUpgraded = false
     private var isAdvanced = false
-    /// The seconds of the cancellations that replies, and of the refunds that Advanced Commerce named.
+    /// The seconds of the cancellations that replies named.
     private var repliedSeconds: Set<Int64> = []
-    private var advancedSeconds: Set<Int64> = []
     /// The times of the newest statement, the newest reply with a cancellation, and the newest that reversed.
     private var newestMs = Int64.min
     private var cancelledMs = Int64.min
@@ -165,12 +164,13 @@ package struct RefundHistory {
       var isUpgraded = false
       for statement in statements {
         if statement.isUpgraded { isUpgraded = true }
-        // Once sums were read, shares are not.
-        if statement.source == .advanced { break }
         guard statement.source == .signed, let dateMs = statement.dateMs,
           !isUpgraded || statement.percentage != nil
         else { continue }
         outcome.signedShares[RefundStatement.second(dateMs)] = statement.share
+      }
+      for sum in statements.lazy.flatMap(\.sums) {
+        outcome.signedShares[RefundStatement.second(sum.dateMs)] = RefundShare.none
       }
     }
 
@@ -181,7 +181,6 @@ package struct RefundHistory {
       switch statement.source {
       case .advanced:
         isAdvanced = true
-        advancedSeconds.formUnion(statement.sums.map { RefundStatement.second($0.dateMs) })
         outcome.total = RefundTotal(sums: statement.sums.filter { $0.micros > 0 })
       case .signed where isUpgraded && statement.percentage == nil:
         outcome.hasUnknownCredit = true
@@ -211,8 +210,7 @@ package struct RefundHistory {
         outcome.hasUnknownCredit = true
         return false
       }
-      let isOfAdvanced = advancedSeconds.contains(second)
-      let known = isOfAdvanced ? RefundShare.none : outcome.signedShares[second]
+      let known = outcome.signedShares[second]
       if outcome.total.isRefunded {
         if known != nil || repliedSeconds.contains(second) || reply.timeMs <= newestMs {
           return false

@@ -74,17 +74,17 @@ package struct RefundWalk {
   /// anything back, and a Reversal takes nothing.
   package mutating func next(_ line: SaleLine) -> (quantity: Int64, amountMicros: Int64?) {
     let isReturn = line.type == .return
-    let units = (before: refundedUnits, after: units(after: line))
-    refundedUnits = isReturn ? max(units.before, units.after) : min(units.before, units.after)
-    let quantity = units.before - refundedUnits
-    guard let amount else { return (quantity, nil) }
-    let before = refundedMicros
-    let share = line.share.total(
-      ofMicros: amount, quantity: sale.quantity, minorDigits: minorDigits)
-    let total = min(share.addingCapped(line.advancedMicros), amount)
-    exceedsAmount = sale.kind.isPaid && line.advancedMicros > amount
-    refundedMicros = isReturn ? max(before, total) : min(before, total)
-    return (quantity, before - refundedMicros)
+    let before = (units: refundedUnits, micros: refundedMicros)
+    if let amount {
+      let share = line.share.total(
+        ofMicros: amount, quantity: sale.quantity, minorDigits: minorDigits)
+      let total = min(share.addingCapped(line.advancedMicros), amount)
+      refundedMicros = isReturn ? max(before.micros, total) : min(before.micros, total)
+      exceedsAmount = sale.kind.isPaid && line.advancedMicros > amount
+    }
+    let units = units(after: line)
+    refundedUnits = isReturn ? max(before.units, units) : min(before.units, units)
+    return (before.units - refundedUnits, amount.map { _ in before.micros - refundedMicros })
   }
 
   /// R12: the units that are refunded after a line, as its share or its sum has them. Any other share or sum takes
@@ -93,7 +93,7 @@ package struct RefundWalk {
     let fraction = line.share.fraction(ofQuantity: sale.quantity)
     if fraction.kind == .all { return sale.quantity }
     if line.advancedMicros > 0 {
-      if let amount, line.advancedMicros >= amount { return sale.quantity }
+      if refundedMicros == amount { return sale.quantity }
     } else if fraction.kind != .percentage {
       return fraction.kind == .none ? 0 : fraction.numerator
     }

@@ -25,11 +25,12 @@ extension RevenueFold {
     statement.isUpgraded = isUpgraded
     statement.dateMs = cancelled?.cancellationDateMs
     if let reason = cancelled?.cancellationReason { statement.reason = store.arena.keep(reason) }
-    return try refund(place, statement, verification) || isChanged
+    return try refund(place, [statement], verification) || isChanged
   }
 
-  /// R12: applies what a signed statement shows about refunds; returns whether the sale changed.
-  func refund(
+  /// R12: notes what a signed statement shows about refunds, to be applied with all of its event; returns whether the
+  /// sale changed by now.
+  func noteRefund(
     _ place: Int, _ transaction: SignedTransaction, _ verification: Verification
   ) throws -> Bool {
     let isUpgraded = transaction.row.isUpgraded
@@ -52,20 +53,38 @@ extension RevenueFold {
       statement.dateMs = transaction.revocationDateMs
       statement.percentage = transaction.revocationPercentage.map { Int32($0) }
     }
-    return try refund(place, statement, verification) || isChanged
+    // What the event says of the sale after this belongs to its history too.
+    store.update(place) { _ = $0.flags.insert(.hasRefundStatements) }
+    if let known = refundsOfEvent.firstIndex(where: { $0.place == place }) {
+      refundsOfEvent[known].statements.append(statement)
+    } else {
+      refundsOfEvent.append((place, [statement]))
+    }
+    return isChanged
   }
 
-  /// R12: what Advanced Commerce refunds on each date. Reports refunds without an amount or a date.
+  /// R12: applies what the signed statements of an event show about refunds.
+  func applyRefunds(_ verification: Verification) throws {
+    for (place, statements) in refundsOfEvent
+    where try refund(place, statements, verification) {
+      touch(place, verification)
+      try settleUser(place)
+    }
+    refundsOfEvent.removeAll(keepingCapacity: true)
+  }
+
+  /// R12: what Advanced Commerce refunds on each date, 0 if no amount is known. Reports refunds without an amount or a
+  /// date.
   private func sums(
     of transaction: SignedTransaction, _ place: Int, _ verification: Verification
   ) throws -> [RefundSum] {
     var sums: [Int64: Int64] = [:]
     for refund in transaction.advancedRefunds {
-      guard let dateMs = refund.dateMs, let milliunits = refund.amountMilliunits else {
+      if refund.dateMs == nil || refund.amountMilliunits == nil {
         try report(.refundAmountUnknown, place, verification)
-        continue
       }
-      sums[dateMs, default: 0] = sums[dateMs, default: 0].addingCapped(milliunits * 1000)
+      guard let dateMs = refund.dateMs else { continue }
+      sums[dateMs] = (sums[dateMs] ?? 0).addingCapped((refund.amountMilliunits ?? 0) * 1000)
     }
     return sums.map { RefundSum(dateMs: $0.key, micros: $0.value) }
       .sorted { $0.dateMs < $1.dateMs }
@@ -99,29 +118,27 @@ extension RevenueFold {
     }
   }
 
-  /// R12: adds a statement to those of the sale, and books what it changes; returns whether the sale changed.
+  /// R12: adds an event's statements to those of the sale, and books what they change; returns whether the sale
+  /// changed.
   private func refund(
-    _ place: Int, _ statement: RefundStatement, _ verification: Verification
+    _ place: Int, _ statements: [RefundStatement], _ verification: Verification
   ) throws -> Bool {
     let sale = store.sales[place]
     var history =
       store.refunds(of: place)
       ?? RefundHistory(newestReplyMs: sale.newestReplyMs, newestSignedMs: sale.newestSignedMs)
     let before = history.outcome(ofQuantity: sale.quantity).total
-    history.insert(statement)
+    for statement in statements { history.insert(statement) }
     store.setRefunds(of: place, history)
     // Readers do not see this change, but it must be saved.
     store.update(place) { $0.isChanged = true }
     let after = history.outcome(ofQuantity: sale.quantity)
     if after.hasUnknownCredit { try report(.upgradeCreditUnknown, place, verification) }
-    let corrected = correct(place, statement, from: before, to: after)
-    if before.isSame(as: after.total, ofQuantity: sale.quantity) {
-      // Beside a share of all, what Advanced Commerce refunds changes no amount.
-      store.updateLastLine(of: place) { $0.advancedMicros = after.total.micros }
-      return false
-    }
-    book(
-      place, corrected ?? before, to: after, after.changer ?? statement, verification.position)
+    let corrected = correct(place, statements, from: before, to: after)
+    guard !before.isSame(as: after.total, ofQuantity: sale.quantity),
+      let changer = after.changer ?? statements.last
+    else { return false }
+    book(place, corrected ?? before, to: after, changer, verification.position)
     store.update(place) {
       $0.cancellationState = after.total.isRefunded ? .returned : .reversed
     }
@@ -130,28 +147,34 @@ extension RevenueFold {
 
   // MARK: Lines
 
-  /// R12: lets the sale's last line say what a signed statement knows of its refund, if a reply was taken for one of
-  /// all; returns what is then booked, or nil if no line changed.
+  /// R12: lets the sale's last line say what signed statements know of its refund, if a reply was taken for one of all;
+  /// returns what is then booked, or nil if no line changed.
   private func correct(
-    _ place: Int, _ statement: RefundStatement, from before: RefundTotal, to after: RefundOutcome
+    _ place: Int, _ statements: [RefundStatement], from before: RefundTotal,
+    to after: RefundOutcome
   ) -> RefundTotal? {
     let quantity = store.sales[place].quantity
-    guard statement.isSigned, let last = store.lastLine(of: store.sales[place]), last.isAssumed
+    guard let last = store.lastLine(of: store.sales[place]), last.isAssumed,
+      after.signedShares[RefundStatement.second(last.dateMs)] != nil,
+      statements.contains(where: \.isSigned)
     else { return nil }
-    let second = RefundStatement.second(last.dateMs)
-    let sum = statement.sums.first { RefundStatement.second($0.dateMs) == second }
-    guard sum != nil || after.signedShares[second] != nil else { return nil }
+    let total = after.total
     store.updateLastLine(of: place) { $0.isAssumed = false }
-    if before.isSame(as: after.total, ofQuantity: quantity) { return nil }
-    var booked = before
-    booked.share = store.shareBeforeLastLine(of: place)
-    if let sum {
-      booked.sums.removeAll { $0.dateMs == sum.dateMs }
-      if sum.micros > 0 { booked.sums.append(sum) }
-      booked.sums.sort { $0.dateMs < $1.dateMs }
-    } else if after.total.share.isGreater(than: booked.share, ofQuantity: quantity) {
-      booked.share = after.total.share
+    if before.isSame(as: total, ofQuantity: quantity) { return nil }
+    // What was booked before the line: it took a share alone.
+    var booked = RefundTotal(share: store.shareBeforeLastLine(of: place))
+    if last.advancedMicros > 0 { booked.sums = before.sums }
+    if total.share.isGreater(than: booked.share, ofQuantity: quantity) {
+      booked.share = total.share
     }
+    for sum in total.sums
+    where RefundStatement.second(sum.dateMs) == RefundStatement.second(last.dateMs)
+      && sum.micros > booked.micros(on: sum.dateMs)
+    {
+      booked.sums.removeAll { $0.dateMs == sum.dateMs }
+      booked.sums.append(sum)
+    }
+    booked.sums.sort { $0.dateMs < $1.dateMs }
     store.updateLastLine(of: place) {
       $0.share = booked.share
       $0.advancedMicros = booked.micros
@@ -160,7 +183,7 @@ extension RevenueFold {
   }
 
   /// R12: adds the lines from what is booked to what is refunded: what is less comes first, as one Reversal; then
-  /// what Advanced Commerce refunds more on each date; then what a share takes more.
+  /// what Advanced Commerce refunds more on each date, or what a share takes more.
   /// - Parameter changer: the last statement, in the order of time, that changed the total.
   private func book(
     _ place: Int, _ booked: RefundTotal, to after: RefundOutcome, _ changer: RefundStatement,
@@ -173,15 +196,16 @@ extension RevenueFold {
       statementMs: changer.isTimed ? changer.timeMs : .min, reason: Text(start: nil, count: 0),
       share: isLess ? total.share : booked.share, advancedMicros: 0)
     var sums = booked.sums
-    for index in sums.indices {
+    let isAll = total.share == .all
+    for index in sums.indices where !isAll {
       sums[index].micros = min(sums[index].micros, total.micros(on: sums[index].dateMs))
     }
     line.advancedMicros = RefundTotal(sums: sums).micros
     if isLess || sums != booked.sums { store.addLine(place, line) }
     (line.type, line.reason) = (.return, changer.reason)
-    for sum in total.sums {
+    for sum in total.sums where !isAll {
       let more = sum.micros - (sums.first { $0.dateMs == sum.dateMs }?.micros ?? 0)
-      if more == 0 { continue }
+      if more <= 0 { continue }
       line.dateMs = sum.dateMs
       line.advancedMicros = line.advancedMicros.addingCapped(more)
       store.addLine(place, line)
@@ -189,6 +213,7 @@ extension RevenueFold {
     if total.share.isGreater(than: line.share, ofQuantity: quantity) {
       line.dateMs = changer.dateMs ?? changer.reversalMs
       line.share = total.share
+      line.advancedMicros = total.micros
       line.isAssumed = after.isAssumed
       store.addLine(place, line)
     }

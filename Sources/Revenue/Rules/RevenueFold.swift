@@ -29,6 +29,8 @@ package final class RevenueFold {
   }
 
   private(set) var shown: [Shown] = []
+  /// What the signed statements of the current event say about refunds, by the index of their sale.
+  var refundsOfEvent: [(place: Int, statements: [RefundStatement])] = []
   /// The subscriptions that the current reply shows.
   var seenSubscriptions: [SeenSubscription] = []
   /// The number of sales in the most recent event.
@@ -121,6 +123,7 @@ package final class RevenueFold {
         try observeSubscription(place, transaction, verification, in: subscriptions)
       }
     }
+    if let first { try applyRefunds(first) }
     shownSaleCount = shown.count
     // An exception of the whole event is one of the first transaction's app.
     guard event.upload != nil, let first = firstOfSale ?? first else { return }

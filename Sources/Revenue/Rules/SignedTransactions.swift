@@ -43,7 +43,7 @@ extension RevenueFold {
     if try add(place, verification) { isChanged = true }
     if try addSigned(place, transaction, verification) { isChanged = true }
     if try price(place, transaction, verification) { isChanged = true }
-    if try refund(place, transaction, verification) { isChanged = true }
+    if try noteRefund(place, transaction, verification) { isChanged = true }
     if isChanged {
       touch(place, verification)
       try settleUser(place)
