@@ -80,7 +80,8 @@ import Testing
           byteCount: StatementTime.byteCount, alignment: 1)
         defer { bytes.deallocate() }
         let times = StatementTime(
-          newestReplyMs: newestMs, newestSignedMs: newestMs / 2, periodEndMs: ~newestMs)
+          newestReplyMs: newestMs, newestReplyEventMs: newestMs / 3,
+          newestSignedMs: newestMs / 2, periodEndMs: ~newestMs)
         times.write(to: bytes)
         #expect(StatementTime(bytes) == times)
       }

@@ -169,6 +169,7 @@ final class SaleTable: SaleSource {
     let time = row.bytes(Int32(Self.columnCount))
     if time.count == StatementTime.byteCount, let start = time.baseAddress {
       sale.newestReplyMs = StatementTime(start)?.newestReplyMs ?? .min
+      sale.newestReplyEventMs = StatementTime(start)?.newestReplyEventMs ?? .min
       sale.newestSignedMs = StatementTime(start)?.newestSignedMs ?? .min
       sale.periodEndStatementMs = StatementTime(start)?.periodEndMs ?? .min
     }

@@ -5,25 +5,29 @@ import Revenue
 /// statement had a time.
 struct StatementTime: Equatable, SaleRecord {
   var newestReplyMs: Int64
+  /// The time of the event with that reply.
+  var newestReplyEventMs: Int64
   var newestSignedMs: Int64
   /// The time of the statement that says when the sale's period ends.
   var periodEndMs: Int64
 
-  init(newestReplyMs: Int64, newestSignedMs: Int64, periodEndMs: Int64) {
-    (self.newestReplyMs, self.newestSignedMs) = (newestReplyMs, newestSignedMs)
-    self.periodEndMs = periodEndMs
+  init(
+    newestReplyMs: Int64, newestReplyEventMs: Int64, newestSignedMs: Int64, periodEndMs: Int64
+  ) {
+    (self.newestReplyMs, self.newestReplyEventMs) = (newestReplyMs, newestReplyEventMs)
+    (self.newestSignedMs, self.periodEndMs) = (newestSignedMs, periodEndMs)
   }
 
   init(_ sale: Sale) {
     self.init(
-      newestReplyMs: sale.newestReplyMs, newestSignedMs: sale.newestSignedMs,
-      periodEndMs: sale.periodEndStatementMs)
+      newestReplyMs: sale.newestReplyMs, newestReplyEventMs: sale.newestReplyEventMs,
+      newestSignedMs: sale.newestSignedMs, periodEndMs: sale.periodEndStatementMs)
   }
 
   // MARK: As bytes
 
   static let table: StaticString = "statement_times"
-  static let byteCount = 24
+  static let byteCount = 32
   /// Small, because a catch-up rewrites the rows of all sales that it meets.
   static let rowCapacity = 64
 
@@ -31,12 +35,15 @@ struct StatementTime: Equatable, SaleRecord {
     bytes.storeBytes(of: newestReplyMs.littleEndian, as: Int64.self)
     bytes.storeBytes(of: newestSignedMs.littleEndian, toByteOffset: 8, as: Int64.self)
     bytes.storeBytes(of: periodEndMs.littleEndian, toByteOffset: 16, as: Int64.self)
+    bytes.storeBytes(of: newestReplyEventMs.littleEndian, toByteOffset: 24, as: Int64.self)
   }
 
   init?(_ bytes: UnsafeRawPointer) {
     newestReplyMs = Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
     newestSignedMs = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
     periodEndMs = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 16, as: Int64.self))
+    newestReplyEventMs = Int64(
+      littleEndian: bytes.loadUnaligned(fromByteOffset: 24, as: Int64.self))
   }
 
   /// The bytes of the times of a row of `sales`.

@@ -101,12 +101,13 @@ package struct RefundHistory {
   package var count: Int { statements.count }
 
   /// The history of a sale of whose earlier statements only the newest times are known.
-  init(newestReplyMs: Int64, newestSignedMs: Int64) {
-    if newestReplyMs != .min {
-      insert(RefundStatement(.reply, timeMs: newestReplyMs, reversalMs: newestReplyMs))
+  init(newestTimesOf sale: Sale) {
+    let (replyMs, signedMs) = (sale.newestReplyMs, sale.newestSignedMs)
+    if replyMs != .min {
+      insert(RefundStatement(.reply, timeMs: replyMs, reversalMs: sale.newestReplyEventMs))
     }
-    if newestSignedMs != .min {
-      insert(RefundStatement(.signed, timeMs: newestSignedMs, reversalMs: newestSignedMs))
+    if signedMs != .min {
+      insert(RefundStatement(.signed, timeMs: signedMs, reversalMs: signedMs))
     }
   }
 

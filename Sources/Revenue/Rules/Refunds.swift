@@ -17,7 +17,11 @@ extension RevenueFold {
       return isChanged
     }
     if cancelled == nil, !isUpgraded, !store.sales[place].hasRefundStatements {
-      noteTime(of: place, timeMs, isSigned: false)
+      store.update(place) { sale in
+        if timeMs <= sale.newestReplyMs { return }
+        (sale.newestReplyMs, sale.newestReplyEventMs) = (timeMs, verification.occurredAtMs)
+        sale.isTimeChanged = true
+      }
       return isChanged
     }
     var statement = RefundStatement(.reply, timeMs: timeMs, reversalMs: verification.occurredAtMs)
@@ -40,7 +44,11 @@ extension RevenueFold {
     if !isAdvanced, !isUpgraded, transaction.revocationDateMs == nil,
       !store.sales[place].hasRefundStatements
     {
-      noteTime(of: place, timeMs, isSigned: true)
+      store.update(place) { sale in
+        if timeMs <= sale.newestSignedMs { return }
+        sale.newestSignedMs = timeMs
+        sale.isTimeChanged = true
+      }
       return isChanged
     }
     var statement = RefundStatement(
@@ -108,16 +116,6 @@ extension RevenueFold {
     }
   }
 
-  /// R12: the newest times are all that is kept of statements, as long as none tells of a refund.
-  @inline(__always)
-  private func noteTime(of place: Int, _ epochMs: Int64, isSigned: Bool) {
-    store.update(place) { sale in
-      if epochMs <= (isSigned ? sale.newestSignedMs : sale.newestReplyMs) { return }
-      if isSigned { sale.newestSignedMs = epochMs } else { sale.newestReplyMs = epochMs }
-      sale.isTimeChanged = true
-    }
-  }
-
   /// R12: adds an event's statements to those of the sale, and books what they change; returns whether the sale
   /// changed.
   private func refund(
@@ -126,7 +124,7 @@ extension RevenueFold {
     let sale = store.sales[place]
     var history =
       store.refunds(of: place)
-      ?? RefundHistory(newestReplyMs: sale.newestReplyMs, newestSignedMs: sale.newestSignedMs)
+      ?? RefundHistory(newestTimesOf: sale)
     let before = history.outcome(ofQuantity: sale.quantity).total
     for statement in statements { history.insert(statement) }
     store.setRefunds(of: place, history)

@@ -116,7 +116,7 @@ package final class RevenueState {
     writer.write(sale.priceProblem.rawValue)
     writer.write(sale.isUpgraded ? 1 : 0)
     writer.write(sale.isPending ? 1 : 0)
-    for timeMs in [sale.newestReplyMs, sale.newestSignedMs] {
+    for timeMs in [sale.newestReplyMs, sale.newestReplyEventMs, sale.newestSignedMs] {
       writer.write(timeMs == .min ? nil : timeMs)
     }
     writer.write(sale.periodEndMs)
@@ -226,6 +226,7 @@ package final class RevenueState {
     sale.isUpgraded = try reader.integer(in: 0...1) == 1
     sale.isPending = try reader.integer(in: 0...1) == 1
     sale.newestReplyMs = try reader.optionalInstant() ?? .min
+    sale.newestReplyEventMs = try reader.optionalInstant() ?? .min
     sale.newestSignedMs = try reader.optionalInstant() ?? .min
     sale.periodEndMs = try reader.optionalInstant()
     sale.periodEndStatementMs = try reader.integer()

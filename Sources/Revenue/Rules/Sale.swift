@@ -269,6 +269,8 @@ package struct Sale: BitwiseCopyable {
   /// upgrade, in epoch milliseconds; the minimum if there is none.
   package var newestReplyMs = Int64.min
   package var newestSignedMs = Int64.min
+  /// The time of the event with that reply.
+  package var newestReplyEventMs = Int64.min
   package var isUpgraded = false
   package var cancellationState: CancellationState = .none
   /// Indexes of the first and the last line other than the Sale line, or −1.
@@ -286,7 +288,7 @@ package struct Sale: BitwiseCopyable {
 
   /// Whether the database has no state or another state of the sale.
   package var isChanged = true
-  /// Whether the database has no or another `newestReplyMs`, `newestSignedMs` or `periodEndStatementMs`.
+  /// Whether the database has no or another state of the times of statements.
   package var isTimeChanged = false
   /// Whether the sale rests on receipts that the App Store has not confirmed (rule R1).
   package var isPending = false
