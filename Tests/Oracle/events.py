@@ -56,10 +56,11 @@ class Verification:
     declared_by: str | None = None
     # Where the reply came from.
     trust: str = "imported"
-    # The bundle, where it is not the reply that names it; and, of a version 1 notification, when what it
-    # says of renewals was so.
+    # The bundle, where it is not the reply that names it.
     bundle_id: str | None = None
-    renewals_ms: int | None = None
+    # What is known of the version 1 notification whose reply it is, and when it came.
+    notification: dict | None = None
+    notified_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -151,8 +152,14 @@ class Importer:
         receipt = _receipt(document["receipt"])
         recorded = document.get("verification")
         if recorded is None:
-            # Checked locally only: it has no reply of the App Store, so nothing to report.
-            return None
+            # Checked locally only: without a reply of the App Store it is an upload of its user, and no more.
+            found = read_receipt(receipt)
+            if found is None:
+                return None
+            at_ms = self.now_ms if occurred_at_ms is None else occurred_at_ms
+            upload = Upload(self.positions.take(), at_ms, *told, (found.bundle_id, receipt))
+            self.positions.take()
+            return upload
         if not isinstance(recorded, dict) or not isinstance(recorded.get("reply"), dict):
             raise BadLine("verification has no reply")
         reply, endpoint = recorded["reply"], recorded.get("endpoint")
@@ -181,6 +188,8 @@ class Importer:
         if environment is not None and environment not in ENVIRONMENTS:
             raise BadLine("environment is neither Production nor Sandbox")
         statements = tuple(self._statement(text, environment) for text in texts)
+        if environment is not None and any(one.environment != environment for one in statements):
+            raise BadLine("an object names another environment than the line")
         # The cases' apps have one bundle each.
         if len({statement.bundle_id for statement in statements}) > 1:
             raise BadLine("bundles of several app families")
@@ -239,7 +248,7 @@ class Importer:
         bundle_id = _bundle(identifier(body.get("bid")), reply, receipt)
         upload = Upload(self.positions.take(), occurred_at_ms, None, None, {}, (bundle_id, receipt))
         return Verification(self.positions.take(), upload, occurred_at_ms, None, reply,
-                            bundle_id=bundle_id, renewals_ms=occurred_at_ms)
+                            bundle_id=bundle_id, notification=body, notified_ms=occurred_at_ms)
 
 
 def _bundle(named, reply, receipt):

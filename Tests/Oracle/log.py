@@ -13,7 +13,7 @@ from receipt_file import read_receipt, reduced_receipt
 from rows import bundle_of
 from sales import Fold
 from signed import SignedEvent, SignedRenewal, Statement, payload_of, trust_of
-from values import members, parse
+from values import identifier, members, parse
 
 TIME_OR_TRUST = ("certificate_expired", "certificate_not_yet_valid", "signed_in_future", "untrusted_root")
 APPLE_HOSTS = ("buy.itunes.apple.com", "sandbox.itunes.apple.com")
@@ -67,6 +67,8 @@ class LogReader:
         self._last_ms = None
         # The replies of verifications that are well-formed in themselves, whatever they name.
         self._replies = {}
+        # The version 1 notifications that brought replies, and when they came.
+        self._notifications = {}
 
     def read(self, lines):
         for line in lines:
@@ -96,6 +98,8 @@ class LogReader:
         elif kind == "receipt.verified":
             # A reply that is no object has neither status nor rows.
             self._replies[position] = members(data["reply"]) if "reply" in data else None
+            if "notification" in data:
+                self._notifications[position] = (data["notification"], dates.time_from_text(data["occurred_at"]))
             self._verify(position, data)
         elif kind == "transactions.received":
             upload = _upload(position, data)
@@ -198,15 +202,18 @@ class LogReader:
         if found is None:
             raise Malformed("receipt.verified upload")
         family, upload, receipt = found
-        reply = self._replies[position]
+        reply, source = self._replies[position], position
         if "reply_of" in data:
             earlier = int(data["reply_of"].text)
             if earlier >= position or earlier not in self._replies:
                 raise Malformed("receipt.verified reply_of")
-            reply = self._replies[earlier]
+            reply, source = self._replies[earlier], earlier
         if data["authority"] != "app_store" or (reply is None and "reply_base64" not in data):
             return
         status = data.get("status")
+        notification, notified_ms = self._notifications.get(source, (None, None))
+        bundle_id = (identifier(members(notification).get("bid")) or bundle_of(reply or {})
+                     or bundle_beside(reply or {}, receipt))
         self.fold.add(
             Verification(
                 position,
@@ -219,7 +226,9 @@ class LogReader:
                 environment=data.get("environment"),
                 declared_by=family,
                 trust=_trust(data),
-                bundle_id=bundle_of(reply or {}) or bundle_beside(reply or {}, receipt),
+                bundle_id=bundle_id,
+                notification=notification,
+                notified_ms=notified_ms,
             )
         )
 

@@ -8,7 +8,7 @@ import zlib
 import dates
 import reports
 from currencies import MINOR_DIGITS
-from events import Importer, Positions, declared_rates, listed_prices
+from events import Importer, Positions, Upload, declared_rates, listed_prices
 from journal import Book
 from sales import Fold
 
@@ -25,7 +25,7 @@ def read_book(imports, price_lists, rate_files, now_ms=None, refused=None, decla
     fold = Fold(declared)
     for path in imports:
         for event in importer.events(_bytes(path), path):
-            fold.add(event)
+            fold.meet(event) if isinstance(event, Upload) else fold.add(event)
     prices = [e for path in price_lists for e in listed_prices(_bytes(path), positions.take())]
     rates = [r for path in rate_files for r in declared_rates(_bytes(path), positions.take())]
     if refused is not None:

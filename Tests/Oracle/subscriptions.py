@@ -6,6 +6,8 @@ from values import date_ms, elements, flag, identifier, is_forgotten, members
 
 RENEWING = "Auto-Renewable Subscription"
 OFFERS = {1: "introductory", 2: "promotional", 3: "offer_code", 4: "win_back"}
+# What the body of a version 1 notification says, before `pending_renewal_info` says more.
+NOTIFIED = ("auto_renew_status", "auto_renew_product_id", "expiration_intent")
 # What a legacy reply says outermost of the renewal of its one subscription.
 OUTERMOST = ("auto_renew_status", "auto_renew_product_id", "expiration_intent",
              "is_in_billing_retry_period", "grace_period_expires_date_ms", "grace_period_expires_date",
@@ -130,12 +132,21 @@ class Subscriptions:
             known.token = known.token or row.user_token
         for subscription in about:
             self._meet(self._of(subscription), verification.upload, verification.position)
-        renewed_ms = time_ms if verification.renewals_ms is None else verification.renewals_ms
+        # R13: that of a version 1 notification has the time of its line.
+        renewed_ms = time_ms if verification.notification is None else verification.notified_ms
         self._take_renewals(set(about), verification, environment, bundle_id, renewed_ms)
         return [(key, self._of(one)) for (_, key), one in zip(found, about)]
 
     def _take_renewals(self, about, verification, environment, bundle_id, time_ms):
         reply, place = verification.reply, 0
+        body = {name: value for name, value in members(verification.notification).items() if name in NOTIFIED}
+        if any(value is not None for value in body.values()):
+            original = identifier(verification.notification.get("original_transaction_id"))
+            subscriptions = about if original is None else {Subscription(environment, bundle_id, original)}
+            if len(subscriptions) == 1:
+                self._of(*subscriptions).renewals.append(
+                    _reply_renewal(body, time_ms, verification.position, 0)
+                )
         for entry in elements(reply.get("pending_renewal_info")):
             original = identifier(members(entry).get("original_transaction_id"))
             if original is not None:

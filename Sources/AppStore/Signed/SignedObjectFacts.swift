@@ -9,8 +9,12 @@ struct SignedObjectFacts: Sendable {
     case missing, production, sandbox, xcode, localTesting, unknown
 
     init(_ value: LenientValue) {
-      guard case .string(let text) = value, !text.isEmpty else {
+      guard case .string(let text) = value else {
         if case .missing = value { self = .missing } else { self = .unknown }
+        return
+      }
+      if text.isEmpty {
+        self = .missing
         return
       }
       let name = JSONString(raw: text, hasEscapes: false)
