@@ -87,10 +87,11 @@ import Testing
         ],
       ]),
     RuleCase(
-      "R8: a reply without a date gives a first Return, which no reply is known to be newer than",
-      [shown(nil, cancelled), shown("2026-02-25", whole)], [lines: [sale, returned(1)]]),
+      "R12: a reply without a date has the time of its cancellation, so that a newer one reverses",
+      [shown(nil, cancelled), shown("2026-02-25", whole)],
+      [lines: [sale, returned(1), reversed("2026-02-25", 3)]]),
     RuleCase(
-      "R8: until one with a date has shown the cancellation too",
+      "R8: a later one that shows the cancellation changes nothing, and is the one to be newer than",
       [shown(nil, cancelled), shown("2026-02-25", cancelled), shown("2026-02-26", whole)],
       [lines: [sale, returned(1), reversed("2026-02-26", 5)]]),
     RuleCase(

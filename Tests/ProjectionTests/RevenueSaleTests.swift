@@ -269,7 +269,9 @@ extension RuleCase: CustomTestStringConvertible {
             // Not where nothing expires, it is the first period, or there is a line item.
             row("4", of: "3"), row("5", ["expires_date_ms": date("2026-02-05")]),
             row("7", of: "6", line: "77", ["expires_date_ms": date("2026-02-05")]))),
-        .upload(["status": 0, "receipt": row("9", of: "8", ["expires_date": "1448346881000"])]),
+        .upload([
+          "status": 0, "receipt": row("9", of: "8", ["bid": "app", "expires_date": "1448346881000"]),
+        ]),
       ],
       [
         "exceptions exception,sale_key,transaction_id,position,detail --without unpriced": [

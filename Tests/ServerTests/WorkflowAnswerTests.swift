@@ -51,7 +51,9 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
         recorded: "unreachable timeout", calls: 2),
       .init("21004", .status(21004), answer: 206, recorded: "unreachable 21004"),
       .init("21005", .status(21005), answer: 206, recorded: "unreachable 21005"),
-      .init("21006", .status(21006), answer: 200, recorded: "valid 21006"),
+      .init(
+        "21006", .status(21006, #","receipt":{"bundle_id":"app","in_app":[]}"#), answer: 200,
+        recorded: "valid 21006"),
       .init("21007 from both", .status(21007), answer: 206, recorded: "unreachable 21007"),
       .init("21009", .status(21009), answer: 206, recorded: "unreachable 21009"),
       .init("21010", .status(21010), answer: 200, recorded: "invalid 21010"),
@@ -117,7 +119,8 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
   static let foreignReplies: [(JSONText, String)] = [
     (reply(row("1"), receipt: ["bundle_id": "other"]), "bundle"),
     (reply(receipt: ["bundle_id": "other"]), "bundle"),
-    (reply(row("1"), receipt: ["bundle_id": .null]), "bundle"), (reply(row("2")), "transactions"),
+    (reply(row("2"), receipt: ["bundle_id": .null]), "bundle"),
+    (reply(receipt: ["bundle_id": .null]), "bundle"), (reply(row("2")), "transactions"),
     (reply(row("2"), status: 21006), "transactions"),
   ]
 

@@ -15,6 +15,23 @@ import Testing
     "receipts": "receipts", "users": "users",
   ]
 
+  /// What the rules that were amended since change in a report, as `diff` shows it, or as an audit names it.
+  private static let amended = [
+    // R12: all units are taken where Advanced Commerce refunds all of the amount, which is 0 for a trial.
+    "2b78d65/journal": """
+      13c13
+      < 2025-12-03T11:06:46.192Z,Return,Sandbox,com.example.three,2100006,2100006,coins,DE,,trial,0,,,0,,'=7,15
+      ---
+      > 2025-12-03T11:06:46.192Z,Return,Sandbox,com.example.three,2100006,2100006,coins,DE,,trial,-2,,,0,,'=7,15
+
+      """,
+    // R12: statements are taken in the order of their time, so that an upgrade is met that came too late before.
+    "0faa198/exceptions": """
+      ledgerctl: audit report: exceptions.csv: line 11 does not follow from the log
+
+      """,
+  ]
+
   private static func versions() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
   }
@@ -39,7 +56,10 @@ import Testing
           --format csv 2>err >new.csv || cat err
         diff "$old" new.csv
         """)
-      #expect(outcome == Outcome(output: "", diagnostics: "", exitCode: 0), "\(file)")
+      let changed = Self.amended["\(version)/\(file)"] ?? ""
+      #expect(
+        outcome == Outcome(output: changed, diagnostics: "", exitCode: changed.isEmpty ? 0 : 1),
+        "\(file)")
     }
   }
 
@@ -51,7 +71,7 @@ import Testing
       """
       export LEDGER_DIR=ledger
       cp '\(Self.folder)/\(version)'/exceptions.csv* .
-      ledgerctl audit report exceptions.csv.manifest.json >out 2>err || cat err
+      ledgerctl audit report exceptions.csv.manifest.json >out 2>err
       grep -v 'made by another version of the program: report version 5' err
       ledgerctl export exceptions --environment all --format csv 2>err | head -n 1
       ledgerctl export exceptions --environment all -o new.csv --manifest 2>err || cat err
@@ -60,7 +80,8 @@ import Testing
     let header =
       "exception,environment,bundle_id,sale_key,product_id,transaction_id,position,detail,date,"
       + "country_code,user_identifier\n"
-    #expect(outcome == Outcome(output: header, diagnostics: "", exitCode: 0))
+    let changed = Self.amended["\(version)/exceptions"] ?? ""
+    #expect(outcome == Outcome(output: changed + header, diagnostics: "", exitCode: 0))
   }
 
   @Test(arguments: try versions())

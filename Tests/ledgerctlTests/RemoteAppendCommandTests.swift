@@ -119,7 +119,7 @@ import Testing
         """)
   }
 
-  @Test(arguments: [("app.removed", 1), ("receipt.verified", 2)])
+  @Test(arguments: [("app.removed", 1), ("receipt.verified", 3)])
   func eventOfANewerProgramEndsEveryFoldWithItsExitCode(
     _ type: String, _ version: Int
   ) throws {

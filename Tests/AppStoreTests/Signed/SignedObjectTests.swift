@@ -192,7 +192,6 @@ struct SignedObjectTests {
       (#"{"environment":"Sandbox","signedDate":1767323045678.5}"#, .unreadableSignedDate),
       (#"{"environment":"Sandbox","signedDate":1e12}"#, .unreadableSignedDate),
       (#"{"environment":"Sandbox","signedDate":99999999999999999999}"#, .unreadableSignedDate),
-      (#"{"environment":"","signedDate":1767323045678}"#, .unknownEnvironment),
       (#"{"environment":"sandbox","signedDate":1767323045678}"#, .unknownEnvironment),
       (#"{"environment":7,"signedDate":1767323045678}"#, .unknownEnvironment),
     ]
