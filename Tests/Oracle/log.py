@@ -99,7 +99,8 @@ class LogReader:
             # A reply that is no object has neither status nor rows.
             self._replies[position] = members(data["reply"]) if "reply" in data else None
             if "notification" in data:
-                self._notifications[position] = (data["notification"], dates.time_from_text(data["occurred_at"]))
+                came_ms = dates.time_from_text(data["occurred_at"])
+                self._notifications[position] = (data["notification"], came_ms)
             self._verify(position, data)
         elif kind == "transactions.received":
             upload = _upload(position, data)

@@ -270,7 +270,8 @@ extension RuleCase: CustomTestStringConvertible {
             row("4", of: "3"), row("5", ["expires_date_ms": date("2026-02-05")]),
             row("7", of: "6", line: "77", ["expires_date_ms": date("2026-02-05")]))),
         .upload([
-          "status": 0, "receipt": row("9", of: "8", ["bid": "app", "expires_date": "1448346881000"]),
+          "status": 0,
+          "receipt": row("9", of: "8", ["bid": "app", "expires_date": "1448346881000"]),
         ]),
       ],
       [

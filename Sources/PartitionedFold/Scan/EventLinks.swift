@@ -17,6 +17,8 @@ struct EventLinks: ~Copyable {
     static let isVerification = Flags(rawValue: 8)
     /// The upload was written without its receipt.
     static let isLeftOut = Flags(rawValue: 16)
+    /// A verification whose reply names no bundle: the receipt does (rule R2).
+    static let isNameless = Flags(rawValue: 32)
   }
 
   private let first: Position
@@ -24,7 +26,8 @@ struct EventLinks: ~Copyable {
   private var flags: [Flags] = []
   private(set) var components = ComponentFinder()
   /// Uploads whose receipts events of the range need, and that the range does not give: they lie before it, or were
-  /// written before that was known. Only programs that recorded no `mismatch` leave such events.
+  /// written before that was known. Replies that name no bundle do, and events of programs that recorded no
+  /// `mismatch`.
   private(set) var receiptsNeeded: Set<Position> = []
 
   init(_ range: Range<Position>, of ledger: LedgerID) {
@@ -38,8 +41,9 @@ struct EventLinks: ~Copyable {
     switch event.content {
     case .uploaded: flag = .isUpload
     case .verified(let result, let reply):
-      note(result, hasReply: reply != nil, at: event.line.position)
-      flag = .isVerification
+      let isNameless = isNameless(result, reply, at: event.line.position)
+      note(result, hasReply: reply != nil, isNameless, at: event.line.position)
+      flag = isNameless ? [.isVerification, .isNameless] : .isVerification
     case .received, .notified, .fetched, .other: break
     }
     let index = flags.count
@@ -56,13 +60,24 @@ struct EventLinks: ~Copyable {
   /// Takes a declaration, which belongs to no component.
   mutating func addDeclaration() { flags.append([]) }
 
+  /// Whether the reply of a verification, perhaps that of an earlier one, names no bundle. Of one before the range it
+  /// is taken for granted.
+  private func isNameless(
+    _ result: ReceiptVerifiedView, _ reply: Reply?, at position: Position
+  ) -> Bool {
+    if let reply { return reply.bundleID == nil && !reply.rows.isEmpty }
+    guard let earlier = result.replyOf, earlier < position else { return false }
+    return Int(earlier) < first || flags[Int(earlier) - first].contains(.isNameless)
+  }
+
   /// Notes what a verification means for the receipt of its upload. What the fold may refuse does not count.
   private mutating func note(
-    _ result: ReceiptVerifiedView, hasReply: Bool, at position: Position
+    _ result: ReceiptVerifiedView, hasReply: Bool, _ isNameless: Bool, at position: Position
   ) {
     guard result.authority == .appStore, result.upload < position else { return }
     // The fold compares such a reply with the receipt.
-    let isNeeded = result.mismatch == nil && result.outcome == .valid && hasReply
+    let isNeeded =
+      result.outcome == .valid && (isNameless || result.mismatch == nil && hasReply)
     guard result.upload >= first else {
       if isNeeded { receiptsNeeded.insert(result.upload) }
       return
