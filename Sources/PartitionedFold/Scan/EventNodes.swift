@@ -74,7 +74,7 @@ struct EventNodes {
   private mutating func addRefused(of page: FetchedTransactions, at position: Position) {
     let keeper = TextKeeper()
     let refused = page.refused(keeper)
-    if refused.transactions.isEmpty, refused.renewals.isEmpty { return }
+    // Also where nothing of the page can count later: an acceptance of nothing may name it.
     add(event: position)
     for transaction in refused.transactions { add(transaction) }
     for renewal in refused.renewals { add(id: renewal.info.originalTransactionID) }
