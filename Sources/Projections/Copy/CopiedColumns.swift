@@ -195,7 +195,7 @@ extension CopiedView {
       .text("transaction_ids", .purchase), .integer("first_position", .number),
       .country("country_code"), .integer("country_position", .number),
       .text("user_identifier", .user), .integer("user_position", .user),
-      .text("user_basis", .user), .text("currency", .figure),
+      .text("user_basis", .word), .text("currency", .figure),
       .integer("unit_price_micros", .figure),
       .integer("amount_micros", .figure), .text("price_basis", .word),
       .integer("price_position", .number), .text("price_problem", .word),
