@@ -68,7 +68,7 @@ private enum ReplyCheck {
       lines.append("\(text(row.originalTransactionID)) \(text(row.webOrderLineItemID))")
       lines.append(
         "\(row.purchaseDateMs ?? -1) \(row.cancellationDateMs ?? -1) \(row.isTrialPeriod) "
-          + "\(row.hasExpiryDate) \(row.isFamilyShared) \(text(row.cancellationReason))")
+          + "\(row.expiresAtMs ?? -1) \(row.isFamilyShared) \(text(row.cancellationReason))")
     }
     require(sources == sources.sorted(), "rows stand in the order of their sources")
     require(sources.count { $0 == ReplyRow.Source.flatReceipt.rawValue } <= 1, "one flat receipt")
