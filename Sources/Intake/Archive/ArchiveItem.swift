@@ -99,7 +99,7 @@ struct ArchiveItem {
       let members = try Self.members(of: value)
       func has(_ name: String) -> Bool { members.contains { $0.name == name } }
       if has("notification_v1") || has("notification") || has("notification_type") {
-        return [Array(value).withoutPassword]
+        return [try Self.withoutPassword(value)]
       }
       if let list = members.first(where: { $0.name == "notificationHistory" }) {
         var lines: [[UInt8]] = []
@@ -136,6 +136,13 @@ struct ArchiveItem {
         throw ArchiveFault(.signedObjectMalformed, "is neither JSON nor a signed object (JWS)")
       }
       return [Array(value)]
+    }
+  }
+
+  /// A JSON object without the secret of version 1 notifications. What cannot be searched for it is refused.
+  static func withoutPassword(_ object: JSONBytes) throws(ArchiveFault) -> [UInt8] {
+    do throws(JSONError) { return try LegacyNotificationReader.withoutPassword(object) } catch {
+      throw ArchiveFault(.wrongType, "is not a JSON object")
     }
   }
 

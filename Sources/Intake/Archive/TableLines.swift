@@ -83,8 +83,13 @@ struct TableLines {
     }
     if let body = cell(.notificationV1) {
       writer.key("notification_v1")
-      let body = try Self.object(body, "notification_v1").withoutPassword
-      body.withUnsafeBytes { writer.raw($0) }
+      let object = try Self.object(body, "notification_v1")
+      let kept: Result<[UInt8], ArchiveFault> = object.withUnsafeBytes { bytes in
+        do throws(ArchiveFault) { return .success(try ArchiveItem.withoutPassword(bytes)) } catch {
+          return .failure(error)
+        }
+      }
+      try kept.get().withUnsafeBytes { writer.raw($0) }
     }
     for (part, key) in Self.texts {
       guard let cell = cell(part) else { continue }
@@ -318,12 +323,5 @@ final class CSVRows: ArchiveFileReader {
     }
     isAtFault = true
     throw ArchiveFault(.tooLarge, "is longer than 16 MiB")
-  }
-}
-
-extension [UInt8] {
-  /// A JSON object without the secret of version 1 notifications.
-  var withoutPassword: [UInt8] {
-    withUnsafeBytes { (try? LegacyNotificationReader.withoutPassword($0)) ?? Array($0) }
   }
 }

@@ -77,7 +77,7 @@ package struct Account: BitwiseCopyable {
 
   /// Whether the database has no or another state of it.
   package var isChanged = true
-  /// Whether users may have changed that follow from it.
+  /// Whether the users that follow from it are those of its present state.
   var isSettled = false
 
   package init(id: Int32, environment: Symbol, bundle: Symbol, text: Text) {
