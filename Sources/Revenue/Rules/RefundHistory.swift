@@ -94,6 +94,8 @@ struct RefundOutcome {
 /// The statements of a sale that had at least one about a refund or an upgrade, in the order of their time.
 package struct RefundHistory {
   private(set) var statements: [RefundStatement] = []
+  /// What Advanced Commerce had refunded when the newest line was booked that assumes a refund of all.
+  var sumsBeforeAssumed: [RefundSum] = []
 
   /// Above this number, repeated statements are dropped.
   package static let countKept = 24
@@ -262,11 +264,16 @@ extension RefundHistory {
       writer.write(statement.dateMs)
       writer.write(statement.percentage ?? -1)
       writer.write(statement.reason)
-      writer.write(statement.sums.count)
-      for sum in statement.sums {
-        writer.write(sum.dateMs)
-        writer.write(sum.micros)
-      }
+      save(statement.sums, &writer)
+    }
+    save(sumsBeforeAssumed, &writer)
+  }
+
+  private func save(_ sums: [RefundSum], _ writer: inout StateWriter) {
+    writer.write(sums.count)
+    for sum in sums {
+      writer.write(sum.dateMs)
+      writer.write(sum.micros)
     }
   }
 
@@ -282,15 +289,22 @@ extension RefundHistory {
       let percentage = try reader.integer(in: -1...Int64(RefundShare.all.thousandths))
       statement.percentage = percentage < 0 ? nil : Int32(percentage)
       statement.reason = arena.keep(try reader.text())
-      for _ in 0..<(try reader.count()) {
-        statement.sums.append(
-          RefundSum(
-            dateMs: try reader.instant(), micros: try reader.integer(in: 0...Int64.max)))
-      }
+      statement.sums = try Self.sums(&reader)
       if let last = statements.last, statement.precedes(last) { throw .inconsistent }
-      guard zip(statement.sums, statement.sums.dropFirst()).allSatisfy({ $0.dateMs < $1.dateMs })
-      else { throw .inconsistent }
       statements.append(statement)
     }
+    sumsBeforeAssumed = try Self.sums(&reader)
+  }
+
+  private static func sums(_ reader: inout StateReader) throws(RevenueStateError) -> [RefundSum] {
+    var sums: [RefundSum] = []
+    for _ in 0..<(try reader.count()) {
+      sums.append(
+        RefundSum(dateMs: try reader.instant(), micros: try reader.integer(in: 0...Int64.max)))
+    }
+    guard zip(sums, sums.dropFirst()).allSatisfy({ $0.dateMs < $1.dateMs }) else {
+      throw .inconsistent
+    }
+    return sums
   }
 }

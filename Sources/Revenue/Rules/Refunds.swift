@@ -127,16 +127,19 @@ extension RevenueFold {
       ?? RefundHistory(newestTimesOf: sale)
     let before = history.outcome(ofQuantity: sale.quantity).total
     for statement in statements { history.insert(statement) }
-    store.setRefunds(of: place, history)
+    defer { store.setRefunds(of: place, history) }
     // Readers do not see this change, but it must be saved.
     store.update(place) { $0.isChanged = true }
     let after = history.outcome(ofQuantity: sale.quantity)
     if after.hasUnknownCredit { try report(.upgradeCreditUnknown, place, verification) }
-    let corrected = correct(place, statements, from: before, to: after)
+    let corrected = correct(
+      place, statements, from: before, to: after, sumsBeforeLine: history.sumsBeforeAssumed)
     guard !before.isSame(as: after.total, ofQuantity: sale.quantity),
       let changer = after.changer ?? statements.last
     else { return false }
-    book(place, corrected ?? before, to: after, changer, verification.position)
+    let booked = corrected ?? before
+    if after.isAssumed { history.sumsBeforeAssumed = booked.sums }
+    book(place, booked, to: after, changer, verification.position)
     store.update(place) {
       $0.cancellationState = after.total.isRefunded ? .returned : .reversed
     }
@@ -147,9 +150,10 @@ extension RevenueFold {
 
   /// R12: lets the sale's last line say what signed statements know of its refund, if a reply was taken for one of all;
   /// returns what is then booked, or nil if no line changed.
+  /// - Parameter sumsBeforeLine: what Advanced Commerce had refunded when that line was booked.
   private func correct(
     _ place: Int, _ statements: [RefundStatement], from before: RefundTotal,
-    to after: RefundOutcome
+    to after: RefundOutcome, sumsBeforeLine: [RefundSum]
   ) -> RefundTotal? {
     let quantity = store.sales[place].quantity
     guard let last = store.lastLine(of: store.sales[place]), last.isAssumed,
@@ -159,9 +163,9 @@ extension RevenueFold {
     let total = after.total
     store.updateLastLine(of: place) { $0.isAssumed = false }
     if before.isSame(as: total, ofQuantity: quantity) { return nil }
-    // What was booked before the line: it took a share alone.
-    var booked = RefundTotal(share: store.shareBeforeLastLine(of: place))
-    if last.advancedMicros > 0 { booked.sums = before.sums }
+    // What was booked before the line, which took a share alone. Sums that came since, beside a share of all, made no
+    // line.
+    var booked = RefundTotal(share: store.shareBeforeLastLine(of: place), sums: sumsBeforeLine)
     if total.share.isGreater(than: booked.share, ofQuantity: quantity) {
       booked.share = total.share
     }

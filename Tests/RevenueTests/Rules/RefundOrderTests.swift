@@ -88,6 +88,31 @@ import Testing
         try $0.add(signed: [Signed.advanced("2026-01-12", [Signed.part(5000, "2026-01-08")])])
       },
       lines: [sale, "Return 1 2026-01-10 -3 -10", "Reversal 1 2026-01-12 3 5"]),
+    LoneRule(
+      description: "sums that became less beside an assumed share of all are reversed once it falls",
+      steps: {
+        let sums = [Signed.part(5000, "2026-01-07"), Signed.part(5000, "2026-01-06")]
+        try $0.add(signed: [Signed.advanced("2026-01-12", sums)])
+        try Signed.reply("2026-01-08", "2026-01-24", to: $0)
+        try $0.add(signed: [Signed.advanced("2026-01-18", [Signed.part(2000, "2026-01-06")])])
+        try $0.add(signed: [Signed.refunded("2026-01-10", 33333)])
+      },
+      lines: [
+        sale, "Return 1 2026-01-06 0 -5", "Return 1 2026-01-07 -3 -5", "Return 1 2026-01-08 0 0",
+        "Reversal 1 2026-01-18 3 8",
+      ]),
+    LoneRule(
+      description: "sums that went beside an assumed share of all are reversed once it falls",
+      steps: {
+        try $0.add(signed: [Signed.advanced("2026-01-12", [Signed.part(5000, "2026-01-07")])])
+        try Signed.reply("2026-01-08", "2026-01-24", to: $0)
+        try $0.add(signed: [Signed.advanced("2026-01-18", [])])
+        try $0.add(signed: [Signed.refunded("2026-01-10", 0)])
+      },
+      lines: [
+        sale, "Return 1 2026-01-07 0 -5", "Return 1 2026-01-08 0 0",
+        "Reversal 1 2026-01-18 0 5",
+      ]),
   ]
 
   /// The table of docs/revenue.md.
