@@ -110,6 +110,17 @@ private struct ReplyWords: Equatable {
     #expect(try ReplyWords(Array(text.utf8)).bundleID == expected)
   }
 
+  @Test(arguments: [#"{"receipt":{"bundle_id":"a"}}"#, #"{"status":21003}"#, "[]"])
+  func theBidOfItsNotificationComesFirst(_ text: String) throws {
+    try Array(text.utf8).withUnsafeBytes { bytes in
+      try Array(#"{"bid":"n"}"#.utf8).withUnsafeBytes { body in
+        let reply = try Reply(
+          JSONBytes(bytes), TextKeeper(), notification: JSONBytes(body))
+        #expect(reply.bundleID.map { String(decoding: $0, as: UTF8.self) } == "n")
+      }
+    }
+  }
+
   @Test(
     arguments: [
       ("\"1448129867409\"", 1_448_129_867_409), ("1448129867409", 1_448_129_867_409),

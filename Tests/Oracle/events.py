@@ -123,7 +123,10 @@ class Importer:
             raise BadLine("marketplace is not itunes")
         if "notification_type" in document and "unified_receipt" in document:
             # A version 1 notification's body as it is, its time beside what it says.
-            document = {"notification_v1": document, "occurred_at": document.get("occurred_at")}
+            occurred_at = document.get("occurred_at")
+            if occurred_at is None:
+                occurred_at = _latest_ms(document)
+            document = {"notification_v1": document, "occurred_at": occurred_at}
         if sum(document.get(name) is not None for name in FORMS) != 1:
             raise BadLine(f"not exactly one of {', '.join(FORMS)}")
         if document.get("notification") is not None:
@@ -249,6 +252,15 @@ class Importer:
         upload = Upload(self.positions.take(), occurred_at_ms, None, None, {}, (bundle_id, receipt))
         return Verification(self.positions.take(), upload, occurred_at_ms, None, reply,
                             bundle_id=bundle_id, notification=body, notified_ms=occurred_at_ms)
+
+
+def _latest_ms(body):
+    """The latest time that a bare body names of what had happened, as docs/import-format.md says; None if none."""
+    times = [date_ms(body.get("auto_renew_status_change_date_ms"))]
+    for row in source_rows(members(body.get("unified_receipt"))):
+        times += row.date_ms("purchase_date_ms"), row.date_ms("cancellation_date_ms")
+    latest_ms = max((time for time in times if time is not None), default=None)
+    return None if latest_ms is None else Number(str(latest_ms))
 
 
 def _bundle(named, reply, receipt):

@@ -162,11 +162,19 @@ class Version1(unittest.TestCase):
 
     def test_what_is_no_such_line(self):
         good = self.body(row())
-        bad = [json.dumps({"notification_v1": good}), json.dumps(good), self.line(good | {"bid": None}),
+        bad = [json.dumps({"notification_v1": good}), json.dumps(self.body()), self.line(good | {"bid": None}),
                self.line(good | {"unified_receipt": 5}), self.line([]),
                self.line(good | {"unified_receipt": {**good["unified_receipt"], "latest_receipt": "?"}}),
                json.dumps({"notification_v1": good, "occurred_at": 1, "receipt": RECEIPT})]
         self.assertEqual(self.sales(*bad), [])
+
+    def test_a_bare_body_without_a_time_has_the_latest_of_what_happened(self):
+        gone = row(purchase_date_ms=str(ms("2026-01-02")), cancellation_date_ms=str(ms("2026-02-01")))
+        changed = {"auto_renew_status_change_date_ms": str(ms("2026-03-01"))}
+        for rows, named, day in (([gone], {}, "2026-02-01"), ([gone], changed, "2026-03-01"),
+                                 ([], changed, "2026-03-01")):
+            found = book(json.dumps(self.body(*rows, status=21003, **named)))
+            self.assertEqual(table("exceptions", found, "date"), [(f"{day}T00:00:00.000Z",)])
 
     def test_its_rows_have_no_time(self):
         gone = row(cancellation_date_ms=str(ms("2026-02-01")))

@@ -31,6 +31,8 @@ package struct Reply {
   package init(
     _ bytes: JSONBytes, _ keeper: TextKeeper, notification: JSONBytes? = nil
   ) throws(JSONError) {
+    if let notification { bundleID = try LegacyNotification(notification, keeper).bundleID }
+    let notifiedBundleID = bundleID
     var cursor = JSONCursor(bytes)
     guard try cursor.kind() == .object else {
       try cursor.skipValue()
@@ -75,7 +77,7 @@ package struct Reply {
     if let renewal = try RenewalInfo(ofNotification: notification, keeper) {
       renewals.insert(renewal, at: 0)
     }
-    bundleID = try LegacyNotification(notification, keeper).bundleID ?? bundleID
+    bundleID = notifiedBundleID ?? bundleID
   }
 
   /// Rows are in an array or, in the legacy shape, a single object. Only objects are rows.
