@@ -208,7 +208,7 @@ package struct ReceiptUploadedView {
       lineSHA256Hex = text
       review.mark(8, isRight: text != nil)
     case 12 where key == "country_code":
-      countryCode = text
+      countryCode = text.flatMap { $0.raw.isEmpty ? nil : $0 }
       review.mark(9, isRight: text != nil)
     case 13 where key == "app_family_id":
       appFamilyID = text

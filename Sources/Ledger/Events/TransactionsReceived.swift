@@ -180,7 +180,7 @@ package struct TransactionsReceivedView {
       lineSHA256Hex = text
       review.mark(5, isRight: text != nil)
     case 12 where key == "country_code":
-      countryCode = text
+      countryCode = text.flatMap { $0.raw.isEmpty ? nil : $0 }
       review.mark(6, isRight: text != nil)
     case 12 where key == "fraud_reason":
       fraudReason = text
