@@ -79,7 +79,7 @@
         let header = snapshot.header
         let bytes = storage.content("/ledger/snapshots/\(header.file)")
         #expect(digest(bytes) == header.sha256, "the file of \(header.size)")
-        return "\(header.size): \(header.databaseByteCount)"
+        return "\(header.size): \(header.byteCount)"
       }.joined(separator: ", ")
     }
 

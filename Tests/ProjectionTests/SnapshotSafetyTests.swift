@@ -99,7 +99,7 @@ import Testing
     let projector = try fixture.projector()
     let size = fixture.eventCount
     let header = SnapshotTests.digits(size)
-    for ending in [".sqlite.gz", ".2.sqlite.gz", ".sqlite.gz"] {
+    for ending in [".sqlite", ".2.sqlite", ".sqlite"] {
       let saved = try fixture.createSnapshot(at: size)
       #expect(saved.header.file == header + ending)
       #expect(try Self.names(fixture) == [header + ".json", header + ending, "lock"].sorted())
@@ -115,7 +115,7 @@ import Testing
     let old = try fixture.createSnapshot(at: size)
     let header = SnapshotTests.digits(size)
     // A folder, which nothing is renamed over.
-    let obstacle = fixture.path + "/snapshots/\(header).2.sqlite.gz"
+    let obstacle = fixture.path + "/snapshots/\(header).2.sqlite"
     try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: false)
     #expect(throws: ProjectionError.self) { try fixture.createSnapshot(at: size) }
     #expect(projector.snapshots.snapshots.map(\.header.sha256) == [old.header.sha256])

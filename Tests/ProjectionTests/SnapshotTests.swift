@@ -29,7 +29,7 @@ import Testing
     }
     var dataPath: String { get throws { folder + "/" + (try snapshot.header.file) } }
     var headerPath: String {
-      get throws { try dataPath.replacingOccurrences(of: ".sqlite.gz", with: ".json") }
+      get throws { try dataPath.replacingOccurrences(of: ".sqlite", with: ".json") }
     }
 
     func loseProjections() throws {
@@ -70,15 +70,10 @@ import Testing
   ) throws {
     let header = snapshot.header
     let file = URL(fileURLWithPath: "\(folder)/\(header.file)")
-    let plain = URL(fileURLWithPath: folder + "/edited.sqlite")
-    try inflated(Data(contentsOf: file)).write(to: plain)
-    try change(plain.path)
-    let database = try Data(contentsOf: plain)
-    try FileManager.default.removeItem(at: plain)
-    let compressed = try compressed(database)
-    try compressed.write(to: file)
+    try change(file.path)
+    let database = try Data(contentsOf: file)
     let headerFile = URL(fileURLWithPath: "\(folder)/\(digits(header.size)).json")
-    let digest = compressed.withUnsafeBytes { SHA256.hash($0) }
+    let digest = database.withUnsafeBytes { SHA256.hash($0) }
     var text = String(decoding: try Data(contentsOf: headerFile), as: UTF8.self)
     if let vouching {
       let created = SnapshotCreated(
@@ -93,10 +88,7 @@ import Testing
     text =
       text
       .replacing(header.sha256.hex, with: digest.hex)
-      .replacing("\"bytes\":\(header.byteCount)", with: "\"bytes\":\(compressed.count)")
-      .replacing(
-        "\"database_bytes\":\(header.databaseByteCount)",
-        with: "\"database_bytes\":\(database.count)")
+      .replacing("\"bytes\":\(header.byteCount)", with: "\"bytes\":\(database.count)")
     try Data(text.utf8).write(to: headerFile)
   }
 
@@ -104,41 +96,6 @@ import Testing
     let members = try JSONSerialization.jsonObject(with: Data(header.utf8)) as? [String: Any]
     let text = try #require(members?["salt"] as? String)
     return [UInt8](try #require(Data(base64Encoded: text)))
-  }
-
-  private static func inflated(_ file: Data) throws -> Data {
-    let inflater = try BlockedGzipInflater()
-    let block = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: BlockedGzip.blockByteCount, alignment: 16)
-    defer { block.deallocate() }
-    return try file.withUnsafeBytes { bytes in
-      var (rest, database) = (bytes[...], Data())
-      while !rest.isEmpty {
-        let member = UnsafeRawBufferPointer(rebasing: rest)
-        let count = try #require(BlockedGzip.memberByteCount(member))
-        let held = try #require(
-          inflater.inflate(UnsafeRawBufferPointer(rebasing: member[..<count]), into: block))
-        database.append(contentsOf: block[..<held])
-        rest = rest.dropFirst(count)
-      }
-      return database
-    }
-  }
-
-  private static func compressed(_ database: Data) throws -> Data {
-    let compressor = try BlockedGzipCompressor(level: 1)
-    let member = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: BlockedGzip.memberByteCountMax, alignment: 16)
-    defer { member.deallocate() }
-    var file = Data()
-    database.withUnsafeBytes { bytes in
-      for offset in stride(from: 0, to: bytes.count, by: BlockedGzip.blockByteCount) {
-        let block = bytes[offset...].prefix(BlockedGzip.blockByteCount)
-        let count = compressor.compress(UnsafeRawBufferPointer(rebasing: block), into: member)
-        file.append(contentsOf: member[..<count])
-      }
-    }
-    return file + BlockedGzip.end
   }
 
   static func digits(_ size: Int) -> String {
@@ -185,26 +142,20 @@ import Testing
     #expect(try goneOn == fixture.rebuilt().dump())
   }
 
-  @Test func anySnapshotIsPlainGzipOfAnSQLiteDatabase() throws {
+  @Test func anySnapshotIsAnSQLiteDatabase() throws {
     let test = try Case(seed: 6)
-    let process = Process()
-    let output = Pipe()
-    process.executableURL = URL(fileURLWithPath: "/bin/zcat")
-    process.arguments = [try test.dataPath]
-    process.standardOutput = output
-    try process.run()
-    let database = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 0)
-    #expect(database.count == (try test.snapshot.header.databaseByteCount))
-    #expect(database.prefix(15) == Data("SQLite format 3".utf8))
+    let file = try Data(contentsOf: URL(fileURLWithPath: test.dataPath))
+    #expect(file.count == (try test.snapshot.header.byteCount))
+    #expect(file.prefix(15) == Data("SQLite format 3".utf8))
+    let database = try Database(path: try test.dataPath, mode: .read)
+    #expect(try database.dump() == test.fixture.projector().books(at: test.snapshotSize).dump())
   }
 
   /// What may be wrong with a snapshot, and what is said of it.
   enum Damage: String, CaseIterable, CustomTestStringConvertible {
     case bitFlipped, cutShort, grown, gone, bytesSwapped, otherDigest, otherLength, otherVersion,
       otherDefinition, withoutDefinitions, unknownProjection, otherLedger, otherRoot, moreEvents,
-      headerNoJSON, headerOfAnotherVersion, headerOfEarlierVersion, rowEdited,
+      headerNoJSON, headerOfAnotherVersion, headerOfEarlierVersion, compressed, rowEdited,
       rowsOtherThanVouchedFor, eventUnnamed, eventBeyond, eventOfOtherType, otherSalt,
       headerCutShort, savedDamaged, savedWithoutTable, savedWithoutIndex,
       savedWithOtherColumns, savedOfOtherEvents
@@ -213,8 +164,8 @@ import Testing
 
     var cause: String {
       switch self {
-      case .bitFlipped, .bytesSwapped, .otherLength: "its file is damaged"
-      case .cutShort, .grown: "bytes, but its header says"
+      case .bitFlipped, .bytesSwapped: "its file is damaged"
+      case .cutShort, .grown, .otherLength: "bytes, but its header says"
       case .gone: "its file is missing"
       case .otherVersion: "another version of this program: sales 99, here"
       case .otherDefinition, .withoutDefinitions:
@@ -224,8 +175,8 @@ import Testing
       case .otherRoot: "'frontier' is missing or invalid in its header"
       case .moreEvents: "its header's size does not match its name"
       case .headerNoJSON, .headerCutShort: "is not JSON"
-      case .headerOfAnotherVersion: "does not have version 2"
-      case .headerOfEarlierVersion: "an earlier version of this program made it, and no event"
+      case .headerOfAnotherVersion: "does not have version 3"
+      case .headerOfEarlierVersion, .compressed: "an earlier version of this program made it"
       case .rowEdited: "it is not the snapshot that the event at position"
       case .rowsOtherThanVouchedFor: "its rows differ from those that the event vouches for"
       case .eventUnnamed: "'event' is missing or invalid in its header"
@@ -245,7 +196,7 @@ import Testing
       let header = try test.snapshot.header
       switch self {
       case .bitFlipped: try test.edit(path) { $0[$0.count / 2] ^= 4 }
-      case .bytesSwapped: try test.edit(path) { $0.swapAt(40, 41) }
+      case .bytesSwapped: try test.edit(path) { $0.swapAt(16, 17) }
       case .cutShort: try test.edit(path) { $0.removeLast() }
       case .grown: try test.edit(path) { $0.append(0) }
       case .gone: try FileManager.default.removeItem(atPath: path)
@@ -253,8 +204,7 @@ import Testing
         try test.editHeader(header.sha256.hex, String(repeating: "0", count: 64))
       case .otherLength:
         try test.editHeader(
-          "\"database_bytes\":\(header.databaseByteCount)",
-          "\"database_bytes\":\(header.databaseByteCount + 1)")
+          "\"bytes\":\(header.byteCount)", "\"bytes\":\(header.byteCount + 1)")
       case .otherVersion:
         let version = try #require(header.projectionVersions.first { $0.name == "sales" }).version
         try test.editHeader("\"sales\":\(version)", "\"sales\":99")
@@ -272,8 +222,16 @@ import Testing
         try FileManager.default.moveItem(
           atPath: name, toPath: name.replacingOccurrences(of: ".json", with: "0.json"))
       case .headerNoJSON: try Data("{".utf8).write(to: URL(fileURLWithPath: test.headerPath))
-      case .headerOfAnotherVersion: try test.editHeader("\"snapshot\":2", "\"snapshot\":3")
-      case .headerOfEarlierVersion: try test.editHeader("\"snapshot\":2", "\"snapshot\":1")
+      case .headerOfAnotherVersion: try test.editHeader("\"snapshot\":3", "\"snapshot\":4")
+      case .headerOfEarlierVersion: try test.editHeader("\"snapshot\":3", "\"snapshot\":1")
+      case .compressed:
+        let process = try Process.run(URL(fileURLWithPath: "/bin/gzip"), arguments: [path])
+        process.waitUntilExit()
+        try test.edit(try test.headerPath) { data in
+          let text = String(decoding: data, as: UTF8.self)
+            .replacing("\"snapshot\":3", with: "\"snapshot\":2")
+          data = Data(text.replacing(header.file, with: header.file + ".gz").utf8)
+        }
       case .rowEdited:
         try test.editDatabase(isVouchedFor: false, "UPDATE sales SET unit_price_micros = 1")
       case .rowsOtherThanVouchedFor:
@@ -393,7 +351,7 @@ import Testing
     let data = Data([1])
     try data.write(to: URL(fileURLWithPath: test.folder + "/00000000000000000001.json.building"))
     // A database without its header is none.
-    try data.write(to: URL(fileURLWithPath: test.folder + "/00000000000000000001.sqlite.gz"))
+    try data.write(to: URL(fileURLWithPath: test.folder + "/00000000000000000001.sqlite"))
     let projector = try test.fixture.projector()
     let size = test.fixture.eventCount
     _ = try test.fixture.createSnapshot()

@@ -20,7 +20,7 @@ package struct SnapshotCreated: Equatable, Sendable {
   package var projections: [Version]
   /// SHA-256 of the snapshot's salt followed by the digest of its rows.
   package var contentSHA256: SHA256Digest
-  /// SHA-256 of the snapshot's salt followed by the SHA-256 of its compressed file.
+  /// SHA-256 of the snapshot's salt followed by the SHA-256 of its file.
   package var fileSHA256: SHA256Digest
 
   package init(

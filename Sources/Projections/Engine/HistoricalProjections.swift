@@ -178,7 +178,7 @@ extension Projector {
   ///
   /// Throws `snapshot` if the snapshot is damaged.
   func fill(_ path: String, from snapshot: Snapshot, to size: Int) throws {
-    try snapshot.inflate(to: path, isCancelled: observer.isCancelled)
+    try snapshot.copy(to: path, isCancelled: observer.isCancelled)
     try blaming(snapshot) {
       let database = try Self.openAlone(path)
       try check(database, snapshot)

@@ -1,9 +1,9 @@
-// One snapshot: checks whether it is usable, and inflates it into a database.
+// One snapshot: checks whether it is usable, and copies its database.
 import Base
 import Glibc
 import Ledger
 
-/// A saved state of the projections: a compressed database and its header.
+/// A saved state of the projections: a database and its header.
 package struct Snapshot: Sendable {
   package let header: SnapshotHeader
   /// The folder of both files.
@@ -12,43 +12,61 @@ package struct Snapshot: Sendable {
   /// The name for users: its number of events.
   package var name: String { "\(header.size)" }
 
-  /// Inflates the database into an empty file and checks its digest.
+  private func refusal(_ cause: String) -> ProjectionError { .snapshot(name: name, cause: cause) }
+
+  /// Copies the database into an empty file and checks its digest. If it throws, discard the file.
   ///
-  /// Throws `snapshot` if the file is not the one that the header describes.
-  func inflate(to path: String, isCancelled: () -> Bool) throws(ProjectionError) {
-    guard let source = try? folder.openDescriptor(header.file, .readOnly) else {
-      throw .snapshot(name: name, cause: "its file cannot be opened")
-    }
-    defer { close(source) }
+  /// Throws `snapshot` if the database is not the one that the header describes.
+  func copy(to path: String, isCancelled: () -> Bool) throws(ProjectionError) {
     let target = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
-    guard target >= 0 else {
-      throw .file(
-        operation: "opening", name: "a temporary generation",
-        cause: String(cString: strerror(errno)))
-    }
+    guard target >= 0 else { throw Self.systemFailure("opening") }
     defer { close(target) }
-    try SnapshotInflater(self, source: source, target: target).run(isCancelled: isCancelled)
+    try read(isCancelled: isCancelled) { (piece) throws(ProjectionError) in
+      var rest = piece[...]
+      while !rest.isEmpty {
+        let count = write(target, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+        if count > 0 {
+          rest = rest.dropFirst(count)
+        } else if count == 0 || errno != EINTR {
+          throw Self.systemFailure("writing")
+        }
+      }
+    }
   }
 
-  /// Reads the whole file. Returns why it is not the one that the header describes; nil if it is.
-  fileprivate func damagedFile(isCancelled: () -> Bool) throws(ProjectionError) -> String? {
+  private static func systemFailure(_ operation: String) -> ProjectionError {
+    .file(
+      operation: operation, name: "a temporary generation", cause: String(cString: strerror(errno)))
+  }
+
+  /// Reads the whole file in pieces.
+  ///
+  /// Throws `snapshot` if the file is not the one that the header describes.
+  func read(
+    isCancelled: () -> Bool,
+    _ body: (UnsafeRawBufferPointer) throws(ProjectionError) -> Void = { _ in }
+  ) throws(ProjectionError) {
     guard let file = try? folder.openFile(header.file, .readOnly) else {
-      return "its file cannot be opened"
+      throw refusal("its file cannot be opened")
     }
-    let hasher = SHA256()
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
     defer { buffer.deallocate() }
+    let hasher = SHA256()
     var offset = 0
     while true {
       if isCancelled() { throw .interrupted }
       let count: Int
       do throws(LedgerError) { count = try file.read(into: buffer, offsetBytes: offset) } catch {
-        return "its file cannot be read: \(error.cause)"
+        throw refusal("its file cannot be read: \(error.cause)")
       }
-      if count == 0 { return hasher.finish() == header.sha256 ? nil : "its file is damaged" }
-      hasher.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      if count == 0 { break }
+      let piece = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+      hasher.update(piece)
       offset += count
+      guard offset <= header.byteCount else { throw refusal("its file is damaged") }
+      try body(piece)
     }
+    guard hasher.finish() == header.sha256 else { throw refusal("its file is damaged") }
   }
 
   /// Compares the file's length with its header; checking more requires reading it. Nil if it fits.
@@ -155,10 +173,14 @@ extension Projector {
     return created
   }
 
-  /// The same, and reads every byte of its file. Does not inflate the content, so it needs no space.
+  /// The same, and reads every byte of its file. Copies nothing, so it needs no space.
   package func unfitnessOfBytes(of snapshot: Snapshot) throws(ProjectionError) -> String? {
     if let cause = unfitness(of: snapshot) { return cause }
-    return try snapshot.damagedFile(isCancelled: observer.isCancelled)
+    do throws(ProjectionError) { try snapshot.read(isCancelled: observer.isCancelled) } catch {
+      if case .snapshot(_, let cause) = error { return cause }
+      throw error
+    }
+    return nil
   }
 
   /// Reads a whole snapshot as a restore would, has SQLite check every page, and compares its rows with the event

@@ -5,11 +5,11 @@ package import Ledger
 
 /// The header of a snapshot.
 package struct SnapshotHeader: Sendable {
-  static let version = 2
+  static let version = 3
   /// The largest header that is read, in bytes.
   static let byteCountMax = 64 << 10
-  /// The largest database size that a header may state: far more than SQLite can hold in pages of 8 KiB.
-  private static let databaseByteCountMax: Int64 = 1 << 46
+  /// The largest number that a header may state: as bytes, far more than SQLite can hold in pages of 8 KiB.
+  private static let numberMax: Int64 = 1 << 46
 
   package let origin: String
   package let ledgerID: String
@@ -25,8 +25,7 @@ package struct SnapshotHeader: Sendable {
   package let projectionVersions: [(name: String, version: Int)]
   /// The digests of their definitions by name; empty in older headers, which have none.
   private let definitions: [String: String]
-  package let databaseByteCount: Int
-  /// The compressed file: its name in the same folder, its length and its SHA-256.
+  /// The database: its name in the same folder, its length and its SHA-256.
   package let file: String
   package let byteCount: Int
   package let sha256: SHA256Digest
@@ -40,8 +39,8 @@ package struct SnapshotHeader: Sendable {
 
   init(
     _ identity: LedgerIdentity, _ progress: Progress, _ projections: [ProjectionIdentity],
-    createdAtMs: Int64, databaseByteCount: Int,
-    file: String, byteCount: Int, sha256: SHA256Digest, salt: SnapshotSalt, event: Position
+    createdAtMs: Int64, file: String, byteCount: Int, sha256: SHA256Digest, salt: SnapshotSalt,
+    event: Position
   ) {
     origin = identity.origin
     ledgerID = "\(identity.id)"
@@ -51,7 +50,6 @@ package struct SnapshotHeader: Sendable {
     self.createdAtMs = createdAtMs
     projectionVersions = projections.map { ($0.name, $0.version) }
     definitions = Dictionary(uniqueKeysWithValues: projections.map { ($0.name, $0.definition) })
-    self.databaseByteCount = databaseByteCount
     self.file = file
     self.byteCount = byteCount
     self.sha256 = sha256
@@ -95,7 +93,6 @@ package struct SnapshotHeader: Sendable {
       writer.endObject()
     }
     object("definitions", projectionVersions.map { ($0.name, definitions[$0.name]) })
-    lines.add("database_bytes") { $0.integer(databaseByteCount) }
     lines.add("file") { $0.string(file) }
     lines.add("bytes") { $0.integer(byteCount) }
     lines.add("sha256") { $0.string(sha256.hex) }
@@ -111,6 +108,8 @@ package struct SnapshotHeader: Sendable {
     let cause: String
     /// Whether the system failed to read the bytes, so that they may still be a valid header.
     var isOfSystem = false
+    /// Whether an earlier version of this program wrote them.
+    var isEarlier = false
   }
 
   init(_ bytes: [UInt8]) throws(Refusal) {
@@ -126,7 +125,7 @@ package struct SnapshotHeader: Sendable {
       return text
     }
     func count(_ name: String) throws(Refusal) -> Int {
-      guard let number = json[name]?.integerValue, 0...Self.databaseByteCountMax ~= number
+      guard let number = json[name]?.integerValue, 0...Self.numberMax ~= number
       else { throw refusal(name) }
       return Int(number)
     }
@@ -136,9 +135,9 @@ package struct SnapshotHeader: Sendable {
     }
     switch try count("snapshot") {
     case Self.version: break
-    case 1:
+    case 1, 2:
       throw Refusal(
-        cause: "an earlier version of this program made it, and no event in the log vouches for it")
+        cause: "an earlier version of this program made it, in another format", isEarlier: true)
     default: throw Refusal(cause: "its header does not have version \(Self.version)")
     }
     origin = try text("origin", in: json["ledger"])
@@ -165,7 +164,6 @@ package struct SnapshotHeader: Sendable {
     case nil: definitions = [:]
     default: throw refusal("definitions")
     }
-    databaseByteCount = try count("database_bytes")
     file = try text("file", in: json)
     guard Self.fileNames(size: size).contains(file) else { throw refusal("file") }
     byteCount = try count("bytes")
@@ -181,10 +179,10 @@ package struct SnapshotHeader: Sendable {
 
   // MARK: Names
 
-  /// The possible names of the compressed database: the number of events in 20 digits. The second name is for a
-  /// replacement; the first file stays usable until the new header is in place.
+  /// The possible names of the database: the number of events in 20 digits. The second name is for a replacement; the
+  /// first file stays usable until the new header is in place.
   static func fileNames(size: Int) -> [String] {
-    [".sqlite.gz", ".2.sqlite.gz"].map { baseName(size: size) + $0 }
+    [".sqlite", ".2.sqlite"].map { baseName(size: size) + $0 }
   }
   static func headerName(size: Int) -> String { baseName(size: size) + ".json" }
 

@@ -10,11 +10,14 @@ package struct SnapshotStore {
     package let cause: String
     /// Whether the system failed to read it, so that it may be valid.
     let isOfSystem: Bool
+    /// Whether an earlier version of this program made the snapshot.
+    package let isEarlier: Bool
     /// The number of events in the file's name; nil if the name has none.
     package let size: Int?
 
     init(file: String, _ refusal: SnapshotHeader.Refusal) {
-      (self.file, cause, isOfSystem) = (file, refusal.cause, refusal.isOfSystem)
+      (self.file, cause) = (file, refusal.cause)
+      (isOfSystem, isEarlier) = (refusal.isOfSystem, refusal.isEarlier)
       size = Int(file.dropLast(".json".count)).flatMap { number in
         number >= 0 && SnapshotHeader.headerName(size: number) == file ? number : nil
       }
@@ -119,7 +122,7 @@ package struct SnapshotStore {
       let file = files.first { $0 != old?.file } ?? files[0]
       defer { for name in [file, headerFile] { try? folder.unlink(Self.buildingName(name)) } }
       let written = try write(file, in: folder) { (sink) throws(ProjectionError) in
-        try Self.compress(database, isCancelled, sink)
+        try Self.copy(database, isCancelled, sink)
       }
       if isCancelled() { throw .interrupted }
       let salt = SnapshotSalt()
@@ -132,11 +135,9 @@ package struct SnapshotStore {
       let event = try append(EventDraft(.snapshotCreated, created.data))
       let header = SnapshotHeader(
         ledger.identity, progress, projections, createdAtMs: Timestamp.now(),
-        databaseByteCount: written.inputByteCount,
         file: file, byteCount: written.byteCount, sha256: written.sha256, salt: salt, event: event)
       let writtenHeader = try write(headerFile, in: folder) { (sink) throws(ProjectionError) in
         try Self.send(header.bytes, sink)
-        return 0
       }
       try inLedger { () throws(LedgerError) in
         // The file is never read unless a header names it.
@@ -160,20 +161,18 @@ package struct SnapshotStore {
   private static func buildingName(_ name: String) -> String { name + ".building" }
 
   private typealias Sink = (UnsafeRawBufferPointer) throws(ProjectionError) -> Void
-  private typealias Written = (
-    file: StorageFile, inputByteCount: Int, byteCount: Int, sha256: SHA256Digest
-  )
+  private typealias Written = (file: StorageFile, byteCount: Int, sha256: SHA256Digest)
 
   /// Writes a file under its temporary name and syncs it.
   private func write(
-    _ name: String, in folder: Folder, _ body: (Sink) throws(ProjectionError) -> Int
+    _ name: String, in folder: Folder, _ body: (Sink) throws(ProjectionError) -> Void
   ) throws(ProjectionError) -> Written {
     let file = try inLedger { () throws(LedgerError) in
       try folder.openFile(Self.buildingName(name), .create)
     }
     let hasher = SHA256()
     var byteCount = 0
-    let inputByteCount = try body { (bytes) throws(ProjectionError) in
+    try body { (bytes) throws(ProjectionError) in
       try Self.attempt("writing", "snapshots/\(name)") { () throws(LedgerError) in
         try file.write(bytes, offsetBytes: byteCount)
       }
@@ -185,45 +184,24 @@ package struct SnapshotStore {
     try Self.attempt("syncing", "snapshots/\(name)") { () throws(LedgerError) in
       try file.syncData()
     }
-    return (file, inputByteCount, byteCount, hasher.finish())
+    return (file, byteCount, hasher.finish())
   }
 
-  /// Compresses a file and returns its compressed length.
-  private static func compress(
+  private static func copy(
     _ database: StorageFile, _ isCancelled: () -> Bool, _ sink: Sink
-  ) throws(ProjectionError) -> Int {
-    let compressor: BlockedGzipCompressor
-    // Level 1, so that snapshots are restored quickly. It gives two thirds of the slowest level's compression.
-    do throws(LedgerError) { compressor = try BlockedGzipCompressor(level: 1) } catch {
-      throw .ledger(error)
-    }
-    let block = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: BlockedGzip.blockByteCount, alignment: 16)
-    let members = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: 16 * BlockedGzip.memberByteCountMax, alignment: 16)
-    defer {
-      block.deallocate()
-      members.deallocate()
-    }
-    var (offset, filled) = (0, 0)
+  ) throws(ProjectionError) {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
+    defer { buffer.deallocate() }
+    var offset = 0
     while true {
       if isCancelled() { throw .interrupted }
       let count = try attempt("reading", "a temporary generation") { () throws(LedgerError) in
-        try database.read(into: block, offsetBytes: offset)
+        try database.read(into: buffer, offsetBytes: offset)
       }
-      if count == 0 { break }
-      filled += compressor.compress(
-        UnsafeRawBufferPointer(rebasing: block[..<count]),
-        into: UnsafeMutableRawBufferPointer(rebasing: members[filled...]))
+      if count == 0 { return }
+      try sink(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
       offset += count
-      if members.count - filled < BlockedGzip.memberByteCountMax {
-        try sink(UnsafeRawBufferPointer(rebasing: members[..<filled]))
-        filled = 0
-      }
     }
-    try sink(UnsafeRawBufferPointer(rebasing: members[..<filled]))
-    try send(BlockedGzip.end, sink)
-    return offset
   }
 
   private static func send(_ bytes: [UInt8], _ sink: Sink) throws(ProjectionError) {
@@ -263,12 +241,14 @@ package struct SnapshotStore {
           snapshot.header.file, SnapshotHeader.headerName(size: snapshot.header.size),
         ])
       }
+      // Earlier versions of this program compressed the databases.
+      let suffixes = [".json", ".sqlite", ".sqlite.gz"]
       let obsoleteNames = found.filter { name in
-        !names.contains(name) && (name.hasSuffix(".json") || name.hasSuffix(".sqlite.gz"))
+        !names.contains(name) && suffixes.contains { name.hasSuffix($0) }
       }.sorted()
       // Headers first: a file without one is never read.
       try inLedger { () throws(LedgerError) in
-        for suffix in [".json", ".sqlite.gz"] {
+        for suffix in suffixes {
           for name in obsoleteNames where name.hasSuffix(suffix) { try folder.unlink(name) }
         }
         try folder.sync()

@@ -301,11 +301,16 @@ private struct AuditedSnapshot {
   /// Nil if it matches.
   let problem: String?
 
-  /// All snapshots of a ledger, unreadable ones included.
+  /// All snapshots of a ledger, unreadable ones included, except those of an earlier version of this program, which
+  /// are never used.
   static func all(_ ledger: OpenLedger) throws -> [AuditedSnapshot] {
     let projector = try ledger.projector()
+    let unreadable = projector.snapshots.unreadable
+    for entry in unreadable where entry.isEarlier {
+      ledger.say("audit: snapshot \(visible(entry.name)) is passed over: \(visible(entry.cause))")
+    }
     return try projector.prove().map { .init(name: $0.snapshot.name, problem: $0.problem) }
-      + projector.snapshots.unreadable.map { .init(name: $0.name, problem: $0.cause) }
+      + unreadable.filter { !$0.isEarlier }.map { .init(name: $0.name, problem: $0.cause) }
   }
 
   static func text(_ snapshots: [AuditedSnapshot]?) -> String {

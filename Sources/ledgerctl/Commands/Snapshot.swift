@@ -6,7 +6,7 @@ import Projections
 let snapshotCreateCommand = Command(
   "snapshot create", summary: "Save the projections",
   details: [
-    "Brings the projections up to date and saves them in `snapshots`: a compressed SQLite database, and a "
+    "Brings the projections up to date and saves them in `snapshots`: an SQLite database, and a "
       + "header with the number of events, their root, the projections' versions and a SHA-256. Other processes "
       + "can read and write meanwhile. SQLite's own check runs first; damaged projections are rebuilt.",
     "An event in the log, `snapshot.created`, vouches for the snapshot with digests of its content. Without "
@@ -33,7 +33,7 @@ let snapshotCreateCommand = Command(
     let header = snapshot.header
     try sheet.line(
       "Saved snapshot \(snapshot.name): \(counted(header.size, "event")), "
-        + "\(sizeText(header.byteCount)) of \(sizeText(header.databaseByteCount))")
+        + sizeText(header.byteCount))
   }
   return .done
 }
@@ -59,7 +59,7 @@ let snapshotListCommand = Command(
 let snapshotVerifyCommand = Command(
   "snapshot verify", summary: "Check snapshots",
   details: [
-    "Reads the snapshot, or all of them, as a restore would: checks the digest, the compression, the position "
+    "Reads the snapshot, or all of them, as a restore would: checks the digest, the position "
       + "and the root, which must be the log's, the versions, and the event that vouches for it. SQLite checks "
       + "every page, and the digest of all rows is compared with that of the event. The exit code is 21 if any "
       + "snapshot can't be used. `ledgerctl audit --projections` proves that the rows follow from the log."
@@ -231,8 +231,8 @@ private struct SnapshotLine {
       "events": header.size, "root": header.root.base64,
       "last_event_at": header.lastEventAtMs.map(timeText),
       "created_at": timeText(header.createdAtMs), "file": header.file,
-      "bytes": header.byteCount, "database_bytes": header.databaseByteCount,
-      "sha256": header.sha256.hex, "problem": state,
+      "bytes": header.byteCount, "sha256": header.sha256.hex,
+      "problem": state,
     ]
   }
 }
