@@ -4,6 +4,9 @@ import CZlib
 
 /// The library behind spreadsheets.
 package enum SpreadsheetLibrary {
+  /// The form of the files, as manifests name it. The same cells were packed otherwise in form 1.
+  package static let form = 2
+
   /// For example `libxlsxwriter 1.1.4`.
   package static var name: String { "libxlsxwriter " + text(lxw_version()) }
 

@@ -122,10 +122,23 @@ import Testing
     }
 
     private static func sheet(_ bytes: [UInt8]) throws -> String {
-      let part = try ZipReader(bytes).parts().first {
-        $0.name.elementsEqual("xl/worksheets/sheet1.xml".utf8)
-      }
-      return String(decoding: try ZipReader.text(of: #require(part)), as: UTF8.self)
+      let zip = ZipFile(byteCount: bytes.count) { read(bytes, into: $0, at: $1) }
+      let part = try zip.parts().first { $0.name.elementsEqual("xl/worksheets/sheet1.xml".utf8) }
+      var text: [UInt8] = []
+      try zip.inflate(#require(part)) { text.append(contentsOf: $0) }
+      return String(decoding: text, as: UTF8.self)
+    }
+
+    private static func read(
+      _ bytes: [UInt8], into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+    ) -> Int {
+      let piece = bytes.dropFirst(offset).prefix(buffer.count)
+      buffer.copyBytes(from: piece)
+      return piece.count
+    }
+
+    private static func cells(_ bytes: [UInt8]) throws -> SpreadsheetCells {
+      try SpreadsheetCells(byteCount: bytes.count) { read(bytes, into: $0, at: $1) }
     }
 
     @Test(arguments: [0, 1, 2, 20_000])
@@ -147,6 +160,14 @@ import Testing
 
     @Test func theSameRowsGiveTheSameBytes() throws {
       #expect(try Self.file(rowCount: 3000) == Self.file(rowCount: 3000))
+    }
+
+    @Test func cellsAreCountedAndComparedAsTheyWereWritten() throws {
+      let cells = try Self.cells(Self.file(rowCount: 3000))
+      // Five headings, and in each row five cells: an amount has two.
+      #expect(cells.rows.cellCount == 5 + 3000 * 5)
+      #expect(try cells == Self.cells(Self.file(rowCount: 3000)))
+      #expect(try cells.rows != Self.cells(Self.file(rowCount: 2999)).rows)
     }
 
     @Test func aRowBeyondTheLastIsAnErrorThatNamesAWayOut() throws {
@@ -175,12 +196,12 @@ import Testing
       #expect(count == 511)
     }
 
-    @Test func aDamagedFileOfTheLibraryIsNotPassedOn() throws {
+    @Test func aDamagedFileIsNotReadAsAWholeOne() throws {
       var bytes = try Self.file(rowCount: 1)
       bytes[bytes.count / 2] ^= 1
-      #expect(throws: SpreadsheetError.self) { try ZipReader(bytes).parts() }
-      #expect(throws: SpreadsheetError.self) { try ZipReader(Array(bytes.dropLast())).parts() }
-      #expect(throws: SpreadsheetError.self) { try ZipReader([]).parts() }
+      #expect(throws: SpreadsheetError.self) { try Self.cells(bytes) }
+      #expect(throws: SpreadsheetError.self) { try Self.cells(Array(bytes.dropLast())) }
+      #expect(throws: SpreadsheetError.self) { try Self.cells([]) }
     }
   }
 #endif

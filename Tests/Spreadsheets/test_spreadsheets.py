@@ -4,6 +4,7 @@
 import csv
 import datetime
 import decimal
+import hashlib
 import json
 import os
 import pathlib
@@ -268,6 +269,43 @@ class Spreadsheets(unittest.TestCase):
         first.write_bytes(data)
         done = self.ledger.run(*place, "audit", "report", str(manifest), allowed=(21,))
         self.assertIn(b"its bytes do not follow from the log", done.stderr)
+
+    def test_a_file_of_an_earlier_form_is_compared_cell_by_cell(self):
+        """Earlier versions wrote the same parts, compressed otherwise, and a manifest without a form."""
+        path = self.path / "earlier.xlsx"
+        manifest = path.with_name("earlier.xlsx.manifest.json")
+        place = ("--ledger", self.ledger.directory)
+
+        def rewrite(change):
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target:
+                for name, content in whole:
+                    info = zipfile.ZipInfo(name)
+                    target.writestr(info, change(name, content), zipfile.ZIP_DEFLATED)
+            described = dict(said, bytes=path.stat().st_size)
+            described["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+            manifest.write_text(json.dumps(described))
+
+        self.export("journal --environment all", "-o", str(path), "--manifest")
+        said = json.loads(manifest.read_text())
+        self.assertEqual(said.pop("spreadsheet_form"), 2)
+        with zipfile.ZipFile(path) as source:
+            whole = [(name, source.read(name)) for name in source.namelist()]
+        rewrite(lambda _, content: content)
+        done = self.ledger.run(*place, "audit", "report", str(manifest))
+        self.assertIn(b": the same cells in another form of Excel files", done.stdout)
+        self.assertIn(b"form 1 of Excel files, this program 2", done.stderr)
+        # A library of another version, in the form of today.
+        said.update(spreadsheet_form=2, spreadsheet_library="libxlsxwriter 0.1, zlib 1")
+        rewrite(lambda _, content: content)
+        self.ledger.run(*place, "audit", "report", str(manifest))
+        for name in ("xl/worksheets/sheet1.xml", "xl/worksheets/sheet2.xml"):
+            rewrite(lambda part, content: content.replace(b">9.99<", b">9.98<").replace(
+                b"<t>Ledger<", b"<t>Legend<") if part == name else content)
+            done = self.ledger.run(*place, "audit", "report", str(manifest), allowed=(21,))
+            self.assertIn(b"its cells do not follow from the log", done.stderr)
+        rewrite(lambda _, content: content)
+        path.write_bytes(path.read_bytes()[:-1])
+        self.ledger.run(*place, "audit", "report", str(manifest), allowed=(21,))
 
     def test_the_file_is_a_whole_zip_file_and_nothing_else_stays(self):
         folder = self.path / "temporary"

@@ -170,7 +170,6 @@ package final class SpreadsheetReportWriter: ReportWriter {
     row += 1
     guard row.isMultiple(of: Self.checkedRowCount) else { return }
     try check()
-    try workbook.check()
   }
 
   package func end(_ summary: ReportSummary) throws {

@@ -1,7 +1,6 @@
 // An Excel file of two sheets: rows, as many as come, and what they are about.
 import Base
 import CXlsxWriter
-import CZlib
 import Glibc
 import Ledger
 
@@ -19,11 +18,12 @@ final class Workbook {
   private var workbook: UnsafeMutablePointer<lxw_workbook>?
   private let rows: UnsafeMutablePointer<lxw_worksheet>
   private let about: UnsafeMutablePointer<lxw_worksheet>
-  private let stream: RowStream
   private var looks: [UnsafeMutablePointer<lxw_format>?] = []
   /// Of numbers with so many decimals.
   private var amounts: [UnsafeMutablePointer<lxw_format>?] = []
   private var text = SpreadsheetText()
+  /// How many cells each sheet has.
+  private var (rowCellCount, aboutCellCount) = (0, 0)
 
   /// How many texts were cut because Excel's cells hold no longer ones.
   var cutTextCount: Int { text.cutCount }
@@ -37,7 +37,6 @@ final class Workbook {
       throw SpreadsheetError.system(operation: "create a temporary folder", code: error.code)
     }
     self.folder = folder
-    stream = try RowStream(try folder.folder.makeFile("rows"))
     guard let made = Self.make(in: folder) else { throw Self.outOfMemory }
     guard let rows = workbook_add_worksheet(made, name),
       let about = workbook_add_worksheet(made, "About")
@@ -47,7 +46,6 @@ final class Workbook {
     }
     (self.rows, self.about) = (rows, about)
     workbook = made
-    try takeRows()
     setProperties(title, createdAtMs)
     makeLooks()
   }
@@ -69,23 +67,7 @@ final class Workbook {
     operation: "begin an Excel file", cause: "no memory, or no room for temporary files")
 
   deinit {
-    stream.stop()
-    guard let workbook else { return }
-    // The library closes them only with a workbook that is whole.
-    for file in [rows.pointee.optimize_tmpfile, about.pointee.optimize_tmpfile] {
-      if let file { fclose(file) }
-    }
-    lxw_workbook_free(workbook)
-  }
-
-  /// Has the library write the rows into the stream, and not into a file of its own.
-  private func takeRows() throws {
-    guard let own = rows.pointee.optimize_tmpfile, rows.pointee.file == own,
-      let file = stream.open()
-    else { throw Self.outOfMemory }
-    fclose(own)
-    rows.pointee.optimize_tmpfile = file
-    rows.pointee.file = file
+    if let workbook { lxw_workbook_free(workbook) }
   }
 
   private func setProperties(_ title: String, _ createdAtMs: Int64) {
@@ -165,42 +147,47 @@ final class Workbook {
         worksheet(sheet), lxw_row_t(row), lxw_col_t(column),
         bytes.baseAddress?.assumingMemoryBound(to: CChar.self), format)
     }
-    try check(result, "write a text")
+    try wrote(result, "a text", on: sheet)
   }
 
   func write(
     _ value: Double, _ row: Int, _ column: Int, _ look: Look? = nil, on sheet: Sheet = .rows
   ) throws(SpreadsheetError) {
     let format = look.flatMap { looks[$0.rawValue] }
-    try check(
-      worksheet_write_number(
-        worksheet(sheet), lxw_row_t(row), lxw_col_t(column), value, format), "write a number")
+    let result = worksheet_write_number(
+      worksheet(sheet), lxw_row_t(row), lxw_col_t(column), value, format)
+    try wrote(result, "a number", on: sheet)
   }
 
   /// Writes an amount with so many decimals.
   func write(
     _ value: Double, decimals: Int, _ row: Int, _ column: Int, on sheet: Sheet = .rows
   ) throws(SpreadsheetError) {
-    try check(
-      worksheet_write_number(
-        worksheet(sheet), lxw_row_t(row), lxw_col_t(column), value, amounts[decimals]),
-      "write an amount")
+    let result = worksheet_write_number(
+      worksheet(sheet), lxw_row_t(row), lxw_col_t(column), value, amounts[decimals])
+    try wrote(result, "an amount", on: sheet)
   }
 
   func write(_ value: Bool, _ row: Int, _ column: Int) throws(SpreadsheetError) {
-    try check(
-      worksheet_write_boolean(rows, lxw_row_t(row), lxw_col_t(column), value ? 1 : 0, nil),
-      "write a truth value")
+    let result = worksheet_write_boolean(
+      rows, lxw_row_t(row), lxw_col_t(column), value ? 1 : 0, nil)
+    try wrote(result, "a truth value", on: .rows)
+  }
+
+  private func wrote(
+    _ result: lxw_error, _ what: String, on sheet: Sheet
+  ) throws(SpreadsheetError) {
+    try check(result, "write \(what)")
+    if sheet == .rows { rowCellCount += 1 } else { aboutCellCount += 1 }
   }
 
   private func check(_ result: lxw_error, _ operation: String) throws(SpreadsheetError) {
     guard result != LXW_NO_ERROR else { return }
+    // The answer of the zip part of the library where a number does not fit in 32 bits.
+    if result == LXW_ERROR_ZIP_BAD_ZIP_FILE { throw .tooLarge }
     let cause = lxw_strerror(result).map { String(cString: $0) } ?? "error \(result.rawValue)"
     throw .library(operation: operation, cause: cause)
   }
-
-  /// Throws if rows that were written could not be kept.
-  func check() throws(SpreadsheetError) { try stream.check() }
 
   // MARK: The file
 
@@ -209,7 +196,7 @@ final class Workbook {
   ///   - rowCount: the rows of the first sheet with their heading, which stays in sight.
   ///   - columnCount: its columns.
   func finish(
-    rowCount: Int, columnCount: Int, _ sink: @escaping (UnsafeRawBufferPointer) throws -> Void
+    rowCount: Int, columnCount: Int, _ sink: (UnsafeRawBufferPointer) throws -> Void
   ) throws {
     worksheet_freeze_panes(rows, 1, 0)
     if columnCount > 0 {
@@ -223,53 +210,47 @@ final class Workbook {
     }
     let open = workbook
     workbook = nil
-    // Closing flushes the stream.
     try check(workbook_close(open), "write an Excel file")
-    let compressed = try stream.finish()
-    var zip = ZipWriter(sink)
-    for part in try ZipReader(try contents()).parts() {
-      let isRows = part.name.elementsEqual("xl/worksheets/sheet1.xml".utf8)
-      try zip.add(isRows ? try Self.part(part, with: compressed) : part)
-    }
-    try zip.end()
-  }
-
-  /// The library's file, which holds everything but the rows.
-  private func contents() throws -> [UInt8] {
     let file: StorageFile
-    do throws(LedgerError) { file = try folder.folder.openFile(Self.fileName, .readOnly) } catch {
-      throw SpreadsheetError.system(operation: "read an Excel file", code: error.code)
+    let byteCount: Int
+    do throws(LedgerError) {
+      file = try folder.folder.openFile(Self.fileName, .readOnly)
+      byteCount = try file.sizeBytes()
+    } catch { throw Self.unreadable(error) }
+    // A full disk does not stop the library: it continues with what it could write.
+    let cells = try? SpreadsheetCells(byteCount: byteCount) {
+      try Self.read(file, into: $0, at: $1)
     }
-    var bytes = [UInt8](repeating: 0, count: Self.fileSizeMax)
-    let count = try bytes.withUnsafeMutableBytes { try ZipWriter.read(file, into: $0, at: 0) }
-    if count == bytes.count { throw SpreadsheetError.tooLarge }
-    return Array(bytes[..<count])
+    guard cells?.rows.cellCount == rowCellCount, cells?.about.cellCount == aboutCellCount else {
+      throw SpreadsheetError.library(
+        operation: "write an Excel file", cause: "cells are missing; is there room in TMPDIR?")
+    }
+    try pass(file, to: sink)
   }
 
-  /// More than any workbook without its rows.
-  private static let fileSizeMax = 4 << 20
+  private func pass(
+    _ file: StorageFile, to sink: (UnsafeRawBufferPointer) throws -> Void
+  ) throws {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
+    defer { buffer.deallocate() }
+    var offset = 0
+    while true {
+      let count = try Self.read(file, into: buffer, at: offset)
+      if count == 0 { return }
+      try sink(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      offset += count
+    }
+  }
 
-  /// The sheet of rows, with the rows between its beginning and its end.
-  private static func part(_ empty: ZipPart, with rows: CompressedRows) throws -> ZipPart {
-    let text = try ZipReader.text(of: empty)
-    let mark = Array("<sheetData></sheetData>".utf8)
-    guard let place = text.indices.first(where: { text[$0...].starts(with: mark) }) else {
-      throw SpreadsheetError.library(operation: "put rows in place", cause: "no place for them")
+  private static func read(
+    _ file: StorageFile, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
+  ) throws(SpreadsheetError) -> Int {
+    do throws(LedgerError) { return try file.read(into: buffer, offsetBytes: offset) } catch {
+      throw unreadable(error)
     }
-    let split = place + "<sheetData>".utf8.count
-    let (head, tail) = (Array(text[..<split]), Array(text[split...]))
-    guard rows.byteCount <= ZipFormat.byteCountMax - text.count else {
-      throw SpreadsheetError.tooLarge
-    }
-    var crc = head.withUnsafeBufferPointer { crc32(0, $0.baseAddress, UInt32($0.count)) }
-    crc = crc32_combine(crc, rows.crc, rows.byteCount)
-    let tailCRC = tail.withUnsafeBufferPointer { crc32(0, $0.baseAddress, UInt32($0.count)) }
-    crc = crc32_combine(crc, tailCRC, tail.count)
-    return ZipPart(
-      name: empty.name, crc: crc, byteCount: text.count + rows.byteCount,
-      pieces: [
-        .bytes(try PieceCompressor.compressed(head, isLast: false)), .rows(rows),
-        .bytes(try PieceCompressor.compressed(tail, isLast: true)),
-      ])
+  }
+
+  private static func unreadable(_ error: LedgerError) -> SpreadsheetError {
+    .system(operation: "read an Excel file", code: error.code)
   }
 }

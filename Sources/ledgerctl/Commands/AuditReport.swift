@@ -4,13 +4,15 @@ import Erasure
 import Glibc
 import Ledger
 import Projections
+import ReportDocuments
 
 let auditReportCommand = Command(
   "audit report", summary: "Check a report against the log",
   details: [
     "Takes the manifest that `export --manifest` wrote next to a report. Audits the log, folds it from "
       + "nothing up to the position in the manifest, writes the report again with the same filters, and compares "
-      + "byte for byte.",
+      + "byte for byte. An Excel file of another form, which an earlier version of this program or another version of "
+      + "its libraries wrote, is compared cell by cell.",
     "If an erasure redacted events of the report since, its rows are compared without the columns in which that shows "
       + "(`user_identifier`, `receipt_id`, `detail`), in any order, and the erasures are named: the same but for "
       + "redaction. That needs the report's file, as CSV or JSON.",
@@ -36,14 +38,11 @@ private func auditReport(_ invocation: Invocation, _ context: Context) throws ->
   let audit = ReportAudit(manifest, path: path, ledger, context)
   try audit.checkLedger(keys)
   try audit.checkLog()
-  let erasures = try audit.checkBytes()
-  let events = erasures.map { "\($0)" }.joined(separator: ", ")
+  let match = try audit.checkBytes()
   try context.output.writeLine(
     "\(visible(manifest.file)) follows from the first \(counted(manifest.size, "event")) of "
       + "\(manifest.origin), root \(manifest.root.base64)"
-      + (erasures.isEmpty
-        ? ""
-        : ": the same but for redaction by the \(erasures.count == 1 ? "erasure" : "erasures") at \(events)")
+      + match.text
   )
   return .done
 }
@@ -60,6 +59,26 @@ private func readManifest(_ path: String) throws -> Manifest {
       ? "give \(visible(beside))"
       : "give the file that 'export --manifest' wrote next to the report"
     throw UsageError(visible(path), "is not a manifest; \(advice)")
+  }
+}
+
+/// In what a report is the same when it is made again.
+private enum ReportMatch {
+  case bytes
+  /// An Excel file of another form.
+  case cells
+  /// Rows, but for the columns in which these erasures show.
+  case rows(since: [Position])
+
+  /// What follows the sentence that says that the report follows from the log.
+  var text: String {
+    switch self {
+    case .bytes: ""
+    case .cells: ": the same cells in another form of Excel files"
+    case .rows(let erasures):
+      ": the same but for redaction by the \(erasures.count == 1 ? "erasure" : "erasures") at "
+        + erasures.map { "\($0)" }.joined(separator: ", ")
+    }
   }
 }
 
@@ -119,9 +138,8 @@ private struct ReportAudit {
     }
   }
 
-  /// Checks that the report, made again, has the same bytes, or differs only by what was redacted since.
-  /// - Returns: the erasures since that change it; none if the bytes are the same.
-  func checkBytes() throws -> [Position] {
+  /// Checks that the report, made again, has the same bytes, or differs only by its form or by what was redacted since.
+  func checkBytes() throws -> ReportMatch {
     let reportPath = Self.path(of: manifest.file, beside: manifestPath)
     let differences = manifest.versionDifferences
     if !differences.isEmpty {
@@ -150,30 +168,66 @@ private struct ReportAudit {
     ).write(
       from: books,
       to: Output(descriptor: descriptor, name: again), context)
+    if manifest.isSpreadsheetOfAnotherForm, written.sha256 != manifest.sha256,
+      let cells = try cells(at: reportPath, sha256: manifest.sha256),
+      try cells == self.cells(at: again, sha256: written.sha256)
+    {
+      return .cells
+    }
     let erasures = try ErasureQueries(try ledger.projections()).all()
       .filter { $0.position >= manifest.size && $0.lineCount > 0 }.map(\.position)
     if !erasures.isEmpty, written.sha256 != manifest.sha256 {
-      return try checkRows(reportPath, again, since: erasures)
+      try checkRows(reportPath, again, since: erasures)
+      return .rows(since: erasures)
     }
     if let line = try firstDifference(reportPath, descriptor) {
       let isRebuilt = written.sha256 == manifest.sha256
       throw failure(
         .mismatch, reportPath,
-        // A zip file has no lines.
-        (manifest.format == .xlsx ? "its bytes do not follow" : "line \(line) does not follow")
-          + " from the log"
+        difference(at: line) + " from the log"
           + (isRebuilt ? "; the file was changed after it was written" : ""))
     }
     guard written.sha256 == manifest.sha256, written.byteCount == manifest.byteCount else {
       throw failure(.mismatch, manifestPath, "its SHA-256 or size is not that of the report")
     }
-    return []
+    return .bytes
+  }
+
+  private func difference(at line: Int) -> String {
+    if manifest.isSpreadsheetOfAnotherForm { return "its cells do not follow" }
+    // A zip file has no lines.
+    return manifest.format == .xlsx ? "its bytes do not follow" : "line \(line) does not follow"
+  }
+
+  /// The cells of an Excel file; nil if its digest is another or it cannot be read as one.
+  private func cells(at path: String, sha256: SHA256Digest) throws -> SpreadsheetCells? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0
+    else { throw Failure(operation: "read", object: path, systemError: errno) }
+    defer { close(descriptor) }
+    let hasher = SHA256()
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    var byteCount = 0
+    while true {
+      let count = try buffer.withUnsafeMutableBytes {
+        try fill($0, from: descriptor, at: byteCount, path)
+      }
+      if count == 0 { break }
+      buffer.withUnsafeBytes { hasher.update(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+      byteCount += count
+    }
+    guard hasher.finish() == sha256 else { return nil }
+    do {
+      return try SpreadsheetCells(byteCount: byteCount) {
+        try fill($0, from: descriptor, at: $1, path)
+      }
+    } catch is SpreadsheetError { return nil }
   }
 
   /// Checks that the rows of the report are those made again, but for the columns in which an erasure shows.
   private func checkRows(
     _ path: String, _ again: String, since erasures: [Position]
-  ) throws -> [Position] {
+  ) throws {
     let events = erasures.map { "\($0)" }.joined(separator: ", ")
     func refusal(_ cause: String) -> Failure {
       failure(
@@ -189,7 +243,7 @@ private struct ReportAudit {
     }
     let after = try readSmallFile(again, byteCountMax: limit)
     switch RedactedComparison.compare(before, after, manifest.format) {
-    case .same: return erasures
+    case .same: break
     case .different: throw refusal("other columns do not follow from the log")
     case .incomparable(let cause): throw refusal(cause)
     }
@@ -202,7 +256,7 @@ private struct ReportAudit {
 }
 
 /// The number, from 1, of the first line in which two files differ; nil if none does.
-private func firstDifference(_ path: String, _ other: Int32) throws(Failure) -> Int? {
+private func firstDifference(_ path: String, _ other: Int32) throws -> Int? {
   let descriptor = open(path, O_RDONLY | O_CLOEXEC)
   guard descriptor >= 0 else { throw Failure(operation: "read", object: path, systemError: errno) }
   defer { close(descriptor) }
@@ -210,8 +264,12 @@ private func firstDifference(_ path: String, _ other: Int32) throws(Failure) -> 
   var offset = 0
   var line = 1
   while true {
-    let leftCount = try fill(&left, from: descriptor, at: offset, path)
-    let rightCount = try fill(&right, from: other, at: offset, path)
+    let leftCount = try left.withUnsafeMutableBytes {
+      try fill($0, from: descriptor, at: offset, path)
+    }
+    let rightCount = try right.withUnsafeMutableBytes {
+      try fill($0, from: other, at: offset, path)
+    }
     let count = min(leftCount, rightCount)
     for index in 0..<count {
       if left[index] != right[index] { return line }
@@ -225,13 +283,12 @@ private func firstDifference(_ path: String, _ other: Int32) throws(Failure) -> 
 
 /// Fills the buffer from an offset; reads less only at the end of the file.
 private func fill(
-  _ buffer: inout [UInt8], from descriptor: Int32, at offset: Int, _ path: String
+  _ buffer: UnsafeMutableRawBufferPointer, from descriptor: Int32, at offset: Int, _ path: String
 ) throws(Failure) -> Int {
   var count = 0
   while count < buffer.count {
-    let added = buffer.withUnsafeMutableBytes {
-      pread(descriptor, $0.baseAddress?.advanced(by: count), $0.count - count, offset + count)
-    }
+    let added = pread(
+      descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count, offset + count)
     if added == 0 { break }
     if added > 0 {
       count += added

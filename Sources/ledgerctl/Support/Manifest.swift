@@ -27,6 +27,8 @@ struct Manifest {
   let timeZoneVersion: String?
   /// What wrote the file's bytes; nil for other formats than xlsx.
   let spreadsheetLibrary: String?
+  /// How the file's cells are packed; nil for other formats than xlsx.
+  let spreadsheetForm: Int?
   /// Trust other than Apple's own in the events behind the report; nil in a manifest of an earlier version.
   let trust: [Trust]?
   /// The report's file name, without a folder.
@@ -83,6 +85,7 @@ struct Manifest {
     projectionVersions = ProjectionSet.ofProgram.versions
     timeZoneVersion = TimeZoneTable.dataVersion()
     spreadsheetLibrary = output.format == .xlsx ? SpreadsheetLibrary.versions : nil
+    spreadsheetForm = output.format == .xlsx ? SpreadsheetLibrary.form : nil
     trust = try Trust.all(in: database)
     file = path.split(separator: "/").last.map(String.init) ?? path
     byteCount = written.byteCount
@@ -103,18 +106,42 @@ struct Manifest {
       "projections": Record(projectionVersions.map { ($0.name, $0.version) }),
       "time_zone_data": timeZoneVersion,
     ]
-    if let spreadsheetLibrary {
-      record = record + ["spreadsheet_library": spreadsheetLibrary]
+    if let spreadsheetLibrary, let spreadsheetForm {
+      record =
+        record
+        + ["spreadsheet_library": spreadsheetLibrary, "spreadsheet_form": spreadsheetForm]
     }
     if let trust {
       let declared = trust.map { ["position": $0.position, "not_apple": $0.names] as Record }
       record = record + ["trust": declared]
     }
     if format == .table { record = record + ["table": request.layout.tableVersion] }
-    record = record + ["note": reportNote]
+    record = record + ["columns": columns, "note": reportNote]
     var lines = JSONLines()
     for (name, value) in record.members { lines.add(name) { value.write(to: &$0) } }
     return lines.bytes
+  }
+
+  /// The report's columns, each with its type and meaning.
+  private var columns: [Record] {
+    let all = request.columns
+    let chosen = request.layout.columns
+    let columns =
+      chosen.isEmpty ? all : chosen.compactMap { name in all.first { $0.name == name } }
+    return columns.map { column in
+      let type =
+        switch column.content {
+        case .text, .list: "string"
+        case .integer: "integer"
+        case .amount: "number"
+        case .time: "datetime"
+        case .flag: "boolean"
+        }
+      return [
+        "name": column.name, "type": type,
+        "meaning": Report.meaning(of: column.name, in: request.kind),
+      ]
+    }
   }
 
   // MARK: Reading
@@ -180,6 +207,9 @@ struct Manifest {
     projectionVersions = members.map { ($0.key, Int($0.value.integerValue ?? -1)) }
     timeZoneVersion = json["time_zone_data"]?.stringValue
     spreadsheetLibrary = json["spreadsheet_library"]?.stringValue
+    // The first form had no number.
+    spreadsheetForm =
+      format == .xlsx ? json["spreadsheet_form"]?.integerValue.map(Int.init) ?? 1 : nil
     trust = try Self.trust(json["trust"], refusal("'trust' is not a list of declarations"))
     file = try text("file")
     guard !file.isEmpty, !file.contains("/"), file != ".", file != ".."
@@ -207,6 +237,13 @@ struct Manifest {
     return trust
   }
 
+  /// Whether the report is an Excel file in a form, or of a library, that gives other bytes for the same cells.
+  var isSpreadsheetOfAnotherForm: Bool {
+    guard let spreadsheetForm else { return false }
+    return spreadsheetForm != SpreadsheetLibrary.form
+      || spreadsheetLibrary != SpreadsheetLibrary.versions
+  }
+
   /// The versions that differ from those with which the report was made; empty if none does.
   var versionDifferences: [String] {
     var differences: [String] = []
@@ -225,6 +262,10 @@ struct Manifest {
       differences.append(
         "time zone data \(visible(timeZoneVersion ?? "unknown", limit: 64)), this system "
           + "\(here ?? "unknown")")
+    }
+    if let spreadsheetForm, spreadsheetForm != SpreadsheetLibrary.form {
+      differences.append(
+        "form \(spreadsheetForm) of Excel files, this program \(SpreadsheetLibrary.form)")
     }
     if let spreadsheetLibrary, spreadsheetLibrary != SpreadsheetLibrary.versions {
       differences.append(
