@@ -24,14 +24,7 @@ import Testing
     }
   }
 
-  @Test func aPrimaryKeyIsMadeOfColumns() {
-    for request in Self.requests {
-      let names = request.columns.map(\.name)
-      #expect(Set(Report.primaryKey(of: request) ?? []).isSubset(of: names))
-    }
-  }
-
-  /// The table of docs/reports.md is made of the same texts as data packages.
+  /// The table of docs/reports.md is made of the same texts as manifests.
   @Test func theDocumentListsTheMeaningsOfTheJournal() throws {
     let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()

@@ -1,22 +1,9 @@
-// What each column of a report means, in a line: for data packages and for docs/reports.md.
+// What each column of a report means, in a line: for manifests and for docs/reports.md.
 
 extension Report {
   /// The meaning of a column, without a full stop. A test requires one for every column.
   package static func meaning(of column: String, in kind: ReportKind) -> String? {
     own[kind]?[column] ?? shared[column]
-  }
-
-  /// The columns whose values together identify a row, and are never empty; nil if a report has none.
-  package static func primaryKey(of request: ReportRequest) -> [String]? {
-    switch request.kind {
-    case .sales: ["environment", "bundle_id", "sale_key"]
-    case .receipts: ["receipt_id"]
-    case .users: ["user_identifier"]
-    case .subscriptions:
-      request.isByMonth
-        ? ["month", "bundle_id"] : ["environment", "bundle_id", "original_transaction_id"]
-    case .revenue, .journal, .exceptions: nil
-    }
   }
 
   /// Meanings that hold in every report but those that have their own.

@@ -24,7 +24,7 @@ let exportCommand = Command(
     "The status of subscriptions is that at `--at`, by default the time of the last event: no clock is read. With "
       + "`--by month`, `subscriptions` counts who is subscribed, who comes and who goes, up to that moment, and what "
       + "each month brings in.",
-    "With `--manifest`, a second file names the events behind the report, its filters and its SHA-256; if the "
+    "With `--manifest`, a second file names the events behind the report, its filters, columns and SHA-256; if the "
       + "ledger has a signing key, it contains a checkpoint. `ledgerctl audit report` makes the report again from "
       + "the log and compares.",
     "With `--sqlite`, all views of docs/projections.md become tables of a new SQLite file that only its owner may "
@@ -42,6 +42,7 @@ let exportCommand = Command(
     "from-day": "is --from", "to-day": "is --to",
     "since": "is --as-of for a point in time, --from for the first day; 'diff' compares two points",
     "until": "is --as-of for a point in time, --to for the last day; 'diff' compares two points",
+    "package": "is --manifest, whose file names each column with its type and meaning",
   ],
   examples: [
     Example(
@@ -66,9 +67,6 @@ let exportCommand = Command(
     Example(
       "ledgerctl export revenue --manifest -o revenue.csv",
       "A report that an auditor can check against the log"),
-    Example(
-      "ledgerctl export journal --package -o journal.csv",
-      "The journal with a description that data tools read"),
     Example(
       "ledgerctl export --sqlite shop.sqlite --anonymous",
       "A copy for analysts that names no user"),
@@ -136,9 +134,6 @@ private let exportOutputOptions: [Option] = [
   Option(
     "manifest",
     help: "also write FILE`.manifest.json`, which binds the report to its events"),
-  Option(
-    "package",
-    help: "also write `datapackage.json` next to a CSV FILE: its columns, types and SHA-256"),
 ]
 
 private func export(
@@ -162,9 +157,6 @@ private func export(
   let ledger = try OpenLedger(invocation, context)
   let database = try ledger.projections(asOf: options.asOf)
   let output = ReportOutput(request, options.format, ledger.directory.identity)
-  let package = try options.packagedPath.map {
-    try DataPackage(beside: $0, ledger.directory.identity)
-  }
   var manifest: Manifest?
   var report: WrittenReport?
   try withDestination(options.outputPath, context) { destination in
@@ -187,11 +179,6 @@ private func export(
   }
   if let manifest, let path = options.manifestedPath {
     try withDestination(path + Manifest.suffix, context) { try $0.write(manifest.bytes) }
-  }
-  if let package, let report, let path = options.packagedPath {
-    try withDestination(package.path, context) { destination in
-      try destination.write(package.bytes(with: report, file: path))
-    }
   }
   if request.kind == .exceptions, options.asOf == nil {
     // A fraud in the list may be a paying customer: show the command that declares the product.

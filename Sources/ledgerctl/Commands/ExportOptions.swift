@@ -52,8 +52,6 @@ struct ExportOptions: Equatable, Sendable {
   let asOf: PointInTime?
   /// Whether a manifest is wanted; then there is an output path.
   let hasManifest: Bool
-  /// Whether a data package is wanted; then there is an output path, and the format is CSV.
-  let hasPackage: Bool
   /// Filters, order, rounding and layout.
   let refinements: ReportRefinements
 
@@ -69,9 +67,6 @@ struct ExportOptions: Equatable, Sendable {
 
   /// The report's file, if a manifest is to be written.
   var manifestedPath: String? { hasManifest ? outputPath : nil }
-
-  /// The report's file, if a data package is to be written.
-  var packagedPath: String? { hasPackage ? outputPath : nil }
 
   init(_ invocation: Invocation) throws(UsageError) {
     guard let name = invocation.positionals.first else {
@@ -117,8 +112,6 @@ struct ExportOptions: Equatable, Sendable {
     if hasManifest, outputPath == nil {
       throw UsageError("--manifest", "requires --output FILE; the manifest is written next to it")
     }
-    hasPackage = invocation.has("package")
-    if hasPackage { try Self.checkPackage(outputPath, format, invocation) }
   }
 
   /// The reports that accept an option, for options that not all reports accept.
@@ -168,22 +161,6 @@ struct ExportOptions: Equatable, Sendable {
       throw UsageError(
         "--total",
         "can be used with csv, table and xlsx; a JSON report has a member with its totals")
-    }
-  }
-
-  /// A data package describes the rows of a CSV file.
-  private static func checkPackage(
-    _ outputPath: String?, _ format: Format, _ invocation: Invocation
-  ) throws(UsageError) {
-    if outputPath == nil {
-      throw UsageError(
-        "--package", "requires --output FILE; \(DataPackage.fileName) is written next to it")
-    }
-    if format != .csv {
-      throw UsageError("--package", "describes CSV, not \(format.rawValue)")
-    }
-    if invocation.has("total") {
-      throw UsageError("--package", "can't be used with --total: a total is no row of data")
     }
   }
 
