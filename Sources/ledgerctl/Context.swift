@@ -29,7 +29,7 @@ struct Context {
   /// The directory of the ledger that the command works on. Opening it shows whether it is a ledger; the current
   /// directory is used only if it is one.
   func ledgerPath(_ invocation: Invocation) throws(Failure) -> String {
-    guard let path = ledgerPathIfAny(invocation) else {
+    guard let path = ledgerPathIfAny(given: invocation.ledgerPath) else {
       throw Failure(
         .noLedger, operation: "find ledger", object: "current directory",
         cause: "it is not a ledger; give --ledger DIR or set LEDGER_DIR")
@@ -52,8 +52,9 @@ struct Context {
   }
 
   /// The same for a command that does not need a ledger: nil if none is named and the current directory is not one.
-  func ledgerPathIfAny(_ invocation: Invocation) -> String? {
-    if let path = invocation.ledgerPath ?? environmentValue("LEDGER_DIR") { return path }
+  /// - Parameter path: the value of `--ledger`, if given.
+  func ledgerPathIfAny(given path: String?) -> String? {
+    if let path = path ?? environmentValue("LEDGER_DIR") { return path }
     return access("ledger.json", F_OK) == 0 ? "." : nil
   }
 }

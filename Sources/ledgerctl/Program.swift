@@ -6,6 +6,10 @@ import Glibc
 func runProgram(_ arguments: [String]) -> ExitCode {
   occupyStandardDescriptors()
   let context = Context(arguments, interruption: .install())
+  if arguments.first == "__complete" {
+    complete(Array(arguments.dropFirst()), context)
+    return .done
+  }
   var command = ""
   do {
     let exitCode: ExitCode

@@ -15,6 +15,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LEDGERCTL = os.environ.get("LEDGERCTL", str(ROOT / ".build/debug/ledgerctl"))
 LIMIT_SECONDS = 60
+SHOP = ROOT / "Tests/ledgerctlTests/Transcripts/shop.sh"
+# The scripts ask the program that the line names.
+PATH = f"{pathlib.Path(LEDGERCTL).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 def printed(*arguments):
@@ -31,7 +34,7 @@ class Terminal:
         self.process, self.descriptor = pty.fork()
         if self.process == 0:
             os.chdir(folder)
-            environment = {"PATH": os.environ["PATH"], "TERM": "dumb", "HOME": str(folder)}
+            environment = {"PATH": PATH, "TERM": "dumb", "HOME": str(folder)}
             os.execvpe(command[0], command, environment)
         self.send("stty cols 4000 -echo\n")
         for line in settings:
@@ -111,7 +114,7 @@ class Fish:
     def offered(self, line):
         done = subprocess.run(
             ["fish", "--no-config", "-c", "source ledgerctl.fish; complete -C $argv[1]", line],
-            cwd=self.folder, env={"PATH": os.environ["PATH"], "HOME": str(self.folder)},
+            cwd=self.folder, env={"PATH": PATH, "HOME": str(self.folder)},
             capture_output=True, text=True, check=True, timeout=LIMIT_SECONDS,
         )  # fmt: skip
         if done.stderr:
@@ -174,6 +177,16 @@ LINES = [
     ("ledgerctl help app ", {"add", "list"}, {"init"}),
     ("ledgerctl completions ", {"bash", "zsh", "fish"}, {"app"}),
     ("ledgerctl app-store sync --app ", set(), {"history.ndjson", "sync"}),
+    # Names of the ledger that the line names.
+    ("ledgerctl export revenue --ledger shop --app ", {"com.example.shop"}, FILES),
+    ("ledgerctl export revenue --ledger=shop --product ", {"coins", "pro.month"}, FILES),
+    ("ledgerctl export revenue --ledger shop --product coins,pro", {"coins,pro.month"}, {"coins,coins"}),
+    ("ledgerctl export revenue --ledger shop --product=p", {"pro.month"}, {"coins"}),
+    ("ledgerctl export revenue --ledger shop --country ", {"DE", "US"}, FILES),
+    ("ledgerctl export revenue --ledger shop --in ", {"EUR", "USD"}, FILES),
+    ("ledgerctl app show --ledger shop com", {"com.example.shop"}, FILES),
+    ("ledgerctl export revenue --ledger ledger --product ", set(), {"coins"} | FILES),
+    ("ledgerctl export revenue --product ", set(), {"coins"} | FILES),
 ]
 
 
@@ -190,6 +203,11 @@ class CompletionTests(unittest.TestCase):
     def check_lines(self, shell, folder):
         (folder / "history.ndjson").touch()
         (folder / "ledger").mkdir()
+        subprocess.run(
+            ["sh", "-ec", '. "$0"; shop_ledger; printf "date,base,quote,rate\\n2019-01-02,EUR,USD,1.1\\n"'
+             " > rates.csv; ledgerctl rates import rates.csv; ledgerctl rebuild", SHOP],
+            cwd=folder, env={"PATH": PATH}, check=True, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
         for line, present, absent in LINES:
             with self.subTest(line=line):
                 offered = shell.offered(line)
@@ -204,6 +222,13 @@ class CompletionTests(unittest.TestCase):
 
     def test_zsh_offers_what_the_command_table_says(self):
         self.check("zsh", Zsh)
+
+    def test_nothing_is_said_where_nothing_can_be_offered(self):
+        for line in ([], ["csh", "export"], ["bash"], ["bash", "nonsense", ""],
+                     ["fish", "export", "--in", ""],
+                     ["zsh", "export", "--ledger", "/dev/null", "--product", ""]):
+            done = subprocess.run([LEDGERCTL, "__complete", *line], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), line)
 
     def test_fish_offers_what_the_command_table_says(self):
         self.check("fish", Fish)

@@ -39,7 +39,9 @@ let verifyCommand = Command(
       "Ask the App Store about an upload's receipt"),
   ]
 ) { invocation, context in
-  let directory = try context.ledgerPathIfAny(invocation).map { try context.openLedger(path: $0) }
+  let directory = try context.ledgerPathIfAny(given: invocation.ledgerPath).map {
+    try context.openLedger(path: $0)
+  }
   let configuration =
     try directory.map { try ConfigurationFile($0).read() } ?? Server.Configuration()
   let interruption = context.interruption
