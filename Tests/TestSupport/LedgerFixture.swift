@@ -116,7 +116,7 @@ package final class LedgerFixture {
     let head = try Report.head(of: database)
     let heading = ReportHeading(
       request: request, ledger: directory.identity, size: head.size, root: head.root)
-    return try written(request, database) { JSONReportWriter(heading: heading, $0) }
+    return try written(request, database) { JSONReportWriter(heading: .report(heading), $0) }
   }
 
   /// A report as a JSON line for each row.

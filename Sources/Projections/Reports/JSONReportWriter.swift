@@ -20,18 +20,26 @@ package struct ReportHeading: Sendable {
   }
 }
 
+/// What a single JSON text says before its rows.
+package enum JSONHeading: Sendable {
+  case report(ReportHeading)
+  /// The rows of a query; without a ledger and a head if they rest on none.
+  case query(LedgerIdentity?, head: (size: Int, root: SHA256Digest)?)
+}
+
 /// Writes a report as JSON.
 package final class JSONReportWriter: ReportWriter {
   private var buffer: ReportBuffer
-  private let heading: ReportHeading?
+  private let heading: JSONHeading?
   private var columns: [ReportColumn] = []
   private var writer = JSONWriter()
   private var column = 0
   private var rowCount = 0
+  private var hasMembers = false
 
   /// - Parameter heading: the beginning of the single JSON text; nil writes one line per row instead.
   package init(
-    heading: ReportHeading?, _ sink: @escaping (UnsafeRawBufferPointer) throws -> Void
+    heading: JSONHeading?, _ sink: @escaping (UnsafeRawBufferPointer) throws -> Void
   ) {
     self.heading = heading
     buffer = ReportBuffer(sink)
@@ -39,33 +47,44 @@ package final class JSONReportWriter: ReportWriter {
 
   package func begin(_ columns: [ReportColumn]) throws {
     self.columns = columns
-    guard let heading else { return }
-    buffer.bytes.append("{\n\"report\":")
-    take { $0.string(heading.request.kind.rawValue) }
-    buffer.bytes.append(",\n\"ledger\":")
-    take { writer in
-      writer.beginObject()
-      writer.key("origin")
-      writer.string(heading.ledger.origin)
-      writer.key("id")
-      writer.string("\(heading.ledger.id)")
-      writer.endObject()
+    switch heading {
+    case nil: return
+    case .report(let report):
+      member("report") { $0.string(report.request.kind.rawValue) }
+      write(report.ledger, (report.size, report.root))
+      member("filters") { report.request.write(to: &$0) }
+    case .query(let ledger, let head):
+      if let ledger, let head { write(ledger, head) }
+      member("columns") { writer in
+        writer.beginArray()
+        for column in columns { writer.string(column.name) }
+        writer.endArray()
+      }
     }
-    buffer.bytes.append(",\n\"head\":")
-    take { writer in
-      writer.beginObject()
-      writer.key("size")
-      writer.integer(heading.size)
-      writer.key("root")
-      Base64.encode(heading.root.bytes).withUnsafeBytes { writer.string($0) }
-      writer.endObject()
-    }
-    buffer.bytes.append(",\n\"filters\":")
-    take { heading.request.write(to: &$0) }
     buffer.bytes.append(",\n\"rows\":[")
   }
 
-  private func take(_ body: (inout JSONWriter) -> Void) {
+  private func write(_ ledger: LedgerIdentity, _ head: (size: Int, root: SHA256Digest)) {
+    member("ledger") { writer in
+      writer.beginObject()
+      writer.member("origin", ledger.origin)
+      writer.member("id", "\(ledger.id)")
+      writer.endObject()
+    }
+    member("head") { writer in
+      writer.beginObject()
+      writer.member("size", head.size)
+      writer.member("root", Base64.text(head.root.bytes))
+      writer.endObject()
+    }
+  }
+
+  /// Writes a member of the single JSON text on a line of its own.
+  private func member(_ name: StaticString, _ body: (inout JSONWriter) -> Void) {
+    buffer.bytes.append(hasMembers ? ",\n\"" : "{\n\"")
+    hasMembers = true
+    buffer.bytes.append(name)
+    buffer.bytes.append("\":")
     writer.removeAll()
     body(&writer)
     buffer.bytes.append(contentsOf: writer.bytes)
@@ -125,56 +144,55 @@ package final class JSONReportWriter: ReportWriter {
   package func end(_ summary: ReportSummary) throws {
     if heading != nil {
       if rowCount > 0 { buffer.bytes.append(0x0A) }
-      buffer.bytes.append("],\n\"totals\":")
-      take { Self.write(summary.totals, to: &$0) }
-      if summary.notShownCount > 0 {
-        buffer.bytes.append(",\n\"rows_not_shown\":")
-        take { $0.integer(summary.notShownCount) }
+      buffer.bytes.append("]")
+      if case .report = heading {
+        writeMembers(of: summary)
+      } else {
+        member("row_count") { $0.integer(rowCount) }
       }
-      buffer.bytes.append(",\n\"exceptions\":")
-      take { writer in
-        writer.beginObject()
-        for exception in summary.exceptions {
-          writer.key(exception.type)
-          writer.integer(exception.count)
-        }
-        writer.endObject()
-      }
-      if !summary.rates.sources.isEmpty {
-        buffer.bytes.append(",\n\"rate_sources\":")
-        take { writer in
-          writer.beginArray()
-          for source in summary.rates.sources {
-            writer.beginObject()
-            writer.key("source")
-            writer.string(source.name)
-            writer.key("positions")
-            writer.beginArray()
-            for position in source.positions { writer.integer(Int(position)) }
-            writer.endArray()
-            writer.endObject()
-          }
-          writer.endArray()
-        }
-      }
-      if let oldest = summary.rates.oldest {
-        buffer.bytes.append(",\n\"oldest_rate\":")
-        take { writer in
-          writer.beginObject()
-          writer.key("base")
-          writer.string(oldest.base.description)
-          writer.key("quote")
-          writer.string(oldest.quote.description)
-          writer.key("date")
-          writer.string(CivilDate(dayNumber: oldest.day).description)
-          writer.endObject()
-        }
-      }
-      buffer.bytes.append(",\n\"note\":")
-      take { $0.string(reportNote) }
       buffer.bytes.append("\n}\n")
     }
     try buffer.flush()
+  }
+
+  private func writeMembers(of summary: ReportSummary) {
+    member("totals") { Self.write(summary.totals, to: &$0) }
+    if summary.notShownCount > 0 {
+      member("rows_not_shown") { $0.integer(summary.notShownCount) }
+    }
+    member("exceptions") { writer in
+      writer.beginObject()
+      for exception in summary.exceptions {
+        writer.key(exception.type)
+        writer.integer(exception.count)
+      }
+      writer.endObject()
+    }
+    if !summary.rates.sources.isEmpty {
+      member("rate_sources") { writer in
+        writer.beginArray()
+        for source in summary.rates.sources {
+          writer.beginObject()
+          writer.member("source", source.name)
+          writer.key("positions")
+          writer.beginArray()
+          for position in source.positions { writer.integer(Int(position)) }
+          writer.endArray()
+          writer.endObject()
+        }
+        writer.endArray()
+      }
+    }
+    if let oldest = summary.rates.oldest {
+      member("oldest_rate") { writer in
+        writer.beginObject()
+        writer.member("base", oldest.base.description)
+        writer.member("quote", oldest.quote.description)
+        writer.member("date", CivilDate(dayNumber: oldest.day).description)
+        writer.endObject()
+      }
+    }
+    member("note") { $0.string(reportNote) }
   }
 
   private static func write(_ totals: [ReportTotal], to writer: inout JSONWriter) {

@@ -26,12 +26,8 @@ package struct SQLSchema {
     return result
   }
 
-  /// Throws if a statement is not one that only reads what the projections hold.
-  package func check(_ sql: String) throws(SQLError) {
-    let session: SQLSession
-    do throws(DatabaseError) {
-      session = try SQLSession(database, SQLStopwatch(limitMs: 60_000)) { false }
-    } catch { throw .database(error) }
-    _ = try session.prepare(sql)
+  /// Throws `SQLError` if a statement is not one that only reads what the projections hold.
+  package func check(_ sql: String) throws {
+    _ = try SQLQuery(sql, on: database, SQLStopwatch(limitMs: 60_000)) { false }
   }
 }

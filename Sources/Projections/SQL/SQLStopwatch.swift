@@ -30,6 +30,12 @@ package final class SQLStopwatch: Sendable {
   /// The time worked so far, in milliseconds.
   package var workedMs: Int64 { workedMicroseconds / 1000 }
 
+  /// Whether it has worked for longer than it may.
+  package var isLate: Bool { workedMs > limitMs }
+
+  /// The error of a statement that is late.
+  package var error: SQLError { SQLError(.time, "it took longer than \(limitMs / 1000) s") }
+
   /// Whether SQLite works right now.
   package var isWorking: Bool { startedMicroseconds.load(ordering: .relaxed) != 0 }
 }

@@ -3,6 +3,7 @@ import Base
 import Intake
 import Ledger
 import Projections
+import ReportDocuments
 
 let queryCommand = Command(
   "query", summary: "Ask the projections in SQL",
@@ -113,40 +114,67 @@ struct QueryOptions: Equatable, Sendable {
       }
       sql = text
     }
-    do throws(SQLError) { try schema.check(sql) } catch {
-      throw error.isOfStatement ? UsageError(error, try schema.views()) : error.failure
+    do { try schema.check(sql) } catch let error as SQLError {
+      guard error.kind == .statement else { throw error.failure }
+      let names = try schema.views().flatMap { [$0.name] + $0.columns }
+      throw UsageError(
+        "SQL", error.cause + (error.unknownName.map { hint(for: $0, among: names) } ?? ""))
     }
     return sql
-  }
-}
-
-extension UsageError {
-  /// - Parameter views: what an unknown name may have meant.
-  fileprivate init(_ error: SQLError, _ views: [(name: String, columns: [String])]) {
-    var cause = error.cause
-    if case .wrong(_, _, let unknown?) = error {
-      cause += hint(for: unknown, among: views.flatMap { [$0.name] + $0.columns })
-    }
-    self.init("SQL", cause)
   }
 }
 
 extension SQLError {
   /// The error of a query that did not run to its end.
   fileprivate var failure: any Error {
-    switch self {
+    switch kind {
     case .cancelled: Interrupted()
-    case .database(let error): error
     case .time: Failure(operation: "query", object: "SQL", cause: "\(cause) (--time-max)")
     default: Failure(operation: "query", object: "SQL", cause: cause)
     }
   }
 }
 
+/// A writer of the rows of a query in any format.
+/// - Parameter source: the ledger and the query; nil for a list that rests on no ledger.
+private func queryWriter(
+  _ format: ExportOptions.Format, _ source: (ledger: LedgerIdentity, query: SQLQuery, sql: String)?,
+  to output: Output, _ context: Context
+) throws -> any ReportWriter {
+  let sink: (UnsafeRawBufferPointer) throws -> Void = { bytes in
+    try context.interruption.check()
+    try output.write(bytes)
+  }
+  switch format {
+  case .csv: return CSVReportWriter(sink)
+  case .ndjson: return JSONReportWriter(heading: nil, sink)
+  case .json:
+    return JSONReportWriter(heading: .query(source?.ledger, head: source?.query.head), sink)
+  case .table: return TableReportWriter(nil, to: output, context)
+  case .xlsx:
+    var facts: [SpreadsheetAbout.Fact] = []
+    if let (ledger, query, sql) = source {
+      facts = [
+        .init("Ledger", ledger.origin), .init("Ledger id", "\(ledger.id)"),
+        .init("Events", "\(query.head.size)"), .init("Root", query.head.root.base64),
+        .init("Last event", query.lastEventAtMs.map { timeText($0) } ?? "none"),
+        .init("Statement", sql),
+      ]
+    }
+    var about = SpreadsheetAbout(
+      sheetName: "query", title: "Receipt Ledger: query", facts: facts, zone: .utc,
+      createdAtMs: source?.query.lastEventAtMs ?? 0)
+    // A query's rows may be of anything.
+    about.note = nil
+    return try SpreadsheetReportWriter(
+      about, check: { try context.interruption.check() }, sink)
+  }
+}
+
 private func writeSchema(
   _ schema: SQLSchema, _ options: QueryOptions, to output: Output, _ context: Context
 ) throws {
-  let writer = try QueryResult.writer(options.format, nil, to: output, context)
+  let writer = try queryWriter(options.format, nil, to: output, context)
   try writer.begin([ReportColumn("view"), ReportColumn("column")])
   var summary = ReportSummary()
   for view in try schema.views() {
@@ -173,15 +201,28 @@ private func runQuery(
   let deadline = QueryDeadline(stopwatch, context.interruption, folder.folder.path)
   defer { deadline.end() }
   try withDestination(options.outputPath, context) { output in
-    let session = try SQLSession(database, stopwatch) { context.interruption.isRequested }
     do {
-      let statement = try session.prepare(sql)
-      let result = QueryResult(statement, rowsMax: options.rowsMax)
-      let source = QueryResult.Source(
-        identity: ledger.directory.identity, head: session.head,
-        lastEventAtMs: session.lastEventAtMs,
-        statement: sql)
-      try result.write(to: QueryResult.writer(options.format, source, to: output, context), context)
+      let query = try SQLQuery(sql, on: database, stopwatch) { context.interruption.isRequested }
+      let source = (ledger.directory.identity, query, sql)
+      try write(
+        query, rowsMax: options.rowsMax,
+        to: try queryWriter(options.format, source, to: output, context))
     } catch let error as SQLError { throw error.failure }
   }
+}
+
+private func write(_ query: SQLQuery, rowsMax: Int, to writer: any ReportWriter) throws {
+  var summary = ReportSummary()
+  try writer.begin(query.columns.map { ReportColumn($0) })
+  while try query.step() {
+    if summary.rowCount == rowsMax {
+      throw Failure(
+        operation: "query", object: "SQL",
+        cause: "it has more than \(counted(rowsMax, "row")) (--rows-max); LIMIT shows the first")
+    }
+    try query.write(to: writer)
+    try writer.endRow()
+    summary.rowCount += 1
+  }
+  try writer.end(summary)
 }

@@ -23,7 +23,7 @@ final class QueryDeadline {
         if interruption.isRequested { interruptedMs += Self.pauseMs }
         if interruptedMs > Self.graceMs { end(.interrupted, "interrupted") }
         if stopwatch.workedMs > stopwatch.limitMs + Self.graceMs {
-          end(.failed, "SQL: \(SQLError.time(limitMs: stopwatch.limitMs).cause) (--time-max)")
+          end(.failed, "SQL: \(stopwatch.error.cause) (--time-max)")
         }
       }
     }

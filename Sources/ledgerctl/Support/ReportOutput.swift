@@ -54,8 +54,8 @@ struct ReportOutput {
         writer = CSVReportWriter(form: request.layout.csv, zone: request.zone, sink)
       case .ndjson: writer = JSONReportWriter(heading: nil, sink)
       case .json:
-        writer = JSONReportWriter(
-          heading: ReportHeading(request: request, ledger: identity, size: size, root: root), sink)
+        let heading = ReportHeading(request: request, ledger: identity, size: size, root: root)
+        writer = JSONReportWriter(heading: .report(heading), sink)
       case .xlsx:
         let about = SpreadsheetAbout(
           ReportHeading(request: request, ledger: identity, size: size, root: root),

@@ -3,34 +3,46 @@ import Base
 import Projections
 import Revenue
 
-/// Collects a report's rows and writes them aligned, with totals, exceptions and the note of rule R11 below.
+/// Collects rows and writes them aligned; below those of a report stand totals, exceptions and the note of rule R11.
 final class TableReportWriter: ReportWriter {
-  private let request: ReportRequest
+  /// Nil for the rows of a query.
+  private let request: ReportRequest?
   private let output: Output
   private let context: Context
-  private var columns: [ReportColumn] = []
   private var table = TextTable([])
   private var cells: [String] = []
+  /// The text that a query's table holds at most: its values may be of any length.
+  private static let byteCountMax = 256 << 20
+  private var byteCount = 0
 
-  init(_ request: ReportRequest, to output: Output, _ context: Context) {
+  init(_ request: ReportRequest?, to output: Output, _ context: Context) {
     self.request = request
     self.output = output
     self.context = context
   }
 
   func begin(_ columns: [ReportColumn]) {
-    self.columns = columns
     table = TextTable(
       columns.map { column in
         TextTable.Column(
-          column.name, isNumber: column.content == .amount || column.content == .integer,
+          visible(column.name),
+          isNumber: request == nil || column.content == .amount || column.content == .integer,
           isKey: column.isKey)
       })
   }
 
-  func write(_ cell: ReportCell) {
+  func write(_ cell: ReportCell) throws {
     if case .amounts = cell { table.neverCut(cells.count) }
-    cells.append(Self.text(cell))
+    // The columns of a query are numbers until a text is in them.
+    if request == nil, case .text = cell { table.isText(cells.count) }
+    let text = Self.text(cell)
+    byteCount += text.utf8.count
+    if request == nil, byteCount > Self.byteCountMax {
+      throw Failure(
+        operation: "query", object: "SQL",
+        cause: "it has more than \(Self.byteCountMax >> 20) MiB of text, too much for a table")
+    }
+    cells.append(text)
   }
 
   func endRow() throws {
@@ -60,6 +72,9 @@ final class TableReportWriter: ReportWriter {
   func end(_ summary: ReportSummary) throws {
     // Only a terminal limits the width.
     let terminal = output === context.output ? context.terminal : Terminal(descriptor: -1)
+    guard let request else {
+      return try table.write(to: output, terminal: terminal, isCut: false)
+    }
     // What somebody asked for by name is shown.
     let leavesOut = request.layout.columns.isEmpty && request.layout.tableVersion > 1
     let leftOut = leavesOut ? table.leaveOutUnused() : []

@@ -6,7 +6,7 @@ struct TextTable {
   struct Column: ExpressibleByStringLiteral {
     let heading: String
     /// Numbers are aligned to the right, and never cut: a cut number is a wrong number.
-    let isNumber: Bool
+    fileprivate(set) var isNumber: Bool
     /// Whether it identifies a row: a key is neither cut nor left out.
     let isKey: Bool
 
@@ -23,7 +23,7 @@ struct TextTable {
 
   /// Wider cells do not widen their column: one huge cell must not pad every row.
   private static let widestColumns = 1000
-  private let columns: [Column]
+  private var columns: [Column]
   private var rows: [[String]] = []
   /// The widest cell of each column.
   private var cellWidths: [Int]
@@ -59,6 +59,9 @@ struct TextTable {
   private static func isZero(_ number: String) -> Bool {
     number.utf8.allSatisfy { $0 == UInt8(ascii: "0") || $0 == UInt8(ascii: ".") }
   }
+
+  /// Has the cells of a column aligned as texts.
+  mutating func isText(_ column: Int) { columns[column].isNumber = false }
 
   /// Has the cells of a column written in full, as amounts in several currencies must be.
   mutating func neverCut(_ column: Int) { uncut.insert(column) }
