@@ -1,4 +1,4 @@
-// Transaction receipts of old: base64 of a NeXT property list that holds two more pieces of base64.
+// Transaction receipts of old: base64 of a property list that holds two more pieces of base64.
 import AppStoreAuthority
 import Base
 import ProgramSupport

@@ -27,10 +27,7 @@ package enum ReceiptFile {
     guard let first = bytes.first else { throw .empty }
     if first == DERIdentifier.sequence { return .unified }
     let visible = bytes.first { $0 != 0x20 && !(0x09...0x0D).contains($0) }
-    // A comment may precede the list.
-    guard visible == UInt8(ascii: "{") || visible == UInt8(ascii: "/") else {
-      throw .unknownStyle
-    }
+    guard visible == UInt8(ascii: "{") else { throw .unknownStyle }
     return .transaction
   }
 }

@@ -86,8 +86,7 @@ struct ReceiptInput {
   /// Whether the bytes are a raw receipt: DER, whose second byte is not a character, or a property list.
   private static func isFile(_ content: [UInt8]) -> Bool {
     if content[0] == 0x30, content.count > 1, content[1] >= 0x80 { return true }
-    return content.contains(UInt8(ascii: "{"))
-      && content.first { $0 > 0x20 }.map { "{/".utf8.contains($0) } ?? false
+    return content.first { $0 > 0x20 } == UInt8(ascii: "{")
   }
 
   fileprivate static func tooLarge(_ name: String) -> Failure {

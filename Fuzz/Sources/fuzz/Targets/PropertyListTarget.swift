@@ -1,4 +1,4 @@
-// Property lists in the NeXT form, as transaction receipts are written.
+// Property lists, as transaction receipts are written.
 @testable import AppStore
 @testable import AppStoreAuthority
 
@@ -6,15 +6,14 @@ extension FuzzTarget {
   static let propertyList = FuzzTarget(
     name: "property-list", inputByteCountMax: 2048,
     words: [
-      "{", "}", "(", ")", "<0fbd 77>", "=", ";", ",", "\"", "'", "\\U00e9", "\\UD83D\\UDE00",
-      "\\101", "\\n", "/* ", " */", "// ", "\n", "\"purchase-info\" = ", "key = value;",
+      "{", "}", "(", ")", "=", ";", "\"", "\\\"", "\\\\", "\\n", "\n", "\"purchase-info\" = ",
+      "\"key\" = \"value\";",
     ],
     seeds: {
       let texts = [
-        "{}", "{ a = b; }", "{ \"a\" = \"b\"; 'c' = 'd'; }", "{ a = (b, (c), <00 ff>, {d = e;}); }",
-        "// comment\n{ /* another */ a = \"\\\"\\\\\\101\\U00e9\\UD83D\\UDE00\\n\"; }",
-        "{ a = { b = { c = (d,); }; }; e = <>; }", "{ a = b; a = c; }", "{ a = \"b",
-        "{ a = " + String(repeating: "(", count: 40) + String(repeating: ")", count: 40) + "; }",
+        "{}", "{ \"a\" = \"b\"; }", "{\n\t\"a\" = \"b\";\n\t\"c\" = \"\";\n}",
+        "{ \"a\" = \"\\\"\\\\\u{e9}\"; }", "{ \"a\" = \"b\"; \"a\" = \"c\"; }", "{ \"a\" = \"b",
+        "{ a = b; }", "{ \"a\" = (\"b\"); }",
       ]
       return texts.map { Array($0.utf8) } + [TransactionReceiptPlan().purchaseInfo]
     },
