@@ -109,10 +109,19 @@ extension Projector {
     return found ?? nil
   }
 
+  /// The signed heads that the current generation has recorded; nil if there are none, or if it is damaged: what it
+  /// held is lost then. Any other error may pass, and what could not be read is still evidence.
+  private func legibleHeads() throws(ProjectionError) -> SignedHeads? {
+    do throws(ProjectionError) { return try Self.rememberedHeads(reader.directory) } catch {
+      guard case .database(let failure) = error, failure.isCorrupt else { throw error }
+      return nil
+    }
+  }
+
   /// Records in a new generation the signed heads from the ledger's file and from the current generation.
   /// - Parameter forgetsOlder: leaves out those of the current generation.
   func carrySignedHeads(to path: String, forgetsOlder: Bool) throws {
-    let remembered = forgetsOlder ? nil : try? Self.rememberedHeads(reader.directory)
+    let remembered = forgetsOlder ? nil : try legibleHeads()
     let kept = try CheckpointStore(reader.directory).signedHeads()
     guard let heads = remembered?.merged(with: kept) ?? kept else { return }
     try Self.store(heads, try Database(path: path, mode: .write))
@@ -128,9 +137,10 @@ extension SignedHeads {
     else { return nil }
     let row = try database.prepare(
       "SELECT checkpoints, size, root FROM signed_heads WHERE id = 0")
-    guard try row.step(), let root = SHA256Digest(row.bytes(2)), row.integer(0) >= 0,
-      row.integer(1) >= 0
-    else { return nil }
-    self.init(count: Int(row.integer(0)), size: Int(row.integer(1)), root: root)
+    guard try row.step() else { return nil }
+    guard let root = SHA256Digest(row.bytes(2)) else {
+      throw DatabaseError(inconsistency: "the root of the signed heads is not a digest")
+    }
+    self.init(count: try row.ordinal(0), size: try row.ordinal(1), root: root)
   }
 }
