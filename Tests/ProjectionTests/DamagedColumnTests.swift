@@ -27,11 +27,20 @@ import Testing
         "quantity": 3, "price": 9000, "currency": "EUR", "revocationDate": instant("2026-01-08"),
         "revocationPercentage": 50_000,
       ])
+    let lapsed = signed(
+      "s3", line: "w3", product: "pro", on: "2026-01-01", signed: "2026-01-01",
+      ["expiresDate": instant("2026-01-08"), "type": "Auto-Renewable Subscription"])
+    let renewal = JSONText.object([
+      ("originalTransactionId", "s3"), ("environment", "Production"),
+      ("signedDate", instant("2026-01-08")), ("expirationIntent", 1),
+    ])
     return generator.steps(24) + [
       .prices(["coins - EUR 3.00 2026-01-01"]),
       .rates(source: "bank", ["2026-01-01 EUR USD 1.2"]), .pending(.unified(.init("9000"))),
       LiveProjectionsTests.app([]), .signedUpload(period, user: "anna"), .signedUpload(refunded),
-      .notification("DID_RENEW", uuid: "n1", period), .fetched([SignedObjectPlan(period)]),
+      .notification("DID_RENEW", uuid: "n1", period),
+      .notification("EXPIRED", subtype: "VOLUNTARY", uuid: "n2", lapsed, renewal: renewal),
+      .fetched([SignedObjectPlan(period)]),
     ]
   }
 
@@ -72,7 +81,22 @@ import Testing
         guard let id = try queries.receiptID(ofUpload: position) else { continue }
         attempt { _ = try queries.receipt(id: id).map { try queries.purchases(of: $0) } }
       }
-      for user in ["anna", "bert", "u-1"] { attempt { _ = try queries.user(user) } }
+      for user in ["anna", "bert", "u-1"] {
+        attempt { _ = try queries.user(user) }
+        attempt { _ = try SubscriptionQueries(database).subscriptions(ofUser: user) }
+      }
+      attempt { _ = try queries.changes(from: ChangePoint(0), limit: 10_000) }
+      let fetches = try FetchQueries(database, readEvent: { try reader.event(at: $0) })
+      attempt {
+        for customer in try fetches.customers(afterSale: -1, limit: 100) {
+          _ = try fetches.history(of: customer)
+        }
+      }
+      attempt { _ = try fetches.notifications(ofBundle: "app", environment: "Production") }
+      attempt { _ = try AppQueries(database).apps() }
+      attempt { _ = try AppQueries(database).undeclaredProducts() }
+      attempt { _ = try TrustQueries(database).foreign() }
+      attempt { _ = try fixture.projector().status() }
     }
     return errors
   }
@@ -107,19 +131,24 @@ import Testing
   }
 
   @Test(
-    "An unknown code is damage, never the first that comes to mind",
+    "An unknown code, and a number that is never written, are damage",
     arguments: [
-      ("sales", "kind"), ("sales", "price_basis"), ("sales", "price_problem"),
-      ("sales", "cancellation_state"), ("sales", "trust"), ("later_lines", "line"),
-      ("subscriptions", "offer"), ("receipts", "state"),
-      ("exceptions", "type"), ("verifications", "outcome"), ("fetched_pages", "call"),
-    ])
-  func unknownCode(table: String, column: String) throws {
+      ("sales", "kind", 99), ("sales", "price_basis", 99), ("sales", "price_problem", 99),
+      ("sales", "cancellation_state", 99), ("sales", "trust", 99), ("later_lines", "line", 99),
+      ("subscriptions", "offer", 99), ("receipts", "state", 99), ("exceptions", "type", 99),
+      ("verifications", "outcome", 99), ("fetched_pages", "call", 99), ("sales", "key_kind", 2),
+      ("sales", "is_upgraded", 2), ("sales", "is_transaction_alias", 2), ("sales", "quantity", 0),
+      ("sales", "quantity", 1 << 40), ("sales", "first_position", -7),
+      ("later_lines", "is_assumed", 2), ("later_lines", "position", -7), ("receipts", "style", 2),
+      ("verifications", "authority", 2),
+      ("fetched_pages", "has_more", 2), ("subscription_turns", "kind", 99),
+    ] as [(String, String, Int)])
+  func unknownCode(table: String, column: String, number: Int) throws {
     let fixture = try LedgerFixture()
     try fixture.append(Self.history())
     _ = try fixture.rebuilt()
     try Database(path: fixture.path + "/projections/1.sqlite", mode: .write).execute(
-      "UPDATE OR IGNORE \(table) SET \(column) = 99")
+      "UPDATE OR IGNORE \(table) SET \(column) = \(number)")
     #expect(
       Self.readAll(fixture).contains { "\($0)".contains("a value that this program never writes") })
   }

@@ -36,8 +36,9 @@ struct RestoredLines {
       FROM redactions l WHERE l.part IS NOT NULL ORDER BY l.erasure, l.part
       """)
     while try rows.step() {
-      let scope = DataRedacted.Scope(rawValue: rows.text(2)) ?? .user
-      let line = try reader.event(at: Int(rows.integer(0)))
+      // A log that is not whole may list lines of an erasure that it does not begin.
+      let scope = rows.isNull(2) ? .user : try rows.word(2, as: DataRedacted.Scope.self)
+      let line = try reader.event(at: try rows.ordinal(0))
       let redaction = try line.withUnsafeBytes { bytes in
         try EventLine(bytes).map { try DataRedacted(data: $0.data) }
       }

@@ -90,8 +90,8 @@ final class ErasurePlanner {
     let uploads = try database.prepare("SELECT position, extent FROM subject_uploads")
     while try uploads.step() {
       let extent: ErasureExtent = try uploads.code(1)
-      places.insert(Int(uploads.integer(0)))
-      plan.targets.append(.init(position: Int(uploads.integer(0)), extent: extent))
+      places.insert(try uploads.ordinal(0))
+      plan.targets.append(.init(position: try uploads.ordinal(0), extent: extent))
     }
     plan.receiptCount = Int(
       try database.integer("SELECT count(*) FROM subject_receipts WHERE is_shared = 0") ?? 0)
@@ -117,7 +117,7 @@ final class ErasurePlanner {
     try addUploads(to: &plan, &places)
     let verifications = try database.prepare(Self.verificationsOfSubject(before: end))
     while try verifications.step() {
-      plan.targets.append(.init(position: Int(verifications.integer(0)), extent: .whole))
+      plan.targets.append(.init(position: try verifications.ordinal(0), extent: .whole))
     }
     plan.targets.sort { $0.position < $1.position }
     plan.receiptCount = plan.isEmpty ? 0 : 1
@@ -206,12 +206,12 @@ final class ErasurePlanner {
       "SELECT position, upload FROM verifications WHERE position > ? AND authority = 1")
     replies.bind(1, position)
     while try replies.step() {
-      let upload = Int(replies.integer(1))
+      let upload = try replies.ordinal(1)
       let index = lowerBound(0..<uploads.count) { uploads[$0] < upload }
       guard index < uploads.count, uploads[index] == upload, try isWithoutReceipt(upload) else {
         continue
       }
-      plan.targets.append(.init(position: Int(replies.integer(0)), extent: .whole))
+      plan.targets.append(.init(position: try replies.ordinal(0), extent: .whole))
     }
     return plan
   }
@@ -242,7 +242,7 @@ final class ErasurePlanner {
       uploads.bind(1, nowMs - limitMs)
       uploads.bind(2, end)
       while try uploads.step() {
-        plan.targets.append(.init(position: Int(uploads.integer(0)), extent: extent))
+        plan.targets.append(.init(position: try uploads.ordinal(0), extent: extent))
       }
     }
     try add(rules.ipAddressMs, .ipAddress, "ip_address IS NOT NULL")

@@ -33,8 +33,8 @@ package struct ErasureQueries {
       while try rows.step() {
         erasures.append(
           Erasure(
-            position: Int(rows.integer(0)), recordedAtMs: rows.integer(1), scope: rows.text(2),
-            reason: rows.text(3), request: rows.text(4), lineCount: Int(rows.integer(5))))
+            position: try rows.ordinal(0), recordedAtMs: rows.integer(1), scope: rows.text(2),
+            reason: rows.text(3), request: rows.text(4), lineCount: try rows.ordinal(5)))
       }
       return erasures
     } catch { throw .projections(.database(error)) }

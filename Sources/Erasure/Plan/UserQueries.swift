@@ -76,7 +76,7 @@ extension ErasurePlanner {
       UNION SELECT s.position FROM subject_uploads s JOIN signed_uploads g ON g.position = s.position
       """)
     var positions: [Position] = []
-    while try select.step() { positions.append(Int(select.integer(0))) }
+    while try select.step() { positions.append(try select.ordinal(0)) }
     return positions
   }
 
@@ -121,7 +121,7 @@ extension ErasurePlanner {
       guard isWanted else { continue }
       replies.bind(1, receipt)
       var positions: [Position] = []
-      while try replies.step() { positions.append(Int(replies.integer(0))) }
+      while try replies.step() { positions.append(try replies.ordinal(0)) }
       replies.reset()
       linked.append((receipt, positions))
     }
@@ -329,7 +329,7 @@ extension ErasurePlanner {
     var uploads: Set<Position> = []
     var receipts: Set<Int64> = []
     while user.waitsUntilMs > Timestamp.now(), try waiting.step() {
-      uploads.insert(Int(waiting.integer(0)))
+      uploads.insert(try waiting.ordinal(0))
       receipts.insert(waiting.integer(1))
     }
     if uploads.isEmpty { return }
@@ -398,7 +398,10 @@ extension ErasurePlanner {
       SELECT s.position FROM subject_uploads s JOIN uploads u ON u.position = s.position
       WHERE u.user IS NULL
       """)
-    while try unnamed.step() { plan.withoutUser[Int(unnamed.integer(0))] = .receipt }
+    while try unnamed.step() {
+      let position = try unnamed.ordinal(0)
+      plan.withoutUser[position] = .receipt
+    }
     let addReceipt = try database.prepare("INSERT OR IGNORE INTO subject_receipts VALUES(?, ?)")
     let addUpload = try database.prepare("INSERT OR IGNORE INTO subject_uploads VALUES(?, ?, ?)")
     for (receipt, link) in user.linkedReceipts {
@@ -412,7 +415,8 @@ extension ErasurePlanner {
         addUpload.bind(2, receipt)
         addUpload.bind(3, Int64(extent.rawValue))
         try addUpload.run()
-        if uploads.integer(1) == 1 { plan.withoutUser[Int(uploads.integer(0))] = link.reason }
+        let position = try uploads.ordinal(0)
+        if uploads.integer(1) == 1 { plan.withoutUser[position] = link.reason }
       }
       uploads.reset()
     }
@@ -426,7 +430,7 @@ extension ErasurePlanner {
     while try verifications.step() {
       let isShared = verifications.integer(1) == Int64(ErasureExtent.names.rawValue)
       if isShared, user.ownership.appAccountTokens.isEmpty { continue }
-      let position = Int(verifications.integer(0))
+      let position = try verifications.ordinal(0)
       guard places.insert(position).inserted else { continue }
       plan.targets.append(.init(position: position, extent: isShared ? .withToken : .whole))
     }

@@ -164,7 +164,7 @@ package struct JournalDifference: Sendable {
       }
       return Found(
         place: Place(sale: rows.integer(0), ordinal: rows.integer(1)), line: line, own: own,
-        position: Int(rows.integer(12)))
+        position: try rows.ordinal(12))
     }
 
     mutating func rateDeclarations(of found: Found) -> [Position] {
@@ -196,7 +196,7 @@ package struct JournalDifference: Sendable {
       row.reset()
       row.bind(1, sale)
       guard try row.step() else { return [] }
-      return [row.optionalInteger(0).map { Int($0) }, row.optionalInteger(1).map { Int($0) }]
+      return [try row.optionalOrdinal(0), try row.optionalOrdinal(1)]
     }
   }
 
@@ -215,8 +215,8 @@ package struct JournalDifference: Sendable {
     rows.bind(1, since)
     while !sources.isEmpty, try rows.step() {
       if isCancelled() { throw ProjectionError.interrupted }
-      let upload = Int(rows.integer(0))
-      if sources.contains(upload) { answers[upload, default: []].append(Int(rows.integer(1))) }
+      let upload = try rows.ordinal(0)
+      if sources.contains(upload) { answers[upload, default: []].append(try rows.ordinal(1)) }
     }
     for index in entries.indices {
       let position = entries[index].position

@@ -78,10 +78,22 @@ extension Statement {
     Int(try number(index, in: 0...Int64(Int.max / 2)))
   }
 
-  /// As `ordinal`; -1 if the column is null.
+  /// As `ordinal`; nil if the column is null.
   @inline(__always)
-  package func optionalOrdinal(_ index: Int32) throws(DatabaseError) -> Int {
-    isNull(index) ? -1 : try ordinal(index)
+  package func optionalOrdinal(_ index: Int32) throws(DatabaseError) -> Int? {
+    isNull(index) ? nil : try ordinal(index)
+  }
+
+  /// A truth value: 1 or 0.
+  @inline(__always)
+  package func flag(_ index: Int32) throws(DatabaseError) -> Bool {
+    try number(index, in: 0...1) == 1
+  }
+
+  /// As `flag`; nil if the column is null.
+  @inline(__always)
+  package func optionalFlag(_ index: Int32) throws(DatabaseError) -> Bool? {
+    isNull(index) ? nil : try flag(index)
   }
 
   /// The symbol in a column; `none` if the column is null.
@@ -98,6 +110,14 @@ extension Statement {
     guard let number = Code.RawValue(exactly: integer(index)), let code = Code(rawValue: number)
     else { throw damage(index) }
     return code
+  }
+
+  /// What the word in a column stands for. Throws damage for an unknown one.
+  package func word<Word: RawRepresentable>(
+    _ index: Int32, as type: Word.Type = Word.self
+  ) throws(DatabaseError) -> Word where Word.RawValue == String {
+    guard let word = Word(rawValue: text(index)) else { throw damage(index) }
+    return word
   }
 }
 

@@ -77,7 +77,7 @@ struct Progress {
     while try rows.step() {
       stored.append(
         ProjectionIdentity(
-          name: rows.text(0), version: Int(rows.integer(1)), definition: rows.text(2)))
+          name: rows.text(0), version: try rows.ordinal(1), definition: rows.text(2)))
     }
     return stored
   }

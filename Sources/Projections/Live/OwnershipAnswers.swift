@@ -76,7 +76,7 @@ final class OwnershipAnswers {
 
   private func foldedCount() throws(DatabaseError) -> Position {
     defer { selectPosition.reset() }
-    return try selectPosition.step() ? Position(selectPosition.integer(0)) : 0
+    return try selectPosition.step() ? selectPosition.ordinal(0) : 0
   }
 
   // MARK: Subscriptions

@@ -79,7 +79,7 @@ final class ReceiptAnswers {
         guard try selectNewest.step(),
           try text(selectNewest.number(1)).elementsEqual(family.description.utf8)
         else { return nil }
-        return Position(selectNewest.integer(0))
+        return try selectNewest.ordinal(0)
       }
       return try upload.flatMap { try resource(upload: $0, apps: apps) }
     }
@@ -120,7 +120,7 @@ final class ReceiptAnswers {
     let metadata = row.isNull(10) ? nil : resource.share(row.bytes(10))
     resource.begin()
     resource.add("id", text: row.bytes(0))
-    resource.add("style", word: row.integer(3) == 1 ? "transaction" : "unified")
+    resource.add("style", word: try row.flag(3) ? "transaction" : "unified")
     resource.add("app_family_id", text: family)
     resource.add("bundle_id", text: try text(row.number(2)))
     resource.add("is_fraud", fraudReason != nil)
@@ -134,13 +134,13 @@ final class ReceiptAnswers {
       row, UploadMetadata(position: position, value: metadata), family, environment, apps,
       to: &resource)
     resource.endArray()
-    resource.add("created_at", instantMs: row.integer(6))
-    resource.add("updated_at", instantMs: row.integer(7))
+    resource.add("created_at", instantMs: try row.instant(6))
+    resource.add("updated_at", instantMs: try row.instant(7))
     resource.end()
     return ClientReceipt(
       isFraud: fraudReason != nil,
       fraudReason: fraudReason.map { String(decoding: $0, as: UTF8.self) },
-      isPending: row.integer(13) != 0, body: resource.finish())
+      isPending: try row.flag(13), body: resource.finish())
   }
 
   /// The text of a symbol; those that came since the last look are read.
@@ -164,10 +164,10 @@ final class ReceiptAnswers {
     let familyID = UUID16(String(decoding: family, as: UTF8.self))
     guard let familyID else { return }
     let products = apps.families[familyID]?.products ?? [:]
-    if let position = row.optionalInteger(5), let environment {
-      let line = try readEvent(Position(position))
+    if let position = try row.optionalOrdinal(5), let environment {
+      let line = try readEvent(position)
       let bundle = try text(row.number(2))
-      try withReply(of: line, at: Position(position)) { reply, notification in
+      try withReply(of: line, at: position) { reply, notification in
         var purchases = try ReceiptPurchases(
           reply, notification: notification, family: familyID, environment, receiptBundle: bundle,
           keeper)
@@ -177,14 +177,14 @@ final class ReceiptAnswers {
           let file = PendingReceipts.file(of: try readEvent(upload.position))
           purchases.filedTypes = file.map(ReceiptPurchases.types) ?? [:]
         }
-        purchases.lastSyncedAtMs = row.optionalInteger(16)
+        purchases.lastSyncedAtMs = try row.optionalInstant(16)
         try add(purchases, upload, to: &resource)
       }
     } else if !row.isNull(15) {
       let fallback = PurchaseFallback(
         country: row.isNull(11) ? nil : try text(row.number(11)),
         user: row.isNull(8) ? nil : row.bytes(8), metadata: upload.value,
-        createdAtMs: row.integer(6), updatedAtMs: row.integer(7))
+        createdAtMs: try row.instant(6), updatedAtMs: try row.instant(7))
       var purchases = try ReceiptPurchases(
         row.bytes(15), family: familyID, row.bytes(14), receiptBundle: try text(row.number(2)),
         keeper, fallback: fallback)
@@ -230,14 +230,15 @@ final class ReceiptAnswers {
     defer { sale.reset() }
     guard try sale.step() else { return try body(nil, &resource) }
     // A notification may have shown it before any upload did.
-    let first = sale.optionalInteger(9).map { Position($0) } ?? upload.position
+    let first = try sale.optionalOrdinal(9) ?? upload.position
     let fields = SaleFields(
-      version: sale.integer(0), quantity: sale.integer(1),
-      product: try text(sale.number(2)), saleDateMs: sale.integer(3),
+      version: try sale.unsigned(0),
+      quantity: try sale.number(1, in: 1...Sale.quantityMax),
+      product: try text(sale.number(2)), saleDateMs: try sale.instant(3),
       country: sale.isNull(4) ? nil : try text(sale.number(4)),
       user: sale.isNull(5) ? nil : sale.bytes(5),
       currency: sale.isNull(6) ? nil : try text(sale.number(6)),
-      createdAtMs: sale.integer(7), updatedAtMs: sale.integer(8),
+      createdAtMs: try sale.instant(7), updatedAtMs: try sale.instant(8),
       metadata: try self.metadata(of: first, &metadata, &resource))
     try body(fields, &resource)
   }

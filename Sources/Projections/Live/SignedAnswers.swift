@@ -40,7 +40,7 @@ extension ReceiptAnswers {
     resource.add("metadata", shared: metadata)
     resource.add("ip_address", text: row.isNull(4) ? nil : row.bytes(4))
     resource.beginArray("in_app_purchases")
-    let occurredAtMs = row.integer(2)
+    let occurredAtMs = try row.instant(2)
     let fallback = PurchaseFallback(
       country: row.isNull(6) ? nil : try text(row.number(6)), user: user,
       metadata: metadata, createdAtMs: occurredAtMs, updatedAtMs: occurredAtMs)
@@ -62,7 +62,7 @@ extension ReceiptAnswers {
     }
     resource.endArray()
     resource.add(refusals)
-    resource.add("created_at", instantMs: row.optionalInteger(8) ?? occurredAtMs)
+    resource.add("created_at", instantMs: try row.optionalInstant(8) ?? occurredAtMs)
     resource.add("updated_at", instantMs: occurredAtMs)
     resource.end()
     return ClientReceipt(

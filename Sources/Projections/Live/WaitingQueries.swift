@@ -91,7 +91,7 @@ struct WaitingQueries {
   func summary() throws -> (receipts: Int, oldestMs: Int64?) {
     defer { selectSummary.reset() }
     guard try selectSummary.step() else { return (0, nil) }
-    return (Int(selectSummary.integer(0)), selectSummary.optionalInteger(1))
+    return (try selectSummary.ordinal(0), try selectSummary.optionalInstant(1))
   }
 
   func recentReply(
@@ -101,17 +101,17 @@ struct WaitingQueries {
     let row = selectReply
     row.bind(1, position)
     defer { row.reset() }
-    guard try row.step(), times.contains(row.integer(5)) else { return nil }
+    guard try row.step(), times.contains(try row.instant(5)) else { return nil }
     let outcome: Outcome =
       try row.code(0, as: OutcomeCode.self) == .valid ? .valid : .invalid
     let isImported = row.integer(7) == Int64(ReplyTrust.imported.rawValue)
     return RecentReply(
       position: position, outcome: outcome, status: row.optionalInteger(1),
       environment: row.optionalText(2),
-      endpoint: row.optionalInteger(3).map { $0 == 1 ? .sandbox : .production },
+      endpoint: try row.optionalFlag(3).map { $0 ? .sandbox : .production },
       reason: row.optionalText(4),
       source: row.optionalText(6).map { .host($0) } ?? (isImported ? .imported : nil),
-      occurredAtMs: row.integer(5))
+      occurredAtMs: try row.instant(5))
   }
 
   private func receipt(
@@ -124,7 +124,7 @@ struct WaitingQueries {
     row.bind(3, text: family.description)
     defer { row.reset() }
     guard try row.step() else { return nil }
-    return (row.integer(0), row.optionalInteger(1).map { Position($0) })
+    return (row.integer(0), try row.optionalOrdinal(1))
   }
 
   private func uploads(ofNumber number: Int64, _ part: WaitingPart) throws -> [WaitingUpload] {
@@ -135,13 +135,13 @@ struct WaitingQueries {
     rows.bind(3, part.limit ?? -1)
     defer { rows.reset() }
     var result: [WaitingUpload] = []
-    while try rows.step() { result.append(Self.upload(rows)) }
+    while try rows.step() { result.append(try Self.upload(rows)) }
     return result
   }
 
-  private static func upload(_ row: Statement) -> WaitingUpload {
+  private static func upload(_ row: Statement) throws(DatabaseError) -> WaitingUpload {
     WaitingUpload(
-      position: Position(row.integer(0)), occurredAtMs: row.integer(1),
-      isUnreachableRecorded: row.integer(2) != 0)
+      position: try row.ordinal(0), occurredAtMs: try row.instant(1),
+      isUnreachableRecorded: try row.flag(2))
   }
 }

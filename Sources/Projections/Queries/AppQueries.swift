@@ -45,8 +45,8 @@ package final class AppQueries {
         guard let registration = try? AppRegistered(data: rows.bytes(0)) else { continue }
         result.append(
           RegisteredApp(
-            registration: registration, position: Position(rows.integer(1)),
-            receiptCount: Int(rows.integer(2))))
+            registration: registration, position: try rows.ordinal(1),
+            receiptCount: try rows.ordinal(2)))
       }
       return result
     } catch { throw .database(error) }
@@ -75,7 +75,7 @@ package final class AppQueries {
         (SELECT id FROM symbols WHERE text = ?) GROUP BY s.product
         """)
       rows.bind(1, text: app.appFamilyID)
-      while try rows.step() { counts[rows.text(0), default: 0] += Int(rows.integer(1)) }
+      while try rows.step() { counts[rows.text(0), default: 0] += try rows.ordinal(1) }
       guard try database.integer("SELECT 1 FROM pending_receipts LIMIT 1") != nil
       else { return counts }
     } catch { throw .database(error) }
@@ -102,7 +102,7 @@ package final class AppQueries {
         """)
       row.bind(1, text: bundleID)
       row.bind(2, text: app.appFamilyID)
-      return try row.step() ? Int(row.integer(0)) : 0
+      return try row.step() ? row.ordinal(0) : 0
     } catch { throw .database(error) }
   }
 
@@ -132,7 +132,7 @@ package final class AppQueries {
         result.append(
           UndeclaredProduct(
             appFamilyID: family, bundleID: rows.text(0), productID: product,
-            transactionCount: Int(rows.integer(2)), lastPosition: Position(rows.integer(3))))
+            transactionCount: try rows.ordinal(2), lastPosition: try rows.ordinal(3)))
       }
       return result
     } catch { throw .database(error) }

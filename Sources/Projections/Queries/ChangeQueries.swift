@@ -66,13 +66,16 @@ extension LedgerQueries {
     rows.bind(1, try firstSale(at: start))
     var marks: [ChangeMark] = []
     while try rows.step() {
-      let position = Int(rows.integer(0))
+      let position = try rows.ordinal(0)
+      guard position >= start else {
+        throw DatabaseError(inconsistency: "sales are not numbered as events showed them")
+      }
       if position >= end { break }
       if marks.count >= Self.changeSalesMax, let last = marks.last, last.position != position {
         end = position
         break
       }
-      marks.append(ChangeMark(position: position, kind: .sale, number: Int(rows.integer(1))))
+      marks.append(ChangeMark(position: position, kind: .sale, number: try rows.ordinal(1)))
     }
     return marks
   }
@@ -88,7 +91,7 @@ extension LedgerQueries {
       row.reset()
       row.bind(1, middle)
       if try row.step(), row.integer(1) < position {
-        low = Int(row.integer(0)) + 1
+        low = try row.ordinal(0) + 1
       } else {
         high = middle
       }
@@ -106,8 +109,8 @@ extension LedgerQueries {
     while try rows.step() {
       marks.append(
         ChangeMark(
-          position: Int(rows.integer(0)), kind: kind, number: Int(rows.integer(1)),
-          line: Int(rows.integer(2))))
+          position: try rows.ordinal(0), kind: kind, number: try rows.ordinal(1),
+          line: try rows.ordinal(2)))
     }
   }
 
@@ -175,13 +178,12 @@ extension LedgerQueries {
   private func turn(
     _ mark: ChangeMark, at point: ChangePoint, _ families: inout [String: String?]
   ) throws -> LedgerChange? {
-    guard let kind = SubscriptionTurn.Kind(rawValue: Int8(mark.line)),
-      let subscription = try SubscriptionQueries(database).subscription(number: mark.number)
+    guard let subscription = try SubscriptionQueries(database).subscription(number: mark.number)
     else { return nil }
     let row = try database.prepare(
       """
       SELECT t.expires_at_ms, t.expiration_intent, t.grace_period_expires_at_ms, t.statement_ms,
-      n.notification_uuid FROM subscription_turns t
+      n.notification_uuid, t.kind FROM subscription_turns t
       LEFT JOIN notifications n ON n.position = t.position
       WHERE t.position = ? AND t.kind = ? AND t.subscription = ?
       """)
@@ -189,9 +191,11 @@ extension LedgerQueries {
     row.bind(2, mark.line)
     row.bind(3, mark.number)
     guard try row.step() else { return nil }
+    let kind: SubscriptionTurn.Kind = try row.code(5)
     let detail = SubscriptionTurnDetail(
-      kind: kind, expiresAtMs: row.optionalInteger(0), expirationIntent: try text(row, symbolAt: 1),
-      gracePeriodExpiresAtMs: row.optionalInteger(2))
+      kind: kind, expiresAtMs: try row.optionalInstant(0),
+      expirationIntent: try text(row, symbolAt: 1),
+      gracePeriodExpiresAtMs: try row.optionalInstant(2))
     // A notification that was stored twice is the same one.
     let source =
       row.optionalText(4).map { [$0] }
@@ -237,7 +241,7 @@ extension LedgerQueries {
     let flags = SaleFlags(rawValue: try row.number(0))
     if flags.contains(.isSignedRenewal) { return true }
     if flags.contains(.isSignedPurchase) || sale.originalTransactionID.isEmpty { return false }
-    return row.optionalInteger(1) == 0
+    return try row.optionalFlag(1) == false
   }
 
   /// How many uploads before one are searched for those of the same instant.
@@ -266,7 +270,7 @@ extension LedgerQueries {
         upload: position, reason: try text(row, symbolAt: 0) ?? "", receiptID: row.optionalText(1),
         uploadID: row.optionalText(2), bundleID: try text(row, symbolAt: 3),
         countryCode: try text(row, symbolAt: 4), userIdentifier: row.optionalText(5),
-        occurredAtMs: row.integer(6)), try text(row, symbolAt: 7),
+        occurredAtMs: try row.instant(6)), try text(row, symbolAt: 7),
       ["fraud", "\(row.integer(6))", "\(row.integer(8))", "\(row.integer(9))"]
     )
   }

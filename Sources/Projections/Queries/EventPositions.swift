@@ -43,7 +43,7 @@ extension LedgerQueries {
     if let userIdentifier { rows.bind(3, text: TokenUser.canonical(user: userIdentifier)) }
     if let appFamilyID { rows.bind(4, text: appFamilyID) }
     var result: [Position] = []
-    while try rows.step() { result.append(Int(rows.integer(0))) }
+    while try rows.step() { result.append(try rows.ordinal(0)) }
     return result
   }
 
@@ -101,7 +101,7 @@ extension LedgerQueries {
   private func positions(_ sql: String, _ end: Position) throws -> [Position] {
     let rows = try database.prepare(sql)
     var result: [Position] = []
-    while try rows.step() { result.append(Int(rows.integer(0))) }
+    while try rows.step() { result.append(try rows.ordinal(0)) }
     return result.filter { $0 < end }
   }
 
@@ -121,7 +121,7 @@ extension LedgerQueries {
     var result: [Position] = []
     var next = 0
     while next < end {
-      let found = try others.step() ? min(Int(others.integer(0)), end) : end
+      let found = try others.step() ? min(others.ordinal(0), end) : end
       if next < found { result += next..<found }
       next = found + 1
     }

@@ -130,7 +130,7 @@ package final class FetchQueries {
           sale: rows.integer(0), environment: rows.text(3), bundleID: rows.text(4),
           originalTransactionID: original.isEmpty ? rows.text(6) : original,
           transactionID: rows.text(6), environmentNumber: rows.integer(1),
-          bundleNumber: rows.integer(2), firstPosition: Int(rows.integer(7))))
+          bundleNumber: rows.integer(2), firstPosition: try rows.ordinal(7)))
     }
     return result
   }
@@ -154,8 +154,8 @@ package final class FetchQueries {
     defer { rows.reset() }
     guard try rows.step() else { return nil }
     return FetchedHistory(
-      transactionID: transactionID, isComplete: rows.integer(0) == 0,
-      revision: rows.optionalText(1), atMs: rows.integer(2))
+      transactionID: transactionID, isComplete: try !rows.flag(0),
+      revision: rows.optionalText(1), atMs: try rows.instant(2))
   }
 
   /// The transaction that was asked about when a page showed the customer's. Hashes may collide, so the page itself
@@ -167,7 +167,7 @@ package final class FetchQueries {
     rows.bind(3, customer.bundleNumber)
     defer { rows.reset() }
     while try rows.step() {
-      let position = Position(rows.integer(0))
+      let position = try rows.ordinal(0)
       let isShown =
         position == customer.firstPosition
         ? true : try shows(customer.transactionID, at: position)
@@ -196,7 +196,7 @@ package final class FetchQueries {
     rows.bind(5, text: page.revision)
     defer { rows.reset() }
     while try rows.step() {
-      let line = try readEvent(Position(rows.integer(0)))
+      let line = try readEvent(try rows.ordinal(0))
       let isSame = line.withUnsafeBytes { line in
         data.withUnsafeBytes { Self.contains(line, .init(rebasing: $0[start...])) }
       }
@@ -278,7 +278,7 @@ package final class FetchQueries {
     defer { rows.reset() }
     guard try rows.step() else { return nil }
     return FetchedNotifications(
-      fromMs: rows.integer(0), toMs: rows.integer(1), isComplete: rows.integer(2) == 0,
+      fromMs: try rows.instant(0), toMs: try rows.instant(1), isComplete: try !rows.flag(2),
       paginationToken: rows.optionalText(3))
   }
 
@@ -293,7 +293,8 @@ package final class FetchQueries {
     defer { rows.reset() }
     var end: (ms: Int64, askedAtMs: Int64)?
     while try rows.step() {
-      let (fromMs, toMs, atMs) = (rows.integer(0), rows.integer(1), rows.integer(2))
+      let (fromMs, toMs) = (try rows.instant(0), try rows.instant(1))
+      let atMs = try rows.instant(2)
       guard let known = end else {
         end = (toMs, atMs)
         continue
@@ -323,7 +324,7 @@ package final class FetchQueries {
     defer { selectSales.reset() }
     var count = 0
     while try selectSales.step() {
-      if isCounted(Position(selectSales.integer(1))) { count += 1 }
+      if isCounted(try selectSales.ordinal(1)) { count += 1 }
     }
     return count
   }

@@ -69,11 +69,11 @@ package final class LedgerQueries {
     return ReceiptDetail(
       receiptID: row.text(0), appFamilyID: try text(row, symbolAt: 1) ?? "",
       bundleID: try text(row, symbolAt: 2) ?? "",
-      style: row.integer(3) == 1 ? "transaction" : "unified", environment: row.optionalText(4),
+      style: try row.flag(3) ? "transaction" : "unified", environment: row.optionalText(4),
       state: "\(try row.code(5, as: ReceiptState.self).word)",
       fraudReason: try text(row, symbolAt: 6), countryCode: try text(row, symbolAt: 7),
       userIdentifier: row.optionalText(8), firstPosition: try row.ordinal(9),
-      lastPosition: try row.ordinal(10), replyPosition: row.optionalInteger(11).map { Int($0) },
+      lastPosition: try row.ordinal(10), replyPosition: try row.optionalOrdinal(11),
       createdAtMs: try row.instant(12), updatedAtMs: try row.instant(13))
   }
 
@@ -118,7 +118,7 @@ package final class LedgerQueries {
       result.append(
         UploadDetail(
           position: try rows.ordinal(0), receiptID: rows.optionalText(1),
-          uploadID: rows.optionalText(6), transactionCount: rows.optionalInteger(7).map { Int($0) },
+          uploadID: rows.optionalText(6), transactionCount: try rows.optionalOrdinal(7),
           fraudReason: try text(rows, symbolAt: 8), occurredAtMs: try rows.instant(2),
           countryCode: try text(rows, symbolAt: 3), userIdentifier: rows.optionalText(4),
           line: rows.optionalInteger(5)))
@@ -162,7 +162,7 @@ package final class LedgerQueries {
     bind(rows)
     var result: [VerificationDetail] = []
     while try rows.step() {
-      let authority: Authority = rows.integer(3) == 1 ? .appStore : .local
+      let authority: Authority = try rows.flag(3) ? .appStore : .local
       let outcome: Outcome =
         switch try rows.code(4, as: OutcomeCode.self) {
         case .valid: .valid
@@ -175,7 +175,7 @@ package final class LedgerQueries {
           authority: authority.rawValue, outcome: outcome.rawValue,
           environment: try text(rows, symbolAt: 5) ?? "", status: rows.optionalInteger(6),
           reason: rows.optionalText(7), occurredAtMs: try rows.instant(8),
-          replyPosition: rows.optionalInteger(9).map { Int($0) }))
+          replyPosition: try rows.optionalOrdinal(9)))
     }
     return result
   }

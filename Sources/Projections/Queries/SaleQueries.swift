@@ -127,7 +127,7 @@ extension LedgerQueries {
     bind(rows)
     var result: [SaleDetail] = []
     while try rows.step() {
-      guard let place = try table.fetch(id: Int(rows.integer(0)), into: store) else { continue }
+      guard let place = try table.fetch(id: try rows.ordinal(0), into: store) else { continue }
       result.append(try detail(place, store))
     }
     return result

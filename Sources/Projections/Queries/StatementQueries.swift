@@ -87,7 +87,7 @@ extension LedgerQueries {
       bundleID: try text(rows, symbolAt: 2) ?? "", transactionID: rows.optionalText(3),
       fromMs: try rows.optionalInstant(4), toMs: try rows.optionalInstant(5),
       revision: rows.optionalText(6), errorCode: rows.optionalInteger(7),
-      hasMore: rows.integer(8) == 1, occurredAtMs: try rows.instant(9))
+      hasMore: try rows.flag(8), occurredAtMs: try rows.instant(9))
   }
 
   // MARK: Signed transactions

@@ -121,20 +121,19 @@ package final class SubscriptionQueries {
   }
 
   private static func detail(_ row: Statement) throws(DatabaseError) -> SubscriptionDetail {
-    func flag(_ index: Int32) -> Bool? { row.optionalInteger(index).map { $0 != 0 } }
     var terms = SubscriptionTerms(
       periodStartMs: try row.instant(7), expiresAtMs: try row.instant(8))
     terms.revokedAtMs = try row.optionalInstant(9)
-    terms.isUpgraded = row.integer(10) != 0
+    terms.isUpgraded = try row.flag(10)
     terms.gracePeriodExpiresAtMs = try row.optionalInstant(11)
-    terms.isInBillingRetry = flag(12)
+    terms.isInBillingRetry = try row.optionalFlag(12)
     terms.renewalMs = try row.optionalInstant(13)
     return SubscriptionDetail(
       environment: row.text(0), bundleID: row.text(1), originalTransactionID: row.text(2),
       productID: row.text(3), userIdentifier: row.optionalText(4), countryCode: row.text(5),
       startedAtMs: try row.instant(6), terms: terms, statementMs: try row.optionalInstant(14),
       statementPosition: try row.ordinal(15),
-      renewalPosition: row.optionalInteger(16).map { Int($0) }, isAutoRenewing: flag(17),
+      renewalPosition: try row.optionalOrdinal(16), isAutoRenewing: try row.optionalFlag(17),
       autoRenewProductID: row.optionalText(18), expirationIntent: row.optionalText(19),
       unitPriceMicros: try row.optionalUnsigned(20), currency: Currency.parse(row.bytes(21)),
       offer: try row.code(22),

@@ -30,7 +30,7 @@ package struct TrustQueries {
       while try rows.step() {
         // This data was parsed before it was stored, so it parses again.
         guard let trust = try? TrustDeclared(data: rows.bytes(1)) else { continue }
-        result.append(DeclaredTrust(position: Position(rows.integer(0)), trust: trust))
+        result.append(DeclaredTrust(position: try rows.ordinal(0), trust: trust))
       }
       return result
     } catch { throw .database(error) }

@@ -209,22 +209,22 @@ struct UserSales {
   private static func sale(_ row: Statement) throws(DatabaseError) -> UserSale {
     UserSale(
       number: row.integer(0), environment: try row.number(1), bundle: try row.number(2),
-      keyKind: row.integer(3) == 0 ? .lineItem : .transaction, key: Array(row.bytes(4)),
+      keyKind: try row.code(3), key: Array(row.bytes(4)),
       product: try row.number(5), quantity: try row.number(6, in: 1...Sale.quantityMax),
       saleDateMs: try row.instant(7),
       kind: try row.code(8),
       transactionID: Array(row.bytes(9)), originalTransactionID: Array(row.bytes(10)),
       firstPosition: try row.ordinal(11),
       country: try row.symbol(12),
-      countryPosition: row.optionalInteger(13).map { Position($0) },
-      userPosition: row.optionalInteger(14).map { Position($0) },
+      countryPosition: try row.optionalOrdinal(13),
+      userPosition: try row.optionalOrdinal(14),
       unitPriceMicros: try row.optionalUnsigned(15),
       currency: try row.symbol(16),
       priceBasis: try row.code(17),
-      pricePosition: row.optionalInteger(18).map { Position($0) },
-      isUpgraded: row.integer(19) != 0,
+      pricePosition: try row.optionalOrdinal(18),
+      isUpgraded: try row.flag(19),
       cancellation: try row.code(20),
-      isTransactionAlias: row.integer(21) != 0, amountMicros: try row.optionalUnsigned(22),
+      isTransactionAlias: try row.flag(21), amountMicros: try row.optionalUnsigned(22),
       periodEndMs: try row.optionalInstant(23), flags: SaleFlags(rawValue: try row.number(24)))
   }
 

@@ -48,7 +48,7 @@ extension ReportSource {
     if shownSales.unpricedCount > 0 { counts[.unpriced] = shownSales.unpricedCount }
     let excesses = try database.prepare("SELECT sale FROM later_lines WHERE is_first_excess = 1")
     while try excesses.step() {
-      guard shownSales.holds(Int(excesses.integer(0))) else { continue }
+      guard shownSales.holds(try excesses.ordinal(0)) else { continue }
       counts[.refundExceedsAmount, default: 0] += 1
     }
     let occurredAt =

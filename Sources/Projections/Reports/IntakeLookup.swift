@@ -96,7 +96,7 @@ package final class IntakeLookup {
     selectDeclaration.bind(1, text: sha256Hex)
     selectDeclaration.bind(2, type == .pricesDeclared ? 0 : 1)
     var positions: [Position] = []
-    while try selectDeclaration.step() { positions.append(Int(selectDeclaration.integer(0))) }
+    while try selectDeclaration.step() { positions.append(try selectDeclaration.ordinal(0)) }
     return positions
   }
 }

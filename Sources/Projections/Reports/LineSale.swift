@@ -128,7 +128,7 @@ final class JournalReader {
       priceBasis: try row.code(14),
       trust: try row.code(15))
     return LineSale(
-      figures: figures, currency: currency, keyKind: row.integer(3) == 0 ? .lineItem : .transaction,
+      figures: figures, currency: currency, keyKind: try row.code(3),
       key: arena.keep(row.bytes(4)), transactionID: arena.keep(row.bytes(9)),
       user: row.isNull(17) ? nil : arena.keep(row.bytes(17)),
       unitPriceMicros: currency == nil ? nil : row.integer(12))

@@ -49,7 +49,7 @@ struct ReceiptsReport {
     try writer.write(.text(row.bytes(0)))
     try writer.write(try symbol(1))
     try writer.write(try symbol(2))
-    try writer.write(.word(row.integer(3) == 1 ? "transaction" : "unified"))
+    try writer.write(.word(try row.flag(3) ? "transaction" : "unified"))
     try writer.write(row.isNull(4) ? .empty : .text(row.bytes(4)))
     try writer.write(.word(try row.code(5, as: ReceiptState.self).word))
     try writer.write(.flag(!row.isNull(6)))

@@ -174,7 +174,7 @@ final class ReportSource {
         SELECT sale, line, date_ms, position, reason, quantity, amount_micros, ordinal
         FROM later_lines ORDER BY sale, ordinal
         """)
-      var nextLater = try later.step() ? Int(later.integer(0)) : .max
+      var nextLater = try later.step() ? later.ordinal(0) : .max
       let isWhole = try PackedSaleTable<SaleFigures>.forEach(in: database) { sale, figures in
         let isShown =
           shows(environment: figures.environment) && (filter?.shows(figures, sale) ?? true)
@@ -182,7 +182,7 @@ final class ReportSource {
         if isShown { try body(ReportLine(figures, sale, currency)) }
         while nextLater == sale {
           if isShown { try body(Self.line(later, of: figures, sale, currency)) }
-          nextLater = try later.step() ? Int(later.integer(0)) : .max
+          nextLater = try later.step() ? later.ordinal(0) : .max
         }
       }
       guard isWhole, nextLater == .max else {

@@ -39,7 +39,8 @@ final class SaleList {
         UNION ALL SELECT id, transaction_id FROM sales WHERE is_transaction_alias = 1 ORDER BY 1, 2
         """)
       while try rows.step() {
-        result[Int(rows.integer(0)), default: []].append(source.arena.keep(rows.bytes(1)))
+        let sale = try rows.ordinal(0)
+        result[sale, default: []].append(source.arena.keep(rows.bytes(1)))
       }
     } catch { throw .database(error) }
     if let pending = source.pending {

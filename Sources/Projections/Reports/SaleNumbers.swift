@@ -15,7 +15,7 @@ struct SaleNumbers {
     do throws(DatabaseError) {
       let rows = try source.database.prepare("SELECT id FROM sales WHERE \(condition)")
       bind(rows)
-      while try rows.step() { numbers.insert(Int(rows.integer(0))) }
+      while try rows.step() { numbers.insert(try rows.ordinal(0)) }
     } catch { throw .database(error) }
     for sale in source.pending?.sales ?? [] where isHeld(sale) { numbers.insert(sale.id) }
   }

@@ -124,7 +124,7 @@ extension Projector {
         let found = try database.prepare(
           "SELECT erasure FROM redactions WHERE part IS NOT NULL AND position > ? LIMIT 1")
         found.bind(1, position)
-        return try found.step() ? Int(found.integer(0)) : nil
+        return try found.step() ? found.ordinal(0) : nil
       }
       var erasure: Position?
       try reader.read(from: min(position, reader.head.size), to: reader.head.size) { chunk in

@@ -53,12 +53,12 @@ final class AccountTable: AccountSource {
       id: try row.number(0), environment: try row.number(1), bundle: try row.number(2),
       text: arena.keep(row.bytes(4)))
     account.token = row.optionalInteger(5) ?? 0
-    account.hasSeveralTokens = row.integer(6) != 0
-    account.hasUnknownUsers = row.integer(7) != 0
+    account.hasSeveralTokens = try row.flag(6)
+    account.hasUnknownUsers = try row.flag(7)
     if let user: Int32 = try row.optionalNumber(8) {
       account.first = NamedUser(user: user, position: try row.ordinal(9))
     }
-    account.hasLaterUsers = row.integer(10) != 0
+    account.hasLaterUsers = try row.flag(10)
     account.isChanged = false
     store.takeIn(account, users: account.hasLaterUsers ? try users(of: account) : [])
   }

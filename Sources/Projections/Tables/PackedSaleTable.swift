@@ -112,7 +112,7 @@ struct PackedSaleTable<Record: SaleRecord> {
     while try rows.step() {
       let bytes = rows.bytes(1)
       let rowCount = bytes.count / Record.byteCount
-      guard count % Record.rowCapacity == 0, Int(rows.integer(0)) == count / Record.rowCapacity,
+      guard count % Record.rowCapacity == 0, try rows.ordinal(0) == count / Record.rowCapacity,
         rowCount * Record.byteCount == bytes.count,
         rowCount <= Record.rowCapacity, count + rowCount <= saleCount,
         let start = bytes.baseAddress

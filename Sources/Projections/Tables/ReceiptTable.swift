@@ -208,7 +208,7 @@ final class ReceiptTable {
     var receipt = ReceiptRecord(
       receiptID: arena.keep(row.bytes(1)),
       appFamily: try row.symbol(2), bundle: try row.symbol(3),
-      isTransactionStyle: row.integer(4) == 1,
+      isTransactionStyle: try row.flag(4),
       firstPosition: try row.ordinal(12), lastPosition: try row.ordinal(13),
       createdAtMs: try row.instant(17), updatedAtMs: try row.instant(18))
     receipt.environment = try row.symbol(5)
@@ -218,11 +218,11 @@ final class ReceiptTable {
     receipt.user = try row.symbol(9)
     receipt.uploads = try row.ordinal(10)
     receipt.purchases = try row.ordinal(11)
-    receipt.replyPosition = try row.optionalOrdinal(14)
-    receipt.isLocallyValid = row.integer(15) != 0
-    receipt.isFinal = row.integer(16) != 0
+    receipt.replyPosition = try row.optionalOrdinal(14) ?? -1
+    receipt.isLocallyValid = try row.flag(15)
+    receipt.isFinal = try row.flag(16)
     receipt.lastUpload = try row.ordinal(20)
-    receipt.answerPosition = try row.optionalOrdinal(21)
+    receipt.answerPosition = try row.optionalOrdinal(21) ?? -1
     receipt.ownFraud = Fraud(reason: try row.symbol(22), position: try row.ordinal(23))
     receipt.uploadFraud = Fraud(reason: try row.symbol(24), position: try row.ordinal(25))
     receipt.isStoredAsPending = receipt.isPending

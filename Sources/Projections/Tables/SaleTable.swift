@@ -163,7 +163,7 @@ final class SaleTable: SaleSource {
   private func takeIn(_ row: Statement, _ store: SaleStore) throws(DatabaseError) -> Int? {
     let key = SaleKey(
       environment: try row.number(1), bundle: try row.number(2),
-      kind: row.integer(3) == 0 ? .lineItem : .transaction, text: row.bytes(4))
+      kind: try row.code(3), text: row.bytes(4))
     if let place = store.known(key) { return place }
     var sale = try read(row, store.arena)
     let time = row.bytes(Int32(Self.columnCount))
@@ -174,7 +174,7 @@ final class SaleTable: SaleSource {
       sale.periodEndStatementMs = StatementTime(start)?.periodEndMs ?? .min
     }
     let place = store.takeIn(sale)
-    if row.integer(26) != 0 {
+    if try row.flag(26) {
       _ = store.addAlias(place, store.sales[place].transactionID, isNew: false)
     }
     try takeInParts(place, store)
@@ -184,18 +184,18 @@ final class SaleTable: SaleSource {
   private func read(_ row: Statement, _ arena: TextArena) throws(DatabaseError) -> Sale {
     var sale = Sale(
       id: try row.ordinal(0), environment: try row.number(1), bundle: try row.number(2),
-      keyKind: row.integer(3) == 0 ? .lineItem : .transaction, key: arena.keep(row.bytes(4)))
+      keyKind: try row.code(3), key: arena.keep(row.bytes(4)))
     sale.product = try row.number(5)
-    sale.quantity = min(max(row.integer(6), 1), Sale.quantityMax)
+    sale.quantity = try row.number(6, in: 1...Sale.quantityMax)
     sale.saleDateMs = try row.instant(7)
     sale.kind = try row.code(8)
     sale.transactionID = arena.keep(row.bytes(9))
     sale.originalTransactionID = arena.keep(row.bytes(10))
     sale.firstPosition = try row.ordinal(11)
     sale.country = try row.symbol(12)
-    sale.countryPosition = try row.optionalOrdinal(13)
+    sale.countryPosition = try row.optionalOrdinal(13) ?? -1
     sale.user = try row.optionalNumber(14) ?? -1
-    sale.userPosition = try row.optionalOrdinal(15)
+    sale.userPosition = try row.optionalOrdinal(15) ?? -1
     sale.priceBasis = try row.code(18)
     if let micros = try row.optionalUnsigned(16), let amount = try row.optionalUnsigned(31),
       let currency = Currency.parse(symbols.text(try row.number(17)))
@@ -205,9 +205,9 @@ final class SaleTable: SaleSource {
       sale.price = UnitPrice(micros: micros, currency: currency)
       if sale.priceBasis == .signedTransaction { sale.signedAmountMicros = amount }
     }
-    sale.pricePosition = try row.optionalOrdinal(19)
+    sale.pricePosition = try row.optionalOrdinal(19) ?? -1
     sale.priceProblem = try row.code(20)
-    sale.isUpgraded = row.integer(21) != 0
+    sale.isUpgraded = try row.flag(21)
     sale.cancellationState = try row.code(22)
     sale.version = try row.ordinal(23)
     sale.createdAtMs = try row.instant(24)
@@ -220,7 +220,7 @@ final class SaleTable: SaleSource {
     sale.account = try row.optionalNumber(34) ?? -1
     sale.token = row.optionalInteger(35) ?? 0
     sale.tokenUser = try row.optionalNumber(36) ?? -1
-    sale.tokenPosition = try row.optionalOrdinal(37)
+    sale.tokenPosition = try row.optionalOrdinal(37) ?? -1
     sale.isChanged = false
     sale.isTimeChanged = false
     sale.isFirstObservation = false
@@ -246,7 +246,7 @@ final class SaleTable: SaleSource {
           position: try lines.ordinal(2), statementMs: try lines.optionalInstant(7) ?? .min,
           reason: store.arena.keep(lines.bytes(3)),
           share: try lines.share(4),
-          advancedMicros: try lines.unsigned(5), isAssumed: lines.integer(6) != 0))
+          advancedMicros: try lines.unsigned(5), isAssumed: try lines.flag(6)))
     }
     if store.sales[place].flags.contains(.hasRefundStatements) {
       try takeInRefunds(place, id, store)

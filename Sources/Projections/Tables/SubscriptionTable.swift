@@ -83,10 +83,10 @@ final class SubscriptionTable: SubscriptionSource {
       original: arena.keep(row.bytes(4)), firstPosition: -1)
     subscription.country = try row.symbol(5)
     subscription.user = try row.optionalNumber(6) ?? -1
-    subscription.isCountrySigned = row.integer(7) != 0
+    subscription.isCountrySigned = try row.flag(7)
     subscription.userBasis = try row.code(8)
-    subscription.userPosition = try row.optionalOrdinal(9)
-    subscription.isTakenOver = row.integer(10) != 0
+    subscription.userPosition = try row.optionalOrdinal(9) ?? -1
+    subscription.isTakenOver = try row.flag(10)
     if let position = row.optionalInteger(19) {
       subscription.period = Subscription.Period(
         sale: try row.ordinal(11), product: try row.number(12),
@@ -99,17 +99,17 @@ final class SubscriptionTable: SubscriptionSource {
     if let position = row.optionalInteger(21) {
       var renewal = Subscription.Renewal(
         statementMs: try row.optionalInstant(20) ?? .min, position: Int(position))
-      renewal.isAutoRenewing = row.optionalInteger(22).map { $0 != 0 }
+      renewal.isAutoRenewing = try row.optionalFlag(22)
       renewal.product = try row.symbol(23)
       renewal.expirationIntent = try row.symbol(24)
-      renewal.isInBillingRetry = row.optionalInteger(25).map { $0 != 0 }
+      renewal.isInBillingRetry = try row.optionalFlag(25)
       renewal.gracePeriodExpiresAtMs = try row.optionalInstant(26)
       subscription.renewal = renewal
     }
     subscription.account = try row.optionalNumber(27) ?? -1
     subscription.token = row.optionalInteger(28) ?? 0
     subscription.tokenUser = try row.optionalNumber(29) ?? -1
-    subscription.tokenPosition = try row.optionalOrdinal(30)
+    subscription.tokenPosition = try row.optionalOrdinal(30) ?? -1
     subscription.isChanged = false
     return subscription
   }

@@ -75,7 +75,7 @@ package struct HandedOverClaims: Sendable {
         "SELECT position FROM notifications WHERE uuid_hash = ? AND notification_uuid = ?")
       rows.bind(1, withText(uuid) { $0.indexHash })
       rows.bind(2, text: uuid)
-      return try rows.step() ? Position(rows.integer(0)) : nil
+      return try rows.step() ? rows.ordinal(0) : nil
     }
   }
 }
