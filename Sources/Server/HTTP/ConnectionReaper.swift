@@ -50,17 +50,17 @@ final class ConnectionReaper: Sendable {
   /// - Parameter requestID: see `Connection.close`.
   func remove(_ connection: Connection, requestID: (() -> String)?) {
     let kept = connection.close(requestID: requestID)
-    state.withLock { state in
+    if let kept { shutdown(kept, Int32(SHUT_WR)) }
+    let lingers = state.withLock { state in
       state.connections[ObjectIdentifier(connection)] = nil
-      guard let kept else { return }
-      guard state.lingering.count < Self.lingeringMax, !state.isClosed else {
-        close(kept)
-        return
+      guard let kept, state.lingering.count < Self.lingeringMax, !state.isClosed else {
+        return false
       }
-      shutdown(kept, Int32(SHUT_WR))
       state.lingering.append(
         Lingering(descriptor: kept, deadlineMs: MonotonicClock.nowMs() + Self.lingerMs))
+      return true
     }
+    if let kept, !lingers { close(kept) }
   }
 
   /// From now on a connection that waits for a request is ended.
@@ -74,19 +74,22 @@ final class ConnectionReaper: Sendable {
     }
     state.withLock { $0.isClosed = true }
     running?.join()
-    state.withLock { state in
-      for lingering in state.lingering { close(lingering.descriptor) }
-      state.lingering = []
+    let lingering = state.withLock { state in
+      defer { state.lingering = [] }
+      return state.lingering
     }
+    for lingering in lingering { close(lingering.descriptor) }
   }
 
   private func run() {
     while true {
-      let (connections, isDraining, isClosed) = state.withLock { state in
-        state.lingering = state.lingering.compactMap(Self.drained)
-        return (Array(state.connections.values), state.isDraining, state.isClosed)
+      let (connections, lingering, isDraining, isClosed) = state.withLock { state in
+        (Array(state.connections.values), state.lingering, state.isDraining, state.isClosed)
       }
       if isClosed { return }
+      // Outside the lock, which the threads that answer requests need. Only this thread removes what lingers.
+      let rest = lingering.compactMap(Self.drained)
+      state.withLock { $0.lingering.replaceSubrange(..<lingering.count, with: rest) }
       let nowMs = MonotonicClock.nowMs()
       for connection in connections {
         connection.expire(nowMs: nowMs)
