@@ -10,9 +10,9 @@ struct InflatedBlock {
 }
 
 /// Inflates the blocks of a source on worker threads; the calling thread receives them in order.
-final class BlockPipeline: @unchecked Sendable {
+final class BlockPipeline {
+  /// What the threads share with the reader.
   private struct State {
-    let source: any BlockSequence
     /// How many blocks were started and how many were delivered.
     var issuedCount = 0
     var deliveredCount = 0
@@ -21,6 +21,8 @@ final class BlockPipeline: @unchecked Sendable {
     /// Prepared objects that are no longer needed: the threads that allocated them free them, in parallel with the
     /// reader.
     var spent: [AnyObject] = []
+    /// Whether a thread is reading from the source: one at a time does, outside the lock.
+    var isReading = false
     var isExhausted = false
   }
 
@@ -30,9 +32,6 @@ final class BlockPipeline: @unchecked Sendable {
   }
 
   private let monitor: Monitor<State>
-  private let windowCount: Int
-  private let prepare: BlockPreparation?
-  private let redactedLines: RedactedLines?
   private var threads: [WorkerThread] = []
 
   /// - Parameters:
@@ -42,19 +41,21 @@ final class BlockPipeline: @unchecked Sendable {
     _ source: any BlockSequence, workerCount: Int, priority: ThreadPriority = .usual,
     redactedLines: RedactedLines? = nil, prepare: BlockPreparation?
   ) throws(LedgerError) {
-    self.prepare = prepare
-    self.redactedLines = redactedLines
-    monitor = Monitor(State(source: source), conditionCount: 2)
-    windowCount = 2 * workerCount + 2
+    monitor = Monitor(State(), conditionCount: 2)
+    let work = Work(
+      monitor: monitor, source: source, windowCount: 2 * workerCount + 2, prepare: prepare,
+      redactedLines: redactedLines)
     do throws(LedgerError) {
       for _ in 0..<workerCount {
-        threads.append(try WorkerThread.start(priority) { [unowned self] in work() })
+        threads.append(try WorkerThread.start(priority) { work.run() })
       }
     } catch {
       stop()
       throw error
     }
   }
+
+  deinit { stop() }
 
   /// The next block; nil after the last. Return its buffer with `recycle`.
   func next() throws(LedgerError) -> InflatedBlock? {
@@ -77,7 +78,7 @@ final class BlockPipeline: @unchecked Sendable {
     }
   }
 
-  /// Ends the threads. Must be called before the last reference is released.
+  /// Ends the threads.
   func stop() {
     monitor.withLock { $0.isExhausted = true }
     monitor.broadcast(Condition.work)
@@ -92,45 +93,82 @@ final class BlockPipeline: @unchecked Sendable {
     let spent: [AnyObject]
   }
 
-  private func work() {
-    let inflater = BlockInflater()
-    let spare = ByteBuffer()
-    while let job = nextJob() {
-      let result: Result<InflatedBlock, LedgerError>
-      do throws(LedgerError) {
-        let frontier = try inflater.inflate(
-          job.item, with: redactedLines, into: job.buffer, spare: spare)
-        let block = job.item.block
-        result = .success(
-          InflatedBlock(
-            block: block, events: job.buffer, frontierAfter: frontier,
-            prepared: prepare?(job.buffer.bytes, block.first, block.eventCount)))
-      } catch { result = .failure(error) }
-      monitor.withLock { $0.ready[job.index] = result }
-      monitor.signal(Condition.ready)
-    }
-  }
+  /// The work of the threads. They keep it alive, and it does not know the pipeline.
+  ///
+  /// Sendable because only the thread that set `isReading` uses the source; the rest does not change.
+  private final class Work: @unchecked Sendable {
+    private let monitor: Monitor<State>
+    private let source: any BlockSequence
+    private let windowCount: Int
+    private let prepare: BlockPreparation?
+    private let redactedLines: RedactedLines?
 
-  private func nextJob() -> Job? {
-    monitor.wait(on: Condition.work) { state -> Job?? in
-      if state.isExhausted { return .some(nil) }
-      guard state.issuedCount - state.deliveredCount < windowCount else { return nil }
-      do throws(LedgerError) {
-        if let item = try state.source.next() {
-          let buffer = state.freeBuffers.popLast() ?? ByteBuffer(capacity: 2 << 20)
-          defer { state.issuedCount += 1 }
-          let spent = state.spent
-          state.spent = []
-          return .some(Job(index: state.issuedCount, item: item, buffer: buffer, spent: spent))
-        }
-      } catch {
-        state.ready[state.issuedCount] = .failure(error)
-        state.issuedCount += 1
+    init(
+      monitor: Monitor<State>, source: any BlockSequence, windowCount: Int,
+      prepare: BlockPreparation?, redactedLines: RedactedLines?
+    ) {
+      self.monitor = monitor
+      self.source = source
+      self.windowCount = windowCount
+      self.prepare = prepare
+      self.redactedLines = redactedLines
+    }
+
+    func run() {
+      let inflater = BlockInflater()
+      let spare = ByteBuffer()
+      while let job = nextJob() {
+        let result: Result<InflatedBlock, LedgerError>
+        do throws(LedgerError) {
+          let frontier = try inflater.inflate(
+            job.item, with: redactedLines, into: job.buffer, spare: spare)
+          let block = job.item.block
+          result = .success(
+            InflatedBlock(
+              block: block, events: job.buffer, frontierAfter: frontier,
+              prepared: prepare?(job.buffer.bytes, block.first, block.eventCount)))
+        } catch { result = .failure(error) }
+        monitor.withLock { $0.ready[job.index] = result }
+        monitor.signal(Condition.ready)
       }
-      state.isExhausted = true
-      monitor.broadcast(Condition.work)
-      monitor.broadcast(Condition.ready)
-      return .some(nil)
+    }
+
+    private func nextJob() -> Job? {
+      let claimed: Bool = monitor.wait(on: Condition.work) { state -> Bool? in
+        if state.isExhausted { return false }
+        guard !state.isReading, state.issuedCount - state.deliveredCount < windowCount else {
+          return nil
+        }
+        state.isReading = true
+        return true
+      }
+      guard claimed else { return nil }
+      let item: Result<BlockItem?, LedgerError>
+      do throws(LedgerError) { item = .success(try source.next()) } catch { item = .failure(error) }
+      let job = monitor.withLock { state -> Job? in
+        state.isReading = false
+        switch item {
+        case .success(let item?):
+          let buffer = state.freeBuffers.popLast() ?? ByteBuffer(capacity: 2 << 20)
+          let job = Job(index: state.issuedCount, item: item, buffer: buffer, spent: state.spent)
+          state.issuedCount += 1
+          state.spent = []
+          return job
+        case .success(nil): state.isExhausted = true
+        case .failure(let error):
+          state.ready[state.issuedCount] = .failure(error)
+          state.issuedCount += 1
+          state.isExhausted = true
+        }
+        return nil
+      }
+      if job != nil {
+        monitor.signal(Condition.work)
+      } else {
+        monitor.broadcast(Condition.work)
+        monitor.broadcast(Condition.ready)
+      }
+      return job
     }
   }
 }
