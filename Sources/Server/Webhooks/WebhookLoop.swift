@@ -37,6 +37,8 @@ final class WebhookLoop {
     var isChanged = true
     /// Monotonic clock; nil before the first time.
     var storedAtMs: Int64?
+    /// The earliest time of the next reading, on the monotonic clock.
+    var readAgainAtMs = Int64.min
   }
 
   /// The pause between two looks at the projections while nothing is under way, in milliseconds.
@@ -63,7 +65,6 @@ final class WebhookLoop {
   private var withoutCursor: Set<String> = []
   /// Monotonic clock; nil before the first look.
   private var lookedAtMs: Int64?
-  private var readAgainAtMs = Int64.min
 
   init(
     _ orders: Monitor<WebhookOrders>, _ transfers: WebhookTransfers, _ source: any WebhookSource,
@@ -222,7 +223,9 @@ final class WebhookLoop {
 
   /// Fills a window; returns whether there is more to read.
   private func read(_ family: String) -> Bool {
-    guard var target = targets[family], clock.monotonicMs() >= readAgainAtMs else { return false }
+    guard var target = targets[family], clock.monotonicMs() >= target.readAgainAtMs else {
+      return false
+    }
     var pages = 0
     while target.queue.room > 0, target.queue.readTo.position < source.position,
       pages < Self.pagesOfTurn
@@ -234,20 +237,20 @@ final class WebhookLoop {
           .compactMap { WebhookDelivery($0) }
         if page.next == target.queue.readTo {
           // A generation that is being replaced may be behind; looking again at once would only spin.
-          readAgainAtMs = clock.monotonicMs() + Int64(Self.idleMs)
+          target.readAgainAtMs = clock.monotonicMs() + Int64(Self.idleMs)
           break
         }
         target.queue.add(deliveries, next: page.next)
         target.isChanged = true
       } catch {
-        notes.fault("read what webhooks tell of", error)
-        readAgainAtMs = clock.monotonicMs() + 1_000
+        notes.fault("read what the webhook of app family \(family) tells of", error)
+        target.readAgainAtMs = clock.monotonicMs() + 1_000
         break
       }
     }
     targets[family] = target
     return target.queue.room > 0 && target.queue.readTo.position < source.position
-      && clock.monotonicMs() >= readAgainAtMs
+      && clock.monotonicMs() >= target.readAgainAtMs
   }
 
   private func send(_ family: String, _ nowMs: Int64) {

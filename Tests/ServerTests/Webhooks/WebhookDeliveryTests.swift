@@ -8,7 +8,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite struct WebhookDeliveryTests {
+@Suite(.bounded) struct WebhookDeliveryTests {
   @Test("what comes after the webhook was set is delivered, signed, with a stable id")
   func signed() throws {
     let fixture = try WebhookFixture()
@@ -29,6 +29,28 @@ import Testing
     #expect(request.values("content-type") == ["application/json"])
     #expect(try receiver.deliveries.map(\.sale) == ["a 1"])
     #expect(try receiver.deliveries.first?.body["type"]?.stringValue == "purchase")
+  }
+
+  @Test("what one app's webhook can't read holds up no other's")
+  func unreadableForOne() throws {
+    let fixture = try WebhookFixture()
+    let other = "0e7c2f4a-9a0b-4c5d-8e6f-112233445577"
+    let receiver = try ScriptedServer.answering(200)
+    fixture.source.add("a")
+    fixture.source.add("b", family: other)
+    fixture.source.failReading(from: 0)
+    try fixture.files.store(WebhookState(next: ChangePoint(0)), of: WebhookFixture.family)
+    try fixture.files.store(WebhookState(next: ChangePoint(1)), of: other)
+    var app = Configuration.App()
+    app.webhook = Configuration.Webhook(url: receiver.url("other"), secret: .make(), previous: nil)
+    fixture.configuration.apps[other] = app
+    fixture.start(receiver.url("hook"))
+    try waitUntil { fixture.count("delivered") == 1 }
+    #expect(receiver.requests.map(\.path) == ["/other"])
+    fixture.source.failReading(from: nil)
+    fixture.clock.set(aheadMs: 1_100)
+    try waitUntil { fixture.count("delivered") == 2 }
+    #expect(try receiver.deliveries.map(\.sale) == ["b 1", "a 0"])
   }
 
   @Test("a sale that fails holds back only its own, and its deliveries stay in order")

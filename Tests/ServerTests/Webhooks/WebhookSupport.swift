@@ -13,12 +13,14 @@ import Testing
 
 /// What webhooks read, as a test says it.
 final class ScriptedChanges: WebhookSource {
-  private let state = Monitor((position: 0, changes: [LedgerChange]()))
+  private let state = Monitor(
+    (position: 0, changes: [LedgerChange](), unreadable: Position?.none))
 
   var position: Position { state.withLock { $0.position } }
 
   func changes(from point: ChangePoint, limit: Int) throws -> LedgerChangePage {
-    state.withLock { state in
+    try state.withLock { state in
+      if point.position == state.unreadable { throw Unreadable() }
       let later = state.changes.filter { $0.point >= point }
       let page = Array(later.prefix(limit))
       let next =
@@ -26,6 +28,11 @@ final class ScriptedChanges: WebhookSource {
       return LedgerChangePage(changes: page, next: next)
     }
   }
+
+  private struct Unreadable: Error {}
+
+  /// Lets every reading from a position fail.
+  func failReading(from position: Position?) { state.withLock { $0.unreadable = position } }
 
   /// Adds one event for each sale: `line` names the subscription that it belongs to.
   func add(_ originals: String..., family: String = WebhookFixture.family) {
