@@ -41,8 +41,10 @@ package final class RemoteAppendServer: Sendable {
   let onOutcome: @Sendable (LedgerError?) -> Void
   let onRetry: @Sendable () -> Void
   private let listener: Int32
-  private let state = Monitor(State())
+  private let state = Monitor(State(), conditionCount: 1)
   private let thread = Monitor<WorkerThread?>(nil)
+  /// The condition that the turn is free, or that no more turns are given.
+  private static let turn = 0
 
   /// Begins to listen, until `stop()`. The writer is to be closed after that. A socket that a dead server left
   /// is replaced: the writer's lock proves that no other server is running.
@@ -101,6 +103,7 @@ package final class RemoteAppendServer: Sendable {
       return state.sessions.values.map(\.connection)
     }
     guard let connections else { return }
+    state.broadcast(Self.turn)
     try? writer.directory.root.unlink(RemoteAppendProtocol.socketName)
     shutdown(listener, Int32(SHUT_RDWR))
     for connection in connections { connection.shutDown() }
@@ -171,19 +174,34 @@ package final class RemoteAppendServer: Sendable {
 
   // MARK: Turns
 
-  /// Acquires the turn for a session; the process that has it where that is another.
-  func acquireTurn(_ number: Int, processID: Int32) -> Int32? {
-    state.withLock { state in
-      if let turn = state.turn { return turn.processID }
+  /// What came of waiting for the turn.
+  enum TurnOutcome {
+    case acquired, stopping
+    /// The time is up, and this process has the turn.
+    case held(by: Int32)
+  }
+
+  /// Waits for the turn of a session, up to `turnTimeoutMs`.
+  func acquireTurn(_ number: Int, processID: Int32) -> TurnOutcome {
+    var holder: Int32 = 0
+    let outcome = state.wait(on: Self.turn, limitMs: Int64(options.turnTimeoutMs)) {
+      state -> TurnOutcome? in
+      if state.isStopping { return .stopping }
+      if let turn = state.turn {
+        holder = turn.processID
+        return nil
+      }
       state.turn = (number, processID)
-      return nil
+      return .acquired
     }
+    return outcome ?? .held(by: holder)
   }
 
   func releaseTurn(_ number: Int) {
     state.withLock { state in
       if state.turn?.session == number { state.turn = nil }
     }
+    state.broadcast(Self.turn)
   }
 
   var isStopping: Bool { state.withLock { $0.isStopping } }

@@ -102,16 +102,14 @@ struct RemoteAppendSession {
   }
 
   private func waitForTurn() throws(Ending) {
-    let deadlineMs = MonotonicClock.nowMs() + Int64(server.options.turnTimeoutMs)
-    while let holder = server.acquireTurn(number, processID: processID) {
-      if server.isStopping { throw .refused(refusal(.closed, "the server is stopping")) }
-      if MonotonicClock.nowMs() >= deadlineMs {
-        throw .refused(
-          LedgerError(
-            .locked, operation: "open for writing", object: server.writer.directory.path,
-            cause: "process \(holder) is appending through the server"))
-      }
-      usleep(10_000)
+    switch server.acquireTurn(number, processID: processID) {
+    case .acquired: return
+    case .stopping: throw .refused(refusal(.closed, "the server is stopping"))
+    case .held(let holder):
+      throw .refused(
+        LedgerError(
+          .locked, operation: "open for writing", object: server.writer.directory.path,
+          cause: "process \(holder) is appending through the server"))
     }
   }
 
