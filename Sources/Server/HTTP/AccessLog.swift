@@ -73,37 +73,27 @@ package struct AccessLogEntry: Sendable {
 /// Writes lines from any thread; a thread of its own hands them to the descriptor each second. A log that
 /// takes nothing more, or is gone, loses lines and never holds up a request.
 package final class AccessLog: Sendable {
-  private struct State {
-    var lines: [UInt8] = []
-    var droppedLines = 0
-    var isClosed = false
-  }
-
-  private let descriptor: Int32
-  private let state = Monitor(State(), conditionCount: 1)
-  private let thread = Monitor<WorkerThread?>(nil)
-  /// Tells the writer to look: a byte for "now", the end for "for good".
+  private let lines: AccessLogLines
+  private let thread: Monitor<WorkerThread?>
+  /// A byte tells the thread to look now.
   private let wakeWrite: Int32
-  private let wakeRead: Int32
   /// Lines that wait for a slow reader; beyond, they are dropped and counted.
   static let waitingBytesMax = 4 << 20
 
   /// - Parameter descriptor: where the lines go; it stays open, and the caller's.
   package init(descriptor: Int32) throws(HTTPServerError) {
-    self.descriptor = descriptor
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else {
       throw HTTPServerError("open", "the access log", errno: errno)
     }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    (wakeRead, wakeWrite) = (ends[0], ends[1])
+    wakeWrite = ends[1]
+    let lines = AccessLogLines(descriptor: descriptor, wakeRead: ends[0])
+    self.lines = lines
     do throws(LedgerError) {
-      // Unsafe: a log that is dropped at once may be in its deinit, which waits for the thread, before that begins.
-      let started = try WorkerThread.start { [unowned(unsafe) self] in run() }
-      thread.withLock { $0 = started }
+      thread = Monitor(try WorkerThread.start { lines.run() })
     } catch {
-      close(wakeRead)
-      close(wakeWrite)
+      for end in ends { close(end) }
       throw HTTPServerError(
         operation: "open", object: "the access log", cause: String(describing: error))
     }
@@ -115,15 +105,7 @@ package final class AccessLog: Sendable {
     var writer = JSONWriter()
     writer.reserve(320)
     entry.write(to: &writer)
-    let line = writer.bytes
-    state.withLock { state in
-      guard state.lines.count + line.count < Self.waitingBytesMax else {
-        state.droppedLines += 1
-        return
-      }
-      state.lines.append(contentsOf: line)
-      state.lines.append(UInt8(ascii: "\n"))
-    }
+    lines.append(writer.bytes, byteCountMax: Self.waitingBytesMax)
   }
 
   /// Writes what waits, and ends. Lines that come later are dropped.
@@ -133,15 +115,45 @@ package final class AccessLog: Sendable {
       return thread
     }
     guard let running else { return }
-    state.withLock { $0.isClosed = true }
+    lines.close()
     var byte: UInt8 = 1
     _ = write(wakeWrite, &byte, 1)
     running.join()
-    close(wakeRead)
+    close(lines.wakeRead)
     close(wakeWrite)
   }
+}
 
-  private func run() {
+/// The lines that wait, and the work of the thread that writes them. The thread keeps it alive.
+private final class AccessLogLines: Sendable {
+  private struct State {
+    var lines: [UInt8] = []
+    var droppedLines = 0
+    var isClosed = false
+  }
+
+  private let descriptor: Int32
+  let wakeRead: Int32
+  private let state = Monitor(State())
+
+  init(descriptor: Int32, wakeRead: Int32) {
+    (self.descriptor, self.wakeRead) = (descriptor, wakeRead)
+  }
+
+  func append(_ line: [UInt8], byteCountMax: Int) {
+    state.withLock { state in
+      guard state.lines.count + line.count < byteCountMax else {
+        state.droppedLines += 1
+        return
+      }
+      state.lines.append(contentsOf: line)
+      state.lines.append(UInt8(ascii: "\n"))
+    }
+  }
+
+  func close() { state.withLock { $0.isClosed = true } }
+
+  func run() {
     var isClosed = false
     // Lines that were dropped and not told of yet.
     var lost = 0
