@@ -5,7 +5,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@Suite struct DurableViewTests {
+@Suite(.bounded) struct DurableViewTests {
   private func directory(_ storage: FaultyStorage) throws -> LedgerDirectory {
     try LedgerDirectory.open(path: "/ledger", storage: storage)
   }
@@ -115,6 +115,30 @@ import Testing
     #expect(throws: LedgerError.self) { try LogReader(directory, .durable) }
     #expect(try LogReader(directory, .durable).head.size == 2, "the next one writes all again")
     #expect(try LogReader(self.directory(storage.afterCrash(seed: 1))).head.size == 2)
+  }
+
+  @Test func aPositionThatCouldNotBePublishedIsPublishedWithoutAnotherAppend() throws {
+    let storage = try CrashRig.newLedger()
+    let directory = try directory(storage)
+    let writer = try LedgerWriter.open(directory)
+    storage.setFaults(.init(fullFiles: "/" + Format.lockName))
+    _ = try writer.append([CrashRig.draft(0)])
+    let reader = try LogReader(directory, .durable)
+    #expect(reader.head.size == 0)
+    storage.setFaults(.init())
+    #expect(
+      try eventually {
+        try reader.refresh()
+        return reader.head.size == 1
+      })
+    // What is appended while the writer waits to try again is published with it.
+    storage.setFaults(.init(fullFiles: "/" + Format.lockName))
+    _ = try writer.append([CrashRig.draft(1)])
+    storage.setFaults(.init())
+    _ = try writer.append([CrashRig.draft(2)])
+    try reader.refresh()
+    #expect(reader.head.size == 3)
+    try writer.close()
   }
 
   // MARK: What it costs

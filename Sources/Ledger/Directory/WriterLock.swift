@@ -58,13 +58,26 @@ final class WriterLock: Sendable {
 /// Where a writer publishes how far the log is durable.
 final class DurableMark: Sendable {
   private let file: StorageFile
+  /// A position that could not be published; nil if none is missing. Readers go no further than the last published
+  /// one, so a writer must try again even if nothing more is appended.
+  private let missing = Monitor<Position?>(nil)
 
   init(_ file: StorageFile) { self.file = file }
 
-  /// Publishes that all events before a position are synced. If the write fails, readers continue with the last
-  /// published position.
+  /// Whether the newest position could not be published.
+  var isBehind: Bool { missing.withLock { $0 != nil } }
+
+  /// Publishes that all events before a position are synced. One thread at a time may publish.
   func publish(_ position: Position) {
-    try? file.write(
-      LockContent.positionLine(position), offsetBytes: LockContent.positionOffsetBytes)
+    do throws(LedgerError) {
+      try file.write(
+        LockContent.positionLine(position), offsetBytes: LockContent.positionOffsetBytes)
+      missing.withLock { $0 = nil }
+    } catch { missing.withLock { $0 = position } }
+  }
+
+  /// Tries again to publish a position that could not be.
+  func publishAgain() {
+    if let position = missing.withLock({ $0 }) { publish(position) }
   }
 }

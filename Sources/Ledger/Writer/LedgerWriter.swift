@@ -1,64 +1,16 @@
-// The single writer of a ledger: its submission queue, group commit and shutdown.
+// The single writer of a ledger: its lock, its threads and their shutdown.
 import Base
-
-/// Submitters whose events are durable but who are not notified yet.
-private struct Acknowledgement {
-  var tickets: [AppendTicket] = []
-  var results: [AppendResult] = []
-
-  func tell() {
-    for (ticket, result) in zip(tickets, results) { ticket.resolve(.success(result)) }
-  }
-}
 
 /// Appends events to a ledger, durably and in order. Thread-safe.
 ///
 /// It holds the ledger's lock while it lives. After a failed sync it refuses everything: the ledger must be opened
 /// again, which checks what is really on disk.
-package final class LedgerWriter: @unchecked Sendable {
-  private struct State {
-    var queue: [AppendTicket] = []
-    var queueByteCount = 0
-    /// Turns issued to submitters, and turns used. Submitters enter the queue in order of arrival, so that faster
-    /// ones cannot block another for ever.
-    var givenTurnCount = 0
-    var usedTurnCount = 0
-    /// Whether some thread is using `tailWriter`.
-    var isCommitting = false
-    /// The number of submissions in the last commit. Above 1, waiting for more pays off.
-    var lastGroupCount = 0
-    /// When the writing thread began its last commit, in milliseconds of the monotonic clock.
-    var groupBeganMs: Int64 = 0
-    /// Whether the writing thread is letting a group grow before it commits the group.
-    var isPausing = false
-    var nextPosition: Position
-    var clockSetBack = ClockSetBack()
-    var failure: LedgerError?
-    /// How many threads wait for their turn to use `tailWriter` between two commits.
-    var pauseCount = 0
-    /// How many threads use the writer in other ways than appending; it closes after them.
-    var userCount = 0
-    var isClosing = false
-    var isClosed = false
-  }
-
-  private enum Condition {
-    static let work = 0
-    static let room = 1
-    static let idle = 2
-    static let pause = 3
-  }
-
-  private let monitor: Monitor<State>
+package final class LedgerWriter: Sendable {
   let options: WriterOptions
   private let lock: Monitor<WriterLock?>
   let sealer: Sealer
   private let salters: Salters
-  // Used only by the thread that set `isCommitting`.
-  private let tailWriter: TailWriter
-  private let thread: Monitor<WorkerThread?>
-  /// Nil if the disk alone decides what may be acknowledged.
-  private let confirmations: ConfirmationQueue?
+  private let commits: GroupCommit
   /// Held while segments are rewritten: by one thread at a time.
   let rewriteTurn = Monitor(())
   /// What recovery did when the ledger was opened.
@@ -95,63 +47,38 @@ package final class LedgerWriter: @unchecked Sendable {
     recovery = recovered.report
     salters = Salters(random: options.random)
     sealer = try Sealer(directory, options, recovered.segmentWriter, recovered.unsealed)
-    tailWriter = TailWriter(
+    let tailWriter = TailWriter(
       directory, options, sealer, lock.mark, current: recovered.current,
       nextPosition: recovered.nextPosition, lastEventAtMs: recovered.lastEventAtMs)
-    monitor = Monitor(State(nextPosition: recovered.nextPosition), conditionCount: 4)
-    thread = Monitor(nil)
-    confirmations = options.confirmation.map {
-      ConfirmationQueue($0, byteCountMax: options.queueByteCount)
-    }
+    commits = GroupCommit(tailWriter, lock.mark, options, ledgerPath: directory.path)
     lock.mark.publish(recovered.nextPosition)
   }
 
   private func startThread() throws(LedgerError) {
-    let started: WorkerThread
-    do throws(LedgerError) {
-      // Unsafe: a writer that is released immediately may already be in its deinit, which waits for the thread,
-      // before the thread begins.
-      try confirmations?.start { [unowned(unsafe) self] in failure }
-      started = try WorkerThread.start { [unowned(unsafe) self] in run() }
-    } catch {
-      confirmations?.close()
+    do throws(LedgerError) { try commits.start() } catch {
       sealer.close()
       throw error
     }
-    thread.withLock { $0 = started }
   }
 
   deinit { try? close() }
 
   /// The position of the next event, not counting queued ones.
-  package var nextPosition: Position { monitor.withLock { $0.nextPosition } }
+  package var nextPosition: Position { commits.nextPosition }
 
   /// How far the clock was behind the last event since the writer was opened.
-  package var clockSetBack: ClockSetBack { monitor.withLock { $0.clockSetBack } }
+  package var clockSetBack: ClockSetBack { commits.clockSetBack }
 
   /// The backlog of tails to seal.
   package var unsealedTails: UnsealedTails { sealer.unsealed }
 
   /// Why nothing can be appended any more; nil if appends are possible.
-  package var failure: LedgerError? { monitor.withLock { $0.failure } }
+  package var failure: LedgerError? { commits.failure }
 
   /// Appends events in one frame; they are durable when it returns.
   package func append(_ drafts: [EventDraft]) throws(LedgerError) -> AppendResult {
     let ticket = try makeTicket(drafts)
-    let mayCommit = try monitor.withLock { state throws(LedgerError) in
-      try refuseIfEnded(state)
-      // A lone caller commits on its own thread: two thread switches would cost as much as the disk.
-      guard !state.isCommitting, state.pauseCount == 0, state.queue.isEmpty,
-        state.lastGroupCount <= 1
-      else { return false }
-      state.isCommitting = true
-      return true
-    }
-    if mayCommit {
-      commit([ticket]).tell()
-    } else {
-      try enqueue(ticket)
-    }
+    try commits.append(ticket)
     return try ticket.wait()
   }
 
@@ -159,7 +86,7 @@ package final class LedgerWriter: @unchecked Sendable {
   /// which may contain others too.
   package func submit(_ drafts: [EventDraft]) throws(LedgerError) -> AppendTicket {
     let ticket = try makeTicket(drafts)
-    try enqueue(ticket)
+    try commits.enqueue(ticket)
     return ticket
   }
 
@@ -169,92 +96,38 @@ package final class LedgerWriter: @unchecked Sendable {
   }
 
   /// Waits until everything submitted so far is durable.
-  package func flush() throws(LedgerError) {
-    try monitor.wait(on: Condition.idle) { state throws(LedgerError) -> Void? in
-      if let failure = state.failure { throw failure }
-      return state.queue.isEmpty && !state.isCommitting ? () : nil
-    }
-  }
+  package func flush() throws(LedgerError) { try commits.flush() }
 
   /// Writes what is queued, seals the full tails, ends the threads and releases the lock. Later calls do nothing.
   package func close() throws(LedgerError) {
-    let isFirst = monitor.withLock { state in
-      defer { state.isClosing = true }
-      monitor.broadcast(Condition.work)
-      monitor.broadcast(Condition.room)
-      monitor.broadcast(Condition.pause)
-      return !state.isClosing
-    }
-    guard isFirst else { return }
-    thread.withLock { $0.take() }?.join()
-    confirmations?.close()
+    guard commits.close() else { return }
     sealer.close()
-    monitor.wait(on: Condition.idle) { state in state.userCount == 0 ? () : nil }
+    commits.waitForUsers()
     lock.withLock { $0 = nil }
-    let failure = monitor.withLock { state in
-      state.isClosed = true
-      return state.failure
-    }
     if let failure = failure ?? sealer.failure { throw failure }
   }
 
   /// Lets nothing more be appended: queued and later submissions end with the error. Events that are being written
   /// may still get to the disk.
   package func refuseAppends(_ error: LedgerError) {
-    let abandoned = monitor.withLock { state -> [AppendTicket] in
-      if state.failure == nil { state.failure = error }
-      defer {
-        state.queue = []
-        state.queueByteCount = 0
-      }
-      monitor.broadcast(Condition.room)
-      monitor.broadcast(Condition.idle)
-      monitor.signal(Condition.work)
-      return state.queue
-    }
-    for ticket in abandoned { ticket.resolve(.failure(error)) }
+    commits.refuseAppends(error)
   }
 
   /// Whether the writer is closing or closed.
-  var isClosing: Bool { monitor.withLock { $0.isClosing } }
+  var isClosing: Bool { commits.isClosing }
 
   /// Runs a closure while the writer, and with it the lock, stays open.
   func whileOpen<Result>(
     _ body: () throws(LedgerError) -> Result
   ) throws(LedgerError) -> Result {
-    try monitor.withLock { state throws(LedgerError) in
-      try refuseIfEnded(state)
-      state.userCount += 1
-    }
-    defer {
-      monitor.withLock { $0.userCount -= 1 }
-      monitor.broadcast(Condition.idle)
-    }
-    return try body()
+    try commits.whileOpen(body)
   }
 
   /// Lets a closure use the tail writer between two commits. Appends wait meanwhile, so it must be short.
   func betweenCommits<Result>(
     _ body: (TailWriter) throws(LedgerError) -> Result
   ) throws(LedgerError) -> Result {
-    monitor.withLock { $0.pauseCount += 1 }
-    var hasTurn = false
-    defer {
-      monitor.withLock { state in
-        state.pauseCount -= 1
-        if hasTurn { state.isCommitting = false }
-      }
-      monitor.signal(Condition.work)
-      monitor.broadcast(Condition.idle)
-    }
-    try monitor.wait(on: Condition.idle) { state throws(LedgerError) -> Void? in
-      try refuseIfEnded(state)
-      if state.isCommitting { return nil }
-      state.isCommitting = true
-      hasTurn = true
-      return ()
-    }
-    return try body(tailWriter)
+    try commits.betweenCommits(body)
   }
 
   private func makeTicket(_ drafts: [EventDraft]) throws(LedgerError) -> AppendTicket {
@@ -271,166 +144,5 @@ package final class LedgerWriter: @unchecked Sendable {
       throw refusal("together the events are larger than \(Format.frameByteCountMax) bytes")
     }
     return AppendTicket(try salters.salt(drafts), byteCountLimit: byteCountLimit)
-  }
-
-  private func enqueue(_ ticket: AppendTicket) throws(LedgerError) {
-    var turn: Int?
-    try monitor.wait(on: Condition.room) { state throws(LedgerError) -> Void? in
-      try refuseIfEnded(state)
-      if turn == nil {
-        turn = state.givenTurnCount
-        state.givenTurnCount += 1
-      }
-      guard turn == state.usedTurnCount else { return nil }
-      let isFull =
-        !state.queue.isEmpty
-        && state.queueByteCount + ticket.byteCountLimit > options.queueByteCount
-      if isFull { return nil }
-      state.usedTurnCount += 1
-      if state.usedTurnCount < state.givenTurnCount { monitor.broadcast(Condition.room) }
-      state.queue.append(ticket)
-      state.queueByteCount += ticket.byteCountLimit
-      if state.isPausing {
-        if isGroupFull(state) { monitor.signal(Condition.pause) }
-      } else if !state.isCommitting {
-        monitor.signal(Condition.work)
-      }
-      return ()
-    }
-  }
-
-  private func refuseIfEnded(_ state: State) throws(LedgerError) {
-    if let failure = state.failure { throw failure }
-    if state.isClosing {
-      throw LedgerError(
-        .closed, operation: "append", object: directory.path, cause: "the writer is closed")
-    }
-  }
-
-  private func run() {
-    var durable = Acknowledgement()
-    while true {
-      // Waiting submissions are collected before the others are notified: those submit again while the frame is made.
-      var group = options.groupPauseMs > 0 ? nil : monitor.withLock { takeGroup(&$0) }
-      durable.tell()
-      if group == nil {
-        pauseForCompany()
-        group = nextGroup()
-      }
-      guard let group else { return }
-      durable = commit(group, waits: false)
-    }
-  }
-
-  private func isGroupFull(_ state: State) -> Bool {
-    state.isClosing || state.queueByteCount >= options.groupByteCount
-  }
-
-  /// If the last group had several submissions, lets the next one grow for a moment.
-  private func pauseForCompany() {
-    if options.groupPauseMs <= 0 { return }
-    let restMs = monitor.withLock { state -> Int64 in
-      let restMs = state.groupBeganMs + options.groupPauseMs - MonotonicClock.nowMs()
-      state.isPausing = state.lastGroupCount > 1 && restMs > 0
-      return restMs
-    }
-    _ = monitor.wait(on: Condition.pause, limitMs: restMs) { state -> Void? in
-      !state.isPausing || isGroupFull(state) ? () : nil
-    }
-    monitor.withLock { $0.isPausing = false }
-  }
-
-  /// Waits for the next group; nil when the writer is closing.
-  private func nextGroup() -> [AppendTicket]? {
-    monitor.wait(on: Condition.work) { state -> [AppendTicket]?? in
-      if let group = takeGroup(&state) { return .some(group) }
-      return state.isClosing && state.queue.isEmpty && !state.isCommitting ? .some(nil) : nil
-    }
-  }
-
-  /// Removes queued submissions, up to the size of a group, for a commit; nil if none can be committed now.
-  private func takeGroup(_ state: inout State) -> [AppendTicket]? {
-    if state.isCommitting || state.pauseCount > 0 || state.queue.isEmpty { return nil }
-    state.isCommitting = true
-    if options.groupPauseMs > 0 { state.groupBeganMs = MonotonicClock.nowMs() }
-    return take(&state, byteCount: 0)
-  }
-
-  /// Removes queued submissions while they fit into a group that has this many bytes; at least one if the group is
-  /// empty.
-  private func take(_ state: inout State, byteCount: Int) -> [AppendTicket] {
-    if state.queue.isEmpty { return [] }
-    var total = byteCount
-    var count = 0
-    while count < state.queue.count {
-      let next = state.queue[count].byteCountLimit
-      if total > 0, total + next > options.groupByteCount { break }
-      total += next
-      count += 1
-    }
-    let taken = Array(state.queue.prefix(count))
-    state.queue.removeFirst(count)
-    state.queueByteCount -= total - byteCount
-    monitor.broadcast(Condition.room)
-    return taken
-  }
-
-  /// Commits a group, and submissions that arrive while its frame is made. The caller, which has set `isCommitting`,
-  /// must then notify the submitters, except those that have received a failure.
-  /// - Parameter waits: whether the caller waits for a confirmation; otherwise the submitters are notified by another
-  ///   thread, and the next commit is made meanwhile.
-  private func commit(_ tickets: [AppendTicket], waits: Bool = true) -> Acknowledgement {
-    var group = tickets
-    let outcome: Result<[AppendResult], TailWriter.Failure>
-    do throws(TailWriter.Failure) {
-      let byteCount = tickets.reduce(0) { $0 + $1.byteCountLimit }
-      outcome = .success(
-        try tailWriter.commit(tickets) {
-          let latecomers = monitor.withLock { take(&$0, byteCount: byteCount) }
-          group += latecomers
-          return latecomers
-        })
-    } catch { outcome = .failure(error) }
-    let abandoned = monitor.withLock { state -> [AppendTicket] in
-      state.isCommitting = false
-      state.lastGroupCount = group.count
-      state.nextPosition = tailWriter.nextPosition
-      state.clockSetBack = tailWriter.clockSetBack
-      var abandoned: [AppendTicket] = []
-      if case .failure(.fatal(let error)) = outcome {
-        state.failure = error
-        abandoned = state.queue
-        state.queue = []
-        state.queueByteCount = 0
-        monitor.broadcast(Condition.room)
-      }
-      // The writing thread may be waiting for `isCommitting` to end so that it can work or close.
-      if !state.queue.isEmpty || state.isClosing { monitor.signal(Condition.work) }
-      monitor.broadcast(Condition.idle)
-      return abandoned
-    }
-    switch outcome {
-    case .success(let results):
-      if !waits, let confirmations {
-        confirmations.add(group, results)
-        return Acknowledgement()
-      }
-      do throws(LedgerError) { try confirm(results) } catch {
-        for ticket in group { ticket.resolve(.failure(error)) }
-        return Acknowledgement()
-      }
-      return Acknowledgement(tickets: group, results: results)
-    case .failure(let failure):
-      for ticket in group + abandoned { ticket.resolve(.failure(failure.error)) }
-      return Acknowledgement()
-    }
-  }
-
-  /// Waits until events that are on disk may be acknowledged. The next commit need not wait for that.
-  private func confirm(_ results: [AppendResult]) throws(LedgerError) {
-    guard let confirmation = options.confirmation, let last = results.last else { return }
-    try confirmation.waitUntilConfirmed(last.firstPosition + last.count)
-    // Whoever has taken over meanwhile does not know these events if they came after its first step.
-    if let failure { throw failure }
   }
 }
