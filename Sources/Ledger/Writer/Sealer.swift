@@ -2,10 +2,9 @@
 import Base
 import Synchronization
 
-/// The private state of one thread.
+/// The private state of one thread. Sendable because it is handed to that thread and used by no other.
 private struct SealingWorker: @unchecked Sendable {
   let shift: SealingQueue.Shift
-  // Used only by that thread.
   let deflater: BlockDeflater
 }
 
@@ -25,6 +24,9 @@ struct SealedBlocks: Sendable {
 /// Accepts full tails and seals them in order, on three threads: one has them compressed on an idle processor, and
 /// two write blocks and help with compression when the backlog is urgent. That leaves the processors to a burst of
 /// appends. None of the three has idle priority, because they share a lock with appending threads.
+///
+/// Sendable because the monitor guards the state, one thread at a time uses the segment writer, and `threads` changes
+/// only in `init` and the first `close`. The owner must call `close`.
 final class Sealer: @unchecked Sendable {
   private struct State {
     var queue: SealingQueue
@@ -87,7 +89,8 @@ final class Sealer: @unchecked Sendable {
   ) throws(LedgerError) {
     let worker = SealingWorker(
       shift: shift, deflater: try BlockDeflater(level: options.compressionLevel))
-    threads.append(try WorkerThread.start(priority) { [unowned self] in run(worker) })
+    // The threads keep it alive until `close`.
+    threads.append(try WorkerThread.start(priority) { [self] in run(worker) })
   }
 
   /// Adds a full tail; waits while too many are unsealed. Throws if there is no room for more blocks: permanently
