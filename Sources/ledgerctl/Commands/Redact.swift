@@ -12,7 +12,7 @@ let redactCommand = Command(
   details: [
     "Shows how many events would lose data, what of it other users share, and what it can't reach. Then it redacts "
       + "them and prints a certificate. It cannot be undone. On a terminal it asks first; `--yes` answers, and "
-      + "without a terminal it is required.",
+      + "without a terminal it is required, with `--later` too.",
     "If no event holds such data, as of an unknown user, it does nothing, and the exit code is 3, or 0 with `--dry-run`.",
     "A redacted event keeps its place, its time and its digest, so every checkpoint and proof stays valid, and every "
       + "amount and count stays the same: ids of transactions, dates, products, countries and amounts are kept. The "
@@ -209,7 +209,7 @@ private func erase(
     try preview.write(to: &sheet, isDry: false)
     try context.output.flush()
   }
-  if !options.isLater { try confirm(options, context) }
+  try confirm(options, context)
   let record = ErasureRecord(
     subject, reason: reason, requestedAtMs: Timestamp.now(), isUrgent: !options.isLater,
     id: request ?? .random())
