@@ -3,7 +3,7 @@ import Base
 import Ledger
 import ObjectStore
 
-/// Stores and deletes objects. Each thread has one.
+/// Stores and deletes objects. Sendable because each thread has one of its own.
 final class CopyWorker: @unchecked Sendable {
   private static let bufferByteCount = 1 << 20
 
@@ -11,7 +11,6 @@ final class CopyWorker: @unchecked Sendable {
   private let directory: LedgerDirectory
   let exchange: ReplicationExchange
   private let retryMsMax: Int
-  // Used only by the worker's thread.
   private let hasher = SHA256()
   private let buffer = UnsafeMutableRawBufferPointer.allocate(
     byteCount: CopyWorker.bufferByteCount, alignment: 16)

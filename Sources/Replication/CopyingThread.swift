@@ -3,7 +3,7 @@ import Base
 import Ledger
 import ObjectStore
 
-/// What the copying thread knows. Used by that thread alone; what it shares is in the exchange.
+/// What the copying thread knows. Sendable because that thread alone uses it; what it shares is in the exchange.
 ///
 /// It keeps one step in memory, and nothing that grows while the store is away: what waits is the log.
 final class CopyingThread: @unchecked Sendable {

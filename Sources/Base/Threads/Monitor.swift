@@ -3,6 +3,8 @@ import Glibc
 
 /// A value behind a mutex, with numbered condition variables. It uses the system's mutex, because the thread
 /// sanitizer does not see how the standard library's mutex waits.
+///
+/// Sendable because only the holder of the mutex reads or changes the value.
 package final class Monitor<State>: @unchecked Sendable {
   // On the heap, where they do not move and where only the lock controls access.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>

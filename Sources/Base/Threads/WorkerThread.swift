@@ -31,7 +31,7 @@ package enum ThreadPriority: Sendable, Equatable {
   }
 }
 
-/// A thread of the operating system.
+/// A thread of the operating system. Sendable because its handle is a number that never changes.
 package struct WorkerThread: @unchecked Sendable {
   private let handle: pthread_t
 

@@ -76,6 +76,7 @@ final class Salter {
 /// A pool of salters for several threads.
 final class Salters: Sendable {
   private struct State: @unchecked Sendable {
+    // Each is used by the one thread that took it out.
     var idle: [Salter] = []
   }
 

@@ -12,13 +12,13 @@ package struct AppendResult: Sendable, Equatable {
 }
 
 /// A submission in progress. Any thread may wait for it, any number of times.
+///
+/// Sendable because the committing thread alone changes it until the semaphore is posted, and none does afterwards.
 package final class AppendTicket: @unchecked Sendable {
   /// The drafts to append. Emptied once the result is known, so that a ticket can be kept for long.
   private(set) var drafts: [PreparedEvent]
   /// An upper limit for the size of the event lines.
   let byteCountLimit: Int
-  // Written once before the semaphore is posted, read after waiting for it. Until then, the drafts belong to the
-  // committing thread.
   private var outcome: Result<AppendResult, LedgerError>?
   private let semaphore: UnsafeMutablePointer<sem_t>
 

@@ -6,8 +6,9 @@ import Synchronization
 /// Compresses one tail on a thread of idle priority, which then ends.
 ///
 /// While other threads are busy, such a thread can stall anywhere, for minutes, and its priority cannot be raised
-/// again. So it only computes: no other thread uses the memory that it reads and writes, and it acquires no lock and
-/// makes no file call. The wait for it can be abandoned; the thread then ends later, and its result is dropped.
+/// again. So it only computes: no other thread uses the memory that it reads and writes (that makes it Sendable), and
+/// it acquires no lock and makes no file call. The wait for it can be abandoned; the thread then ends later, and its
+/// result is dropped.
 final class IdleDeflation: @unchecked Sendable {
   private let events: ByteBuffer
   // Owned by the thread until `isDone`, and afterwards too if no thread waited.

@@ -6,7 +6,7 @@ package struct UnsealedTails: Sendable, Equatable {
   package internal(set) var byteCount = 0
 }
 
-/// A tail that is being sealed. Its progress is protected by the queue's lock.
+/// A tail that is being sealed. Sendable because the queue's lock guards its progress.
 final class SealingJob: @unchecked Sendable {
   enum Progress {
     case untouched

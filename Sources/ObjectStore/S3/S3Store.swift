@@ -13,7 +13,7 @@ package final class S3Store: ObjectStore {
   private let idle = Monitor(Idle())
   private let clock: @Sendable () -> Int64
 
-  /// Transfers between two calls; a transfer is used by one thread at a time.
+  /// Transfers between two calls. Sendable because each is used by the one thread that took it out.
   private struct Idle: @unchecked Sendable { var transfers: [S3Transfer] = [] }
 
   /// More calls at once than these work, but open connections of their own.

@@ -49,7 +49,7 @@ final class RowWriterThread: Sendable {
     }
   }
 
-  /// The connection, which only the thread uses while there is work.
+  /// The connection. Sendable because only the thread uses it while there is work.
   private struct Connection: @unchecked Sendable {
     let database: Database
   }

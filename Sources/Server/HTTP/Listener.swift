@@ -42,6 +42,10 @@ struct ListenerParts: Sendable {
   let notificationsPath: CurrentPath
 }
 
+/// One address that the server listens on.
+///
+/// Sendable because `daemon` changes only in `init` and `stop`, which the server calls once, and the library locks what
+/// is behind it.
 final class Listener: @unchecked Sendable {
   private struct Work {
     var exchanges: [ObjectIdentifier: RequestHandler] = [:]

@@ -5,6 +5,10 @@ import Glibc
 import Intake
 import Projections
 
+/// A request from its head to its answer.
+///
+/// Sendable because the library calls it on one thread at a time; other threads only call `complete`, which shares no
+/// more than the monitor.
 final class RequestHandler: @unchecked Sendable {
   private enum Step {
     case head

@@ -10,7 +10,7 @@ struct Waiter: Sendable {
   let response: PendingResponse
 }
 
-/// A receipt that is being asked about. What changes is guarded by the lock of the scheduler that keeps it.
+/// A receipt that is being asked about. Sendable because the lock of the scheduler that keeps it guards what changes.
 final class AppStoreCall: @unchecked Sendable {
   enum Stage {
     /// Its upload is being appended, or its receipt is being read.
