@@ -89,7 +89,8 @@ class QueryTests(unittest.TestCase):
             [LEDGERCTL, "query", sql, "-o", "cut.csv"], cwd=self.shop.folder, env=environment,
             stderr=subprocess.PIPE, text=True)
         # The private folder shows that the query has begun.
-        while not list(folder.iterdir()) and process.poll() is None:
+        end = time.monotonic() + 60
+        while not list(folder.iterdir()) and process.poll() is None and time.monotonic() < end:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)

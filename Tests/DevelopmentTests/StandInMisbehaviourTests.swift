@@ -5,9 +5,10 @@ import Dispatch
 import Foundation
 import Glibc
 import JSON
+import TestSupport
 import Testing
 
-@Suite("Misbehaviour of the stand-in")
+@Suite("Misbehaviour of the stand-in", .bounded)
 struct StandInMisbehaviourTests {
   let shop: StandInShop
   let text: String
@@ -87,8 +88,7 @@ struct StandInMisbehaviourTests {
       ended.signal()
     }
     thread.start()
-    let limit = ContinuousClock.now + .seconds(300)
-    while try counts()["in_flight"]?.integerValue != 1, .now < limit { usleep(5_000) }
+    #expect(try eventually { try counts()["in_flight"]?.integerValue == 1 })
     try shop.server.control(#"{"reset":true}"#)
     #expect(ended.wait(timeout: .now() + .seconds(300)) == .success)
     #expect(outcome.withLock { $0 } == true)

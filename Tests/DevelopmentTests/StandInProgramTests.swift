@@ -7,7 +7,7 @@ import JSON
 import TestSupport
 import Testing
 
-@Suite("The stand-in as a program")
+@Suite("The stand-in as a program", .bounded)
 struct StandInProgramTests {
   let directory: TemporaryDirectory
 

@@ -1,10 +1,11 @@
 // The load generator against a scripted server: what it sends, what it counts, when it gives up.
+import Base
 import Foundation
 import JSON
 import TestSupport
 import Testing
 
-@Suite("The load generator")
+@Suite("The load generator", .bounded)
 struct UploadLoadTests {
   let directory: TemporaryDirectory
 
@@ -151,18 +152,19 @@ struct UploadLoadTests {
   func serverComesBack() throws {
     let first = try ScriptedServer { _ in .answer(200) }
     let port = first.port
-    let revival = Thread {
-      while first.seen.count < 50 { usleep(2_000) }
+    let second = Monitor<ScriptedServer?>(nil)
+    let revival = try WorkerThread {
+      _ = eventually { first.seen.count >= 50 }
       first.stop()
+      // How long the server is away. Nothing waits for that.
       usleep(150_000)
-      let second = try? ScriptedServer(port: port) { _ in .answer(206) }
-      Thread.current.threadDictionary["second"] = second
-      // As long as the run may take.
-      while !Thread.current.isCancelled { usleep(10_000) }
-      second?.stop()
+      let server = try? ScriptedServer(port: port) { _ in .answer(206) }
+      second.withLock { $0 = server }
     }
-    revival.start()
-    defer { revival.cancel() }
+    defer {
+      revival.join()
+      second.withLock { $0 }?.stop()
+    }
     let outcome = try run(
       "--url", "http://127.0.0.1:\(port)", "--bodies", "bodies", "--token-file", "token",
       "--rate", "300", "--duration", "1", "--connections", "4", "--reconnect", "--json")

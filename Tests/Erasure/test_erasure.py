@@ -258,7 +258,10 @@ class Scene:
             if status != 200:
                 raise SystemExit(f"signed transactions were answered {status}")
             person.plant("upload_id", said["id"])
+        end = time.monotonic() + LIMIT_SECONDS
         while json.loads(self.run("retry", "--json"))["waiting_before"]:
+            if time.monotonic() > end:
+                raise SystemExit("receipts still wait for the App Store")
             time.sleep(0.1)
 
     def ask(self, answers):

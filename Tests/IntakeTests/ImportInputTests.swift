@@ -6,7 +6,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@Suite struct ImportInputTests {
+@Suite(.bounded) struct ImportInputTests {
   private func fault(_ paths: [String], run: ImportRun = ImportRun()) -> String? {
     do {
       _ = try run.run(paths)

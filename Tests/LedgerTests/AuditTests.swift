@@ -13,7 +13,7 @@ extension LedgerFixture {
 
 private let first = "00000000000000000000.jsonl.gz"
 
-@Suite("Audit of a log")
+@Suite("Audit of a log", .bounded)
 struct AuditTests {
   @Test("A whole log has no finding, and its own root at every size", arguments: [0, 2])
   func whole(_ workers: Int) throws {
@@ -366,7 +366,7 @@ private func crc32(_ bytes: [UInt8]) -> UInt32 {
   return ~remainder
 }
 
-@Suite("Audit: every flipped bit")
+@Suite("Audit: every flipped bit", .bounded)
 struct AuditBitFlipTests {
   @Test("No flipped bit of a sealed segment goes unnoticed")
   func sealed() throws {

@@ -4,7 +4,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@Suite("Reading while lines are redacted")
+@Suite("Reading while lines are redacted", .bounded)
 struct RedactionConcurrencyTests {
   private struct State {
     /// What is erased for everyone by now.

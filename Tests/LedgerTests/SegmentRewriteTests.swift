@@ -47,7 +47,7 @@ private final class Appenders: Sendable {
   }
 }
 
-@Suite("Rewriting segments")
+@Suite("Rewriting segments", .bounded)
 struct SegmentRewriteTests {
   private static let positions = [2, 9, 10, 26]
 

@@ -5,7 +5,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@Suite("Gaps that only a look shows")
+@Suite("Gaps that only a look shows", .bounded)
 struct ShiftingLogTests {
   private static let tailCount = 6
 

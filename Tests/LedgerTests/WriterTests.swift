@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("The writer")
+@Suite("The writer", .bounded)
 struct WriterTests {
   @Test("Many threads append at once: every event once, each append together")
   func manyThreads() throws {

@@ -5,7 +5,7 @@ import ObjectStore
 import TestSupport
 import Testing
 
-@Suite("A directory as a store") struct DirectoryStoreTests {
+@Suite("A directory as a store", .bounded) struct DirectoryStoreTests {
   private let folder: TemporaryDirectory
   private let store: DirectoryStore
 

@@ -5,7 +5,7 @@ import ObjectStore
 import TestSupport
 import Testing
 
-@Suite("A store that speaks S3") struct S3StoreTests {
+@Suite("A store that speaks S3", .bounded) struct S3StoreTests {
   static let secret = "SECRETACCESSKEY"
 
   static func store(
@@ -351,7 +351,7 @@ import Testing
         }
       }
     }
-    while server.requests.count < 3 { usleep(1_000) }
+    #expect(eventually { server.requests.count == 3 })
     store.cancel()
     for thread in threads { thread.join() }
     #expect(kinds.withLock { $0 } == [.cancelled, .cancelled, .cancelled])

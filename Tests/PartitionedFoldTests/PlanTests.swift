@@ -30,7 +30,7 @@ private func partialCopy(of path: String) throws -> TemporaryDirectory {
   return target
 }
 
-@Suite struct PlanTests {
+@Suite(.bounded) struct PlanTests {
   @Test func partsCoverTheLog() throws {
     let fixture = try ledger()
     let plan = try plan(fixture.path)

@@ -6,7 +6,7 @@ import Projections
 import TestSupport
 import Testing
 
-@Suite struct SnapshotTests {
+@Suite(.bounded) struct SnapshotTests {
   /// A ledger with a snapshot after 20 steps, and 10 more.
   struct Case {
     let fixture: LedgerFixture

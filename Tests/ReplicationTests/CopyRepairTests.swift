@@ -7,7 +7,7 @@ import Testing
 @testable import Ledger
 @testable import Replication
 
-@Suite struct CopyRepairTests {
+@Suite(.bounded) struct CopyRepairTests {
   /// A copy with segments, blocks, frames of several steps, and a complete step behind the first one.
   private func copied() throws -> ReplicationRig {
     let rig = try ReplicationRig(block: 1_500, segment: 6_000)

@@ -8,7 +8,7 @@ import Testing
 @testable import Ledger
 @testable import Replication
 
-@Suite struct CopySweepTests {
+@Suite(.bounded) struct CopySweepTests {
   /// A copy with segments, blocks, checkpoints, open work and frames of several steps.
   private func copied() throws -> ReplicationRig {
     let rig = try ReplicationRig(block: 600, segment: 2_000)
@@ -231,7 +231,7 @@ import Testing
   }
 }
 
-@Suite struct CopyMarkTests {
+@Suite(.bounded) struct CopyMarkTests {
   private let temporary: TemporaryDirectory
 
   init() throws { temporary = try TemporaryDirectory() }

@@ -7,7 +7,7 @@ import Replication
 import TestSupport
 import Testing
 
-@Suite struct FencingTests {
+@Suite(.bounded) struct FencingTests {
   /// Takes over as `promote` does: a complete step of the next epoch.
   static func takeOver(_ rig: ReplicationRig) throws -> Step {
     let sequence = StepSequence(rig.content)

@@ -9,7 +9,7 @@ import Testing
 @testable import Ledger
 @testable import Replication
 
-@Suite struct OpenWorkCopyTests {
+@Suite(.bounded) struct OpenWorkCopyTests {
   private static let app = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
   private static let first = "00000000-0000-4000-8000-000000000001"
   private static let second = "00000000-0000-4000-8000-000000000002"

@@ -8,7 +8,7 @@ import Replication
 import TestSupport
 import Testing
 
-@Suite struct OutageTests {
+@Suite(.bounded) struct OutageTests {
   @Test(arguments: [
     ObjectStoreError.Kind.unavailable, .denied, .noBucket, .full, .unexpected,
   ])

@@ -30,6 +30,7 @@ private final class RandomHistory {
     try start()
     for _ in 0..<actionCount {
       try act()
+      // The next action may meet the copying thread at any moment.
       usleep(UInt32.random(in: 0...8_000, using: &random))
       try check()
     }
@@ -135,7 +136,7 @@ private final class RandomHistory {
   }
 }
 
-@Suite struct ReplicationPropertyTests {
+@Suite(.bounded) struct ReplicationPropertyTests {
   /// `REPLICATION_TEST_SEED=N` draws a history again; threads may still take turns in another order.
   @Test(arguments: 0..<8)
   func aCopyIsWholeAtEveryMoment(_ index: Int) throws {

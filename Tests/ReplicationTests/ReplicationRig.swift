@@ -211,13 +211,6 @@ final class ReplicationRig {
     FileManager.default.contents(atPath: directory.path + "/log/" + name).map(Array.init)
   }
 
-  /// Waits until something holds; false if that takes longer than two minutes.
-  func wait(_ condition: () throws -> Bool) rethrows -> Bool {
-    let endMs = MonotonicClock.nowMs() + 120_000
-    while MonotonicClock.nowMs() < endMs {
-      if try condition() { return true }
-      usleep(2_000)
-    }
-    return false
-  }
+  /// Waits until something holds; false if that takes too long.
+  func wait(_ condition: () throws -> Bool) rethrows -> Bool { try eventually(condition) }
 }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Replication
 
-@Suite("Restoring again into a standby") struct StandbyFollowTests {
+@Suite("Restoring again into a standby", .bounded) struct StandbyFollowTests {
   private let temporary: TemporaryDirectory
   private var path: String { temporary.path("standby") }
 

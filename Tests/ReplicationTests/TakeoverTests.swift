@@ -8,7 +8,7 @@ import Testing
 
 @testable import Replication
 
-@Suite struct TakeoverTests {
+@Suite(.bounded) struct TakeoverTests {
   private let temporary: TemporaryDirectory
 
   init() throws { temporary = try TemporaryDirectory() }

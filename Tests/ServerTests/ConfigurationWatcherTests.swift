@@ -3,9 +3,10 @@ import Foundation
 import Glibc
 import Ledger
 import Server
+import TestSupport
 import Testing
 
-@Suite struct ConfigurationWatcherTests {
+@Suite(.bounded) struct ConfigurationWatcherTests {
   /// What a watcher has told; the tests look at it by hand as well as its thread.
   private final class Told: @unchecked Sendable {
     private let lock = NSLock()
@@ -29,16 +30,13 @@ import Testing
       onRecovery: { told.addRecovery() })
   }
 
-  @Test func aChangeTakesEffectByItself() async throws {
+  @Test func aChangeTakesEffectByItself() throws {
     let ledger = try ConfiguredLedger()
     let told = Told()
     let watcher = try watcher(ledger, told)
     defer { watcher.stop() }
     let kept = try ledger.file.addToken(appFamilyID: ConfigurationSample.family).kept
-    for _ in 0..<600 where watcher.current.tokens.isEmpty {
-      try await Task.sleep(for: .milliseconds(50))
-    }
-    #expect(watcher.current.tokens == [kept])
+    #expect(eventually { watcher.current.tokens == [kept] })
     #expect(told.changeCount == 1)
   }
 

@@ -117,7 +117,7 @@ final class RawClient {
   }
 }
 
-@Suite struct RemoteAppendTests {
+@Suite(.bounded) struct RemoteAppendTests {
   private func draft(_ name: String = "Tide") -> EventDraft { RemoteAppendDrafts.app(name) }
 
   /// An upload, and a verification that names its position.

@@ -74,7 +74,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("Workflow answers") struct WorkflowAnswerTests {
+@Suite("Workflow answers", .bounded) struct WorkflowAnswerTests {
   @Test("Each status is recorded and answered as the table says", arguments: StatusCase.all)
   func status(_ statusCase: StatusCase) throws {
     let contents = statusCase.contents

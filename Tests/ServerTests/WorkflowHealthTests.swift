@@ -5,7 +5,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("Workflow health") struct WorkflowHealthTests {
+@Suite("Workflow health", .bounded) struct WorkflowHealthTests {
   private static func full() -> LedgerError {
     LedgerError(
       .inputOutput, operation: "write", object: "log/tail", cause: "No space left on device")

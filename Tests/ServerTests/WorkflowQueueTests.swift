@@ -9,7 +9,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("Workflow queue") struct WorkflowQueueTests {
+@Suite("Workflow queue", .bounded) struct WorkflowQueueTests {
   /// No second attempt during a test.
   static func lastingPauses(_ configuration: inout Configuration) {
     configuration.verification.retryFirstMs = 3_600_000

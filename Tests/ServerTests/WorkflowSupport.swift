@@ -138,14 +138,9 @@ final class PendingAnswer: Sendable {
 func waitUntil(
   sourceLocation: SourceLocation = #_sourceLocation, _ condition: () throws -> Bool
 ) throws {
-  let end = Date().addingTimeInterval(300)
-  while try !condition() {
-    guard Date() < end else {
-      Issue.record("waited in vain", sourceLocation: sourceLocation)
-      throw CancellationError()
-    }
-    usleep(1000)
-  }
+  guard try !eventually(condition) else { return }
+  Issue.record("waited in vain", sourceLocation: sourceLocation)
+  throw CancellationError()
 }
 
 extension ClientAnswer {

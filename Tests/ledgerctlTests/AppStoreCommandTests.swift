@@ -1,8 +1,9 @@
 // `app-store sync` and `app-store test` against the stand-in.
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct AppStoreCommandTests {
+@Suite(.bounded) struct AppStoreCommandTests {
   private static func number(_ name: String, _ line: Substring) throws -> Int {
     let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
     return try #require(object?[name] as? Int)

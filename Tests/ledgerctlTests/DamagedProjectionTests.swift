@@ -4,7 +4,7 @@ import Projections
 import TestSupport
 import Testing
 
-@Suite struct DamagedProjectionTests {
+@Suite(.bounded) struct DamagedProjectionTests {
   /// A shop whose projections were changed by other means than a command.
   private func shop(_ change: (_ path: String) throws -> Void) throws -> Sandbox {
     let sandbox = try Sandbox()

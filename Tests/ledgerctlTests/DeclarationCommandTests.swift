@@ -1,9 +1,10 @@
 // Price lists so large that they need several appends.
 import Intake
 import Ledger
+import TestSupport
 import Testing
 
-@Suite struct DeclarationCommandTests {
+@Suite(.bounded) struct DeclarationCommandTests {
   @Test func nextRunDeclaresTheRestOfAnInterruptedOne() throws {
     let sandbox = try Sandbox()
     let made = try sandbox.run(

@@ -1,10 +1,11 @@
 // Ledgers that earlier versions of the program wrote: they open, audit and give the figures that they gave then.
 import Foundation
+import TestSupport
 import Testing
 
 /// `EarlierLedgers` holds, by the commit of the program that made it, each ledger and the reports of that program.
 /// The uploads are invented (`Tests/Oracle/generate_cases.py`).
-@Suite struct EarlierLedgerTests {
+@Suite(.bounded) struct EarlierLedgerTests {
   private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .appendingPathComponent("EarlierLedgers").path
 

@@ -1,8 +1,9 @@
 // Links planted in a ledger are not followed, and their targets stay unchanged.
 import Glibc
+import TestSupport
 import Testing
 
-@Suite struct LinkTests {
+@Suite(.bounded) struct LinkTests {
   /// A link in the place of one of the ledger's files or folders.
   struct Planted: Sendable, CustomTestStringConvertible {
     let name: String

@@ -1,7 +1,8 @@
 // Receipts are secrets: whatever the umask, only the owner may read a ledger's files.
+import TestSupport
 import Testing
 
-@Suite struct PrivateFilesTests {
+@Suite(.bounded) struct PrivateFilesTests {
   @Test func onlyTheOwnerMayReadALedgersFiles() throws {
     let sandbox = try Sandbox()
     let made = try sandbox.run(

@@ -1,9 +1,10 @@
 // Rebuilds that are killed, interrupted or run next to a server, and projections of another version.
 import Foundation
 import Projections
+import TestSupport
 import Testing
 
-@Suite struct RebuildCommandTests {
+@Suite(.bounded) struct RebuildCommandTests {
   private func shop() throws -> Sandbox {
     let sandbox = try Sandbox()
     let made = try sandbox.run(

@@ -2,9 +2,10 @@
 import Foundation
 import Ledger
 import Server
+import TestSupport
 import Testing
 
-@Suite struct RemoteAppendCommandTests {
+@Suite(.bounded) struct RemoteAppendCommandTests {
   /// A ledger in a sandbox, held by this process.
   private final class Held {
     let sandbox: Sandbox
@@ -81,7 +82,8 @@ import Testing
       """
       export LEDGER_DIR=shop; . "$SHOP"; shop_history >shop.ndjson; mkfifo pipe
       ledgerctl app add --name Shop --bundle-id com.example.shop >id
-      ledgerctl import - <pipe & exec 3>pipe; cat shop.ndjson >&3; sleep 0.2; kill -9 $!; wait $!
+      ledgerctl import - <pipe & exec 3>pipe; cat shop.ndjson >&3
+      for try in $(seq 600); do ls -l /proc/$!/fd | grep -q socket && break; sleep 0.1; done; kill -9 $!; wait $!
       exec 3>&-; ledgerctl import shop.ndjson >out; ledgerctl replay --type receipt.uploaded | wc -l
       """)
     #expect(outcome.output == "10\n", "\(outcome.diagnostics)")

@@ -6,7 +6,7 @@ import Projections
 import TestSupport
 import Testing
 
-@Suite struct ReplayFilterTests {
+@Suite(.bounded) struct ReplayFilterTests {
   /// An event as the test reads it from its line.
   private struct Line {
     let text: String

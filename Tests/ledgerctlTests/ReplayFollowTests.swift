@@ -4,7 +4,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@Suite struct ReplayFollowTests {
+@Suite(.bounded) struct ReplayFollowTests {
   /// A running `replay --follow`.
   private final class Follower {
     private let process = Process()
@@ -30,10 +30,7 @@ import Testing
 
     /// Waits for a number of lines.
     func wait(forLines count: Int) throws {
-      let end = Date() + 60
-      while try text().filter({ $0 == "\n" }).count < count, Date() < end {
-        Thread.sleep(forTimeInterval: 0.02)
-      }
+      _ = try eventually { try text().filter { $0 == "\n" }.count >= count }
     }
 
     /// Sends SIGINT; returns the exit code.

@@ -1,9 +1,10 @@
 // No command prints a secret that is given as any of its arguments.
 import Foundation
 import Server
+import TestSupport
 import Testing
 
-@Suite struct SecretArgumentTests {
+@Suite(.bounded) struct SecretArgumentTests {
   private static let key =
     "receipts.example/ledger1+ad516c7e+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4"
   private static let id = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"

@@ -5,7 +5,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@Suite struct SignatureAuditTests {
+@Suite(.bounded) struct SignatureAuditTests {
   /// A ledger of invented signed transactions and notifications in `shop`, which trusts their root.
   private func shop() throws -> Sandbox {
     let sandbox = try Sandbox()

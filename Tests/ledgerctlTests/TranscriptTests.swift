@@ -1,8 +1,9 @@
 // Compares the program's output with the transcripts and docs/cli.md.
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct TranscriptTests {
+@Suite(.bounded) struct TranscriptTests {
   @Test(arguments: try Transcript.all()) func printsWhatTheTranscriptSays(_ transcript: Transcript)
     throws
   {
@@ -31,7 +32,7 @@ import Testing
   }
 }
 
-@Suite struct ReferenceTests {
+@Suite(.bounded) struct ReferenceTests {
   private static let reference = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("docs/cli.md")
 

@@ -1,5 +1,6 @@
 // Wrong usage: each mistake gives one line and exit code 2, and touches nothing.
 import Foundation
+import TestSupport
 import Testing
 
 /// A wrong command line and its message.
@@ -14,7 +15,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
   }
 }
 
-@Suite struct UsageErrorTests {
+@Suite(.bounded) struct UsageErrorTests {
   private static let mistakes = [
     // Commands.
     Mistake("", "no command given"),

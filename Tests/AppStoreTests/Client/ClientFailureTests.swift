@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The App Store client, not answered") struct ClientFailureTests {
+@Suite("The App Store client, not answered", .bounded) struct ClientFailureTests {
   typealias Reaction = ScriptedServer.Reaction
   private static let head = "HTTP/1.1 200 OK\r\n"
 
@@ -273,12 +273,12 @@ private final class TLSServer {
     try process.run()
     // It says `ACCEPT 127.0.0.1:40123` once it listens.
     var found: Int?
-    for _ in 0..<3_000 where found == nil {
-      usleep(10_000)
+    _ = TestSupport.eventually {
       let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
       let line = text.split(separator: "\n", omittingEmptySubsequences: true)
         .first { $0.hasPrefix("ACCEPT") && text.contains("\($0)\n") }
       found = line.flatMap { $0.split(separator: ":").last.flatMap { Int($0) } }
+      return found != nil
     }
     port = try #require(found)
   }

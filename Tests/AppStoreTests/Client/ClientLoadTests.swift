@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The App Store client, used by many") struct ClientLoadTests {
+@Suite("The App Store client, used by many", .bounded) struct ClientLoadTests {
   @Test("calls one after the other share a connection")
   func keepAlive() throws {
     let server = try ScriptedServer {

@@ -9,7 +9,7 @@ import JSON
 import TestSupport
 import Testing
 
-@Suite struct ServerAPITests {
+@Suite(.bounded) struct ServerAPITests {
   private static let id = "2000000123456789"
 
   private static func account(_ key: SigningKey) throws -> ServerAPIAccount {

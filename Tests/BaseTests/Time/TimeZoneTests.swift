@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct TimeZoneTests {
+@Suite(.bounded) struct TimeZoneTests {
   @Test(arguments: [
     ("America/Sao_Paulo", "1900-01-01T00:00:00Z", -11188),
     ("America/Sao_Paulo", "2018-11-04T02:59:59Z", -10800),

@@ -80,7 +80,7 @@ final class ErasureFixture {
   }
 }
 
-@Suite("Erasures of a running server") struct ErasureWorkerTests {
+@Suite("Erasures of a running server", .bounded) struct ErasureWorkerTests {
   @Test("an urgent request is carried out at once, and retention is left to the daily pass")
   func urgent() throws {
     let fixture = try ErasureFixture { $0.retention.ipAddress = RetentionPeriod("90d") }

@@ -10,7 +10,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("What a server forgets after an erasure") struct ForgetRedactedTests {
+@Suite("What a server forgets after an erasure", .bounded) struct ForgetRedactedTests {
   @Test("connections to a replaced generation are closed, though nobody asks again")
   func connections() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))

@@ -4,9 +4,10 @@ import Glibc
 import JSON
 import Projections
 import Server
+import TestSupport
 import Testing
 
-@Suite("HTTP answers") struct HTTPAnswerTests {
+@Suite("HTTP answers", .bounded) struct HTTPAnswerTests {
   /// 12.9 MB on the wire from 300 KB in memory: more than the system's buffers take for a peer that does not read.
   static let large: AnswerBody = {
     let text = [UInt8](repeating: 0x61, count: 100_000)

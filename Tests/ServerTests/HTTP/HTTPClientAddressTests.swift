@@ -2,6 +2,7 @@
 import Glibc
 import JSON
 import Server
+import TestSupport
 import Testing
 
 struct ProxyCase: CustomTestStringConvertible, Sendable {
@@ -13,7 +14,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
   var testDescription: String { name }
 }
 
-@Suite("HTTP client address") struct HTTPClientAddressTests {
+@Suite("HTTP client address", .bounded) struct HTTPClientAddressTests {
   static let cases: [ProxyCase] = [
     ProxyCase(name: "nothing forwarded", forwarded: [], client: "10.0.0.1"),
     ProxyCase(
@@ -182,7 +183,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
   }
 }
 
-@Suite("HTTP metrics exposition") struct HTTPMetricsTests {
+@Suite("HTTP metrics exposition", .bounded) struct HTTPMetricsTests {
   @Test(
     "what alerts look at stands at 0 from the start, or its first growth would not be seen",
     arguments: [

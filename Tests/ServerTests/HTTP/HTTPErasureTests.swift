@@ -2,9 +2,10 @@
 import Base
 import JSON
 import Server
+import TestSupport
 import Testing
 
-@Suite("HTTP: requests to erase") struct HTTPErasureTests {
+@Suite("HTTP: requests to erase", .bounded) struct HTTPErasureTests {
   private static let body = #"{"user_identifier":"alice","reason":"user_request"}"#
 
   private static func request(

@@ -1,5 +1,6 @@
 // Requests that break the grammar of HTTP, each with its answer, and whether the connection ends.
 import Server
+import TestSupport
 import Testing
 
 struct BrokenRequest: CustomTestStringConvertible, Sendable {
@@ -12,7 +13,7 @@ struct BrokenRequest: CustomTestStringConvertible, Sendable {
   var testDescription: String { name }
 }
 
-@Suite("HTTP framing") struct HTTPFramingTests {
+@Suite("HTTP framing", .bounded) struct HTTPFramingTests {
   private static let path = "/client/itunes_connect/receipts"
   private static let authorization = "Authorization: Bearer \(ServerFixture.token)"
 

@@ -3,6 +3,7 @@ import Base
 import Glibc
 import Projections
 import Server
+import TestSupport
 import Testing
 
 /// Keeps completions until a test lets them go.
@@ -26,7 +27,7 @@ private final class HeldAnswers: Sendable {
   }
 }
 
-@Suite("HTTP connections") struct HTTPLifeTests {
+@Suite("HTTP connections", .bounded) struct HTTPLifeTests {
   private static func holding() throws -> (ServerFixture, HeldAnswers) {
     let held = HeldAnswers()
     return (try ServerFixture(service: ScriptedService { held.hold($1) }), held)
@@ -225,7 +226,8 @@ private final class HeldAnswers: Sendable {
 
 /// A few threads that do what they are given.
 final class WorkerPool: Sendable {
-  private let jobs = Monitor<(waiting: [@Sendable () -> Void], isClosed: Bool)>(([], false))
+  private let jobs = Monitor<(waiting: [@Sendable () -> Void], isClosed: Bool)>(
+    ([], false), conditionCount: 1)
   private let threads: Monitor<[pthread_t]>
 
   init(count: Int) {
@@ -244,11 +246,15 @@ final class WorkerPool: Sendable {
     }
   }
 
-  func add(_ job: @escaping @Sendable () -> Void) { jobs.withLock { $0.waiting.append(job) } }
+  func add(_ job: @escaping @Sendable () -> Void) {
+    jobs.withLock { $0.waiting.append(job) }
+    jobs.signal(0)
+  }
 
   /// Waits until everything is done.
   func finish() {
     jobs.withLock { $0.isClosed = true }
+    jobs.broadcast(0)
     let running = threads.withLock { threads in
       defer { threads = [] }
       return threads
@@ -257,11 +263,14 @@ final class WorkerPool: Sendable {
   }
 
   private func run() {
-    while true {
-      let (job, isClosed) = jobs.withLock { jobs in
-        (jobs.waiting.isEmpty ? nil : jobs.waiting.removeFirst(), jobs.isClosed)
-      }
-      if let job { job() } else if isClosed { return } else { usleep(500) }
+    while let job = next() { job() }
+  }
+
+  /// Nil once all are done and it is closed.
+  private func next() -> (@Sendable () -> Void)? {
+    jobs.wait(on: 0) { jobs -> (@Sendable () -> Void)?? in
+      if !jobs.waiting.isEmpty { return .some(jobs.waiting.removeFirst()) }
+      return jobs.isClosed ? .some(nil) : nil
     }
   }
 }

@@ -8,7 +8,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("HTTP: notifications") struct HTTPNotificationTests {
+@Suite("HTTP: notifications", .bounded) struct HTTPNotificationTests {
   private func post(
     _ body: String = PostedSample.body("a.b.c"), path: String = "/app_store/notifications"
   ) -> String {

@@ -3,9 +3,10 @@ import Base
 import JSON
 import Projections
 import Server
+import TestSupport
 import Testing
 
-@Suite("HTTP: questions about users") struct HTTPQuestionTests {
+@Suite("HTTP: questions about users", .bounded) struct HTTPQuestionTests {
   private static let cursor = "00000193a1b2c3d40000000000000007"
 
   @Test("the user, the place in the list and the token's app reach the service")

@@ -5,6 +5,7 @@ import Intake
 import JSON
 import Projections
 import Server
+import TestSupport
 import Testing
 
 struct RouteCase: CustomTestStringConvertible, Sendable {
@@ -17,7 +18,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
   var testDescription: String { name }
 }
 
-@Suite("HTTP routes") struct HTTPServerTests {
+@Suite("HTTP routes", .bounded) struct HTTPServerTests {
   private static let body = "{\"receipt\":\"AAAA\"}"
   private static let path = "/client/itunes_connect/receipts"
 

@@ -391,12 +391,3 @@ extension ServerFixture {
     Int(line["request_id"]?.stringValue?.split(separator: "-").last ?? "") ?? 0
   }
 }
-
-/// Waits for a condition; false if it does not come about within two minutes.
-func eventually(_ condition: () -> Bool) -> Bool {
-  for _ in 0..<12_000 {
-    if condition() { return true }
-    usleep(10_000)
-  }
-  return condition()
-}

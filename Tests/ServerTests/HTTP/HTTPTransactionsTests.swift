@@ -6,9 +6,10 @@ import Base
 import Intake
 import JSON
 import Server
+import TestSupport
 import Testing
 
-@Suite("HTTP: signed transactions") struct HTTPTransactionsTests {
+@Suite("HTTP: signed transactions", .bounded) struct HTTPTransactionsTests {
   private let sign = SignedUpload.self
 
   /// Field, code and message of each problem; nil for another body.

@@ -68,7 +68,7 @@ struct OpenAPIDocument: Sendable {
   }
 }
 
-@Suite("HTTP against OpenAPI") struct HTTPOpenAPITests {
+@Suite("HTTP against OpenAPI", .bounded) struct HTTPOpenAPITests {
   @Test("every example fits its schema")
   func examples() throws {
     let api = try OpenAPIDocument()

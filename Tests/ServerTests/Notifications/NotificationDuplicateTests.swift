@@ -11,7 +11,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("Notifications again and at once") struct NotificationDuplicateTests {
+@Suite("Notifications again and at once", .bounded) struct NotificationDuplicateTests {
   private let sample = PostedSample.self
 
   @Test("the same one again is answered 200 without a second event") func again() throws {

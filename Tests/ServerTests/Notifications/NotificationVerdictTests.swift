@@ -10,7 +10,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("Verdicts on notifications") struct NotificationVerdictTests {
+@Suite("Verdicts on notifications", .bounded) struct NotificationVerdictTests {
   private let sign = SignedUpload.self
   private let sample = PostedSample.self
 

@@ -10,7 +10,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite struct AppStoreSyncTests {
+@Suite(.bounded) struct AppStoreSyncTests {
   private static func uploads(_ transactions: String...) -> [TestEvent] {
     transactions.map { .signedUpload(signed($0)) }
   }

@@ -9,7 +9,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite struct SyncWorkerTests {
+@Suite(.bounded) struct SyncWorkerTests {
   /// What the App Store Server API says on loopback: a notification that is missing, and a customer's history.
   private static func appStore(
     notification: String, transaction: String
