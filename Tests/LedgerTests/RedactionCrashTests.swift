@@ -21,12 +21,12 @@ struct RedactionCrashTests {
 
   /// The whole erasure by a writer of its own. Returns whether the redacted lines were committed.
   private func erase(
-    _ storage: FaultyStorage, isPreparing: Bool = false
+    _ storage: FaultyStorage, isRewrittenEarly: Bool = false
   ) -> (isCommitted: Bool, isDone: Bool) {
     var isCommitted = false
     do {
       let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
-      let rig = RedactionRig(directory, isPreparing: isPreparing)
+      let rig = RedactionRig(directory, isRewrittenEarly: isRewrittenEarly)
       let writer = try LedgerWriter.open(directory, options: rig.options)
       defer { try? writer.close() }
       try rig.erase(Self.positions, with: writer) { isCommitted = true }
@@ -59,10 +59,10 @@ struct RedactionCrashTests {
   }
 
   @Test("A crash at every call", arguments: [false, true])
-  func everyCall(isPreparing: Bool) throws {
+  func everyCall(isRewrittenEarly: Bool) throws {
     let before = try prepared()
     let whole = before.copy()
-    #expect(erase(whole, isPreparing: isPreparing) == (true, true))
+    #expect(erase(whole, isRewrittenEarly: isRewrittenEarly) == (true, true))
     let callCount = whole.callCount
     try check(whole, isCommitted: true, "no crash")
     var count = 0
@@ -70,7 +70,7 @@ struct RedactionCrashTests {
       for seed in 0...CrashRig.seedCount {
         let storage = before.copy()
         storage.setFaults(.init(crashAtCall: call))
-        let (isCommitted, _) = erase(storage, isPreparing: isPreparing)
+        let (isCommitted, _) = erase(storage, isRewrittenEarly: isRewrittenEarly)
         storage.setFaults(.init())
         let after = seed == 0 ? storage : storage.afterCrash(seed: seed &+ UInt64(call) << 8)
         try check(after, isCommitted: isCommitted, "call \(call), seed \(seed)")
@@ -113,16 +113,16 @@ struct RedactionCrashTests {
   }
 
   @Test("A call that fails at any place", arguments: [EIO, ENOSPC], [false, true])
-  func everyFailure(_ code: Int32, isPreparing: Bool) throws {
+  func everyFailure(_ code: Int32, isRewrittenEarly: Bool) throws {
     let before = try prepared()
     let whole = before.copy()
-    _ = erase(whole, isPreparing: isPreparing)
+    _ = erase(whole, isRewrittenEarly: isRewrittenEarly)
     let callCount = whole.callCount
     var count = 0
     for call in 1...callCount {
       let storage = before.copy()
       storage.setFaults(.init(failCall: .init(ordinal: call, code: code)))
-      let (isCommitted, _) = erase(storage, isPreparing: isPreparing)
+      let (isCommitted, _) = erase(storage, isRewrittenEarly: isRewrittenEarly)
       storage.setFaults(.init())
       try check(
         storage.afterCrash(seed: UInt64(call)), isCommitted: isCommitted, "call \(call), \(code)")

@@ -9,11 +9,12 @@ struct RedactionRig {
   let directory: LedgerDirectory
   let options: WriterOptions
   /// Whether the segments' new files are made before the redacted lines are committed.
-  let isPreparing: Bool
+  let isRewrittenEarly: Bool
 
-  init(_ directory: LedgerDirectory, options: WriterOptions? = nil, isPreparing: Bool = false) {
+  init(_ directory: LedgerDirectory, options: WriterOptions? = nil, isRewrittenEarly: Bool = false)
+  {
     self.directory = directory
-    self.isPreparing = isPreparing
+    self.isRewrittenEarly = isRewrittenEarly
     self.options = options ?? LedgerFixture.smallOptions(block: 700, segment: 1200)
   }
 
@@ -83,14 +84,14 @@ struct RedactionRig {
 
   /// Finishes an erasure whose file of redacted lines is committed; returns its position.
   func finish(
-    _ writer: LedgerWriter, _ preparation: SegmentPreparation? = nil
+    _ writer: LedgerWriter, _ rewritten: RewrittenSegments? = nil
   ) throws -> Position {
     let lines = try #require(try RedactedLines.ifPresent(directory))
     var reader = try lines.reader()
     let erasure = try #require(try reader.next()?.redactedBy)
     if try !isListed(erasure) { _ = try writer.append([try list(lines, by: erasure)]) }
     try writer.sealAll()
-    try writer.rewriteSegments(lines, preparation: preparation)
+    try writer.rewriteSegments(lines, rewritten: rewritten)
     try RedactionFile.remove(from: directory)
     return erasure
   }
@@ -119,7 +120,7 @@ struct RedactionRig {
     let erasure = try open(writer)
     try writer.sealAll()
     let lines = try redacted(positions, by: erasure)
-    guard isPreparing else {
+    guard isRewrittenEarly else {
       try writeFile(lines)
       committed()
       return try finish(writer)
@@ -127,45 +128,23 @@ struct RedactionRig {
     let file = try RedactionFileWriter(directory, pass: .random())
     for line in lines { try file.append(line: line) }
     try file.finish()
-    let preparation = try preparation(writer)
-    do { try file.commit() } catch {
-      preparation.discard()
-      throw error
-    }
+    let rewritten = try rewritten(writer)
+    try file.commit()
     committed()
-    return try finish(writer, preparation)
+    return try finish(writer, rewritten)
   }
 
   /// New files of the segments for the lines that are finished but not committed.
-  /// - Parameter isTaken: whether a block is given to them, by its first position.
-  func preparation(
-    _ writer: LedgerWriter, workers: Int = 0, isTaken: (Position) -> Bool = { _ in true }
-  ) throws -> SegmentPreparation {
+  /// - Parameter from: the first block that is read for them.
+  func rewritten(
+    _ writer: LedgerWriter, workers: Int = 0, from: Position = 0
+  ) throws -> RewrittenSegments {
     let lines = try RedactedLines.uncommitted(directory)
-    let preparation = try writer.prepareSegments(workers: workers)
-    try LogReader(directory).read(from: 0, workers: 0) { chunk in
-      if isTaken(chunk.firstPosition) {
-        try preparation.take(chunk, Self.lines(lines, in: chunk))
-      }
-      return true
-    }
-    preparation.finish()
-    return preparation
-  }
-
-  /// The redacted lines of a block.
-  static func lines(
-    _ lines: RedactedLines, in chunk: borrowing EventChunk
-  ) throws -> [ReplacedLine] {
-    var replaced: [ReplacedLine] = []
-    var offset = 0
-    try chunk.forEachEvent { event in
-      if let text = try lines.line(at: event.position) {
-        replaced.append(ReplacedLine(position: event.position, offsetBytes: offset, text: text))
-      }
-      offset += event.bytes.count + 1
-    }
-    return replaced
+    let rewritten = try writer.prepareRewriting(lines)
+    let reader = try LogReader(directory, redactedLines: lines)
+    reader.rewritten = rewritten
+    try reader.read(from: from, workers: workers) { _ in true }
+    return rewritten
   }
 
   @discardableResult

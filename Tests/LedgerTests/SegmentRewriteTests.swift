@@ -230,11 +230,11 @@ struct SegmentRewriteTests {
   @Test(
     "The newest segment is rewritten again and again while others append and blocks are sealed",
     arguments: [false, true])
-  func whileAppending(isPreparing: Bool) throws {
+  func whileAppending(isRewrittenEarly: Bool) throws {
     let fixture = try LedgerFixture()
     let rig = RedactionRig(
       fixture.directory, options: LedgerFixture.smallOptions(block: 3000, segment: 9000),
-      isPreparing: isPreparing)
+      isRewrittenEarly: isRewrittenEarly)
     let writer = try LedgerWriter.open(fixture.directory, options: rig.options)
     for index in 0..<200 { _ = try writer.append([RedactionRig.draft(index)]) }
     let appenders = try Appenders(writer, count: 2)

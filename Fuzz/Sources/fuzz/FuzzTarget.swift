@@ -15,7 +15,7 @@ struct FuzzTarget: Sendable {
 
   /// Every target, in the order of the sources.
   static let all: [FuzzTarget] = [
-    .json, .block, .deflate, .tail, .signedNote, .proof, .receipt, .signedObject, .signedPayload,
+    .json, .block, .tail, .signedNote, .proof, .receipt, .signedObject, .signedPayload,
     .propertyList, .reply, .upload, .configuration, .handover, .declarations,
   ]
 }

@@ -296,12 +296,8 @@ package final class Eraser {
   /// Redacts what the items' plans name. All of it must be in blocks.
   private func apply(_ items: inout [Item], _ reader: LogReader, _ database: Database) throws {
     let file = try RedactionFileWriter(directory, pass: .random())
-    var preparation: SegmentPreparation?
     do {
-      let begun = try writer.prepareSegments()
-      preparation = begun
-      guard try write(&items, to: file, begun, reader, database) > 0 else {
-        begun.discard()
+      guard try write(&items, to: file, reader, database) > 0 else {
         try? file.discard()
         for item in items { try list(item, nil) }
         try onProjectionsReplaced()
@@ -315,16 +311,15 @@ package final class Eraser {
       }
       if observer.isCancelled() { throw ErasureError.interrupted }
     } catch {
-      preparation?.discard()
       try? file.discard()
       throw error
     }
     for index in items.indices { items[index].search = search(for: items[index]) }
-    try putInUse(file, preparation, items)
+    let rewritten = try putInUse(file, items)
     for index in items.indices {
       if let search = items[index].search { items[index].certificate.note(search) }
     }
-    try complete(items, preparation)
+    try complete(items, rewritten)
   }
 
   private func search(for item: Item) -> IdentifierSearch? {
@@ -332,51 +327,44 @@ package final class Eraser {
   }
 
   /// Builds projections with the redacted lines beside those in use, then puts both in use.
-  /// - Parameter preparation: has the new blocks, which are read for the projections: so each is inflated, and found
-  ///   whole, before it takes the place of another.
+  /// - Returns: new files of segments, filled with the blocks that were read for the projections.
   func putInUse(
-    _ file: RedactionFileWriter, _ preparation: SegmentPreparation?, _ items: [Item] = []
-  ) throws {
+    _ file: RedactionFileWriter, _ items: [Item] = []
+  ) throws -> RewrittenSegments {
     var isCommitted = false
     defer { if !isCommitted { try? file.discard() } }
-    do {
-      try file.finish()
-      let lines = try RedactedLines.uncommitted(directory)
-      try writer.checkRewriting(lines)
-      let reader = try LogReader(directory, .durable, redactedLines: lines)
-      reader.preparation = preparation
-      let projector = projector(reader)
-      let searches = items.compactMap { item in item.search.map { ($0, item.erasure) } }
-      projector.inspection = { bytes, first, _ in
-        for (search, erasure) in searches where first < erasure {
-          search.look(through: bytes, first: first)
-        }
+    try file.finish()
+    let lines = try RedactedLines.uncommitted(directory)
+    let rewritten = try writer.prepareRewriting(lines)
+    let reader = try LogReader(directory, .durable, redactedLines: lines)
+    reader.rewritten = rewritten
+    let projector = projector(reader)
+    let searches = items.compactMap { item in item.search.map { ($0, item.erasure) } }
+    projector.inspection = { bytes, first, _ in
+      for (search, erasure) in searches where first < erasure {
+        search.look(through: bytes, first: first)
       }
-      try projector.rebuild {
-        try file.commit()
-        isCommitted = true
-      }
-    } catch {
-      preparation?.discard()
-      throw error
     }
+    try projector.rebuild {
+      try file.commit()
+      isCommitted = true
+    }
+    return rewritten
   }
 
-  /// Writes the redacted lines, and the blocks that get them; returns how many lines.
+  /// Writes the redacted lines; returns how many.
   private func write(
-    _ items: inout [Item], to file: RedactionFileWriter, _ preparation: SegmentPreparation,
-    _ reader: LogReader, _ database: Database
+    _ items: inout [Item], to file: RedactionFileWriter, _ reader: LogReader,
+    _ database: Database
   ) throws -> Int {
     let key = try LineHMACKey.made(directory)
     var reduction = try LineReduction(
       items.map { ($0.erasure, $0.plan) }, database, lineDigest: { key.digest(of: $0) })
     var count = 0
-    try reduction.run(reader, isCancelled: observer.isCancelled) { block, lines in
-      for line in lines { try file.append(line: line.text) }
-      count += lines.count
-      preparation.take(block, lines)
+    try reduction.run(reader, isCancelled: observer.isCancelled) { line in
+      try file.append(line: line)
+      count += 1
     }
-    preparation.finish()
     for index in items.indices { items[index].certificate.events = reduction.events(of: index) }
     return count
   }
@@ -393,7 +381,8 @@ package final class Eraser {
   }
 
   /// Finishes what follows the commit of these redacted lines, as far as it is not done.
-  func finish(_ lines: RedactedLines) throws {
+  /// - Parameter rewritten: new files of segments with them.
+  func finish(_ lines: RedactedLines, _ rewritten: RewrittenSegments? = nil) throws {
     directory = try writer.directory.allowingRedactions()
     let reader = try LogReader(directory, .durable)
     _ = try projector(reader).current()
@@ -423,7 +412,7 @@ package final class Eraser {
       item.erasure = item.certificate.erasure ?? -1
       items.append(item)
     }
-    try complete(items, nil)
+    try complete(items, rewritten)
   }
 
   private static func erasures(in lines: RedactedLines) throws -> [Position] {
@@ -436,15 +425,13 @@ package final class Eraser {
   }
 
   /// Does what is left once the redacted lines are in use. Every step may have been done before.
-  private func complete(_ items: [Item], _ preparation: SegmentPreparation?) throws {
-    defer { preparation?.discard() }
+  private func complete(_ items: [Item], _ rewritten: RewrittenSegments?) throws {
     guard let lines = try RedactedLines.ifPresent(directory) else {
       throw ErasureError.damagedFile(name: RedactionFile.name, cause: "it has gone")
     }
     try onProjectionsReplaced()
     for item in items { try list(item, lines) }
-    try writer.rewriteSegments(
-      lines, preparation: preparation, isCancelled: observer.isCancelled)
+    try writer.rewriteSegments(lines, rewritten: rewritten, isCancelled: observer.isCancelled)
     let reader = try LogReader(directory, .durable)
     let projector = projector(reader)
     let removed = try projector.snapshots.prune(isCancelled: observer.isCancelled) { _ in [] }

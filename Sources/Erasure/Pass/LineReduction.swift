@@ -44,10 +44,10 @@ struct LineReduction {
     EventType.allCases.compactMap { type in counts[plan][type].map { (type, $0) } }
   }
 
-  /// Reads the events and passes on the redacted lines of each block, by position.
+  /// Reads the events and passes on the redacted lines, by position.
   mutating func run(
     _ reader: LogReader, isCancelled: () -> Bool,
-    _ body: (borrowing EventChunk, [ReplacedLine]) throws -> Void
+    _ body: ([UInt8]) throws -> Void
   ) throws {
     if targets.isEmpty { return }
     let wanted = targets.map(\.position)
@@ -61,18 +61,11 @@ struct LineReduction {
       }
     ) { chunk in
       if isCancelled() { throw ErasureError.interrupted }
-      var lines: [ReplacedLine] = []
-      let start = chunk.bytes.baseAddress
       try chunk.forEachEvent(where: { next < wanted.count && wanted[next] == $0 }) { event in
         let end = lowerBound(next..<targets.count) { targets[$0].position <= event.position }
         defer { next = end }
-        guard let line = try line(of: event, next..<end), let start,
-          let place = event.bytes.baseAddress
-        else { return }
-        lines.append(
-          ReplacedLine(position: event.position, offsetBytes: place - start, text: line))
+        if let line = try line(of: event, next..<end) { try body(line) }
       }
-      try body(chunk, lines)
       return true
     }
     precondition(next == targets.count, "an event that an erasure wants was not read")

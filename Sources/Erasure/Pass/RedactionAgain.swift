@@ -68,8 +68,8 @@ extension Eraser {
       try? file.discard()
       throw error
     }
-    try putInUse(file, nil)
-    if let lines = try RedactedLines.ifPresent(directory) { try finish(lines) }
+    let rewritten = try putInUse(file)
+    if let lines = try RedactedLines.ifPresent(directory) { try finish(lines, rewritten) }
     return restored.count
   }
 }

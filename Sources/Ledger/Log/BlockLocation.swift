@@ -29,22 +29,23 @@ final class BlockInflater {
 
   deinit { libdeflate_free_decompressor(decompressor) }
 
-  /// The same for a block that may be prepared, with redacted lines in place. One that was not prepared right is read
-  /// as it was, and the preparation ends.
+  /// The same with redacted lines in place, and with the member that then takes the place of the block's.
   /// - Parameter spare: memory for the lines, kept from call to call.
   func inflate(
     _ item: BlockItem, with lines: RedactedLines?, into events: ByteBuffer,
     spare: ByteBuffer? = nil
-  ) throws(LedgerError) -> Frontier {
-    let range = item.block.first..<item.block.endPosition
-    if let prepared = item.prepared, prepared.lineCount == lines?.count(in: range) {
-      do throws(LedgerError) {
-        return try inflate(prepared.block, of: prepared.file, into: events)
-      } catch { prepared.preparation.drop() }
+  ) throws(LedgerError) -> InflatedBlock {
+    let block = item.block
+    let frontier = try inflate(block, of: item.file, into: events)
+    var inflated = InflatedBlock(block: block, events: events, frontierAfter: frontier)
+    let isChanged = try lines?.apply(
+      to: events, first: block.first, count: block.eventCount, spare: spare)
+    if isChanged == true, let rewriting = item.rewriting {
+      inflated.rewritten = RewrittenBlock(
+        segment: rewriting.segment,
+        member: try rewriting.encoders.encode(block, of: item.file, events: events.bytes))
     }
-    let frontier = try inflate(item.block, of: item.file, into: events)
-    try lines?.apply(to: events, first: range.lowerBound, count: range.count, spare: spare)
-    return frontier
+    return inflated
   }
 
   /// Puts a block's event lines into the buffer and returns the tree after it.

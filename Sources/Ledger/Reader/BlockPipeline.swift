@@ -7,6 +7,14 @@ struct InflatedBlock {
   let events: ByteBuffer
   let frontierAfter: Frontier
   var prepared: AnyObject?
+  var rewritten: RewrittenBlock?
+}
+
+/// A block that redacted lines changed.
+struct RewrittenBlock {
+  let segment: SegmentIndex
+  /// The member that takes the place of the block's.
+  let member: ByteBuffer
 }
 
 /// Inflates the blocks of a source on worker threads; the calling thread receives them in order.
@@ -39,7 +47,7 @@ final class BlockPipeline {
   ///   - prepare: called on the worker threads.
   init(
     _ source: any BlockSequence, workerCount: Int, priority: ThreadPriority = .usual,
-    redactedLines: RedactedLines? = nil, prepare: BlockPreparation?
+    redactedLines: RedactedLines? = nil, prepare: BlockPreparation? = nil
   ) throws(LedgerError) {
     monitor = Monitor(State(), conditionCount: 2)
     let work = Work(
@@ -120,13 +128,10 @@ final class BlockPipeline {
       while let job = nextJob() {
         let result: Result<InflatedBlock, LedgerError>
         do throws(LedgerError) {
-          let frontier = try inflater.inflate(
+          var block = try inflater.inflate(
             job.item, with: redactedLines, into: job.buffer, spare: spare)
-          let block = job.item.block
-          result = .success(
-            InflatedBlock(
-              block: block, events: job.buffer, frontierAfter: frontier,
-              prepared: prepare?(job.buffer.bytes, block.first, block.eventCount)))
+          block.prepared = prepare?(job.buffer.bytes, block.block.first, block.block.eventCount)
+          result = .success(block)
         } catch { result = .failure(error) }
         monitor.withLock { $0.ready[job.index] = result }
         monitor.signal(Condition.ready)

@@ -4,8 +4,8 @@
 struct BlockItem {
   let block: BlockLocation
   let file: StorageFile
-  /// The same block with redacted lines in place, to be read instead if it is whole.
-  var prepared: PreparedBlock?
+  /// How it gets a new member if redacted lines change it; nil if it gets none.
+  var rewriting: BlockRewriting?
 }
 
 /// The source of a pipeline's blocks. Only one thread at a time calls it.
@@ -24,18 +24,18 @@ final class BlockSource: BlockSequence {
   private let newest: SegmentIndex?
   private let end: Position
   private let isWanted: BlockFilter?
-  private let preparation: SegmentPreparation?
+  private let rewritten: RewrittenSegments?
   private var current: SegmentIndex?
   private var position: Position
   private var fault: LedgerError?
 
   init(
     _ directory: LedgerDirectory, _ state: LogState, _ range: Range<Position>,
-    isWanted: BlockFilter? = nil, preparation: SegmentPreparation? = nil
+    isWanted: BlockFilter? = nil, rewritten: RewrittenSegments? = nil
   ) {
     self.directory = directory
     self.isWanted = isWanted
-    self.preparation = preparation
+    self.rewritten = rewritten
     segments = state.sealed.filter { $0.endPosition > range.lowerBound }.reversed()
     newest = state.newest
     position = range.lowerBound
@@ -49,7 +49,7 @@ final class BlockSource: BlockSequence {
         position = block.endPosition
         if let isWanted, !isWanted(block.first..<block.endPosition) { continue }
         return BlockItem(
-          block: block, file: current.file, prepared: preparation?.prepared(block, of: current))
+          block: block, file: current.file, rewriting: rewritten?.rewriting(current))
       }
       if let fault { throw fault }
       try advance()

@@ -42,8 +42,8 @@ package final class LogReader {
   private(set) var state: LogState
   /// Lines that an erasure has redacted, shown instead of those in the log; nil if there are none.
   package private(set) var redactedLines: RedactedLines?
-  /// Blocks that were made with these redacted lines, which are read instead of the log's.
-  package var preparation: SegmentPreparation?
+  /// Gets the blocks that these lines change.
+  package var rewritten: RewrittenSegments?
   /// Whether `redactedLines` were given and stay.
   private let keepsRedactedLines: Bool
   /// Whether everything in this view is known to be on disk.
@@ -359,7 +359,7 @@ package final class LogReader {
     let inBlocks = range.lowerBound..<max(range.lowerBound, min(range.upperBound, blocksEnd))
     if !inBlocks.isEmpty {
       let source = BlockSource(
-        directory, state, inBlocks, isWanted: isWanted, preparation: preparation)
+        directory, state, inBlocks, isWanted: isWanted, rewritten: rewritten)
       guard try readBlocks(inBlocks, source, workers, priority, prepare, body) else { return false }
     }
     return try readTails(range, body)
@@ -373,8 +373,8 @@ package final class LogReader {
     if workers < 1 || isWithinNewestBlock(range) {
       let events = ByteBuffer(capacity: 2 << 20)
       while let item = try source.next() {
-        let frontier = try inflater.inflate(item, with: redactedLines, into: events)
-        let block = InflatedBlock(block: item.block, events: events, frontierAfter: frontier)
+        let block = try inflater.inflate(item, with: redactedLines, into: events)
+        if let new = block.rewritten { rewritten?.add(block.block, new) }
         guard try body(try chunk(block, range)) else { return false }
       }
       return true
@@ -384,6 +384,7 @@ package final class LogReader {
       prepare: prepare)
     defer { pipeline.stop() }
     while let block = try pipeline.next() {
+      if let new = block.rewritten { rewritten?.add(block.block, new) }
       guard try body(try chunk(block, range)) else { return false }
       pipeline.recycle(block)
     }

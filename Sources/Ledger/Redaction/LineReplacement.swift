@@ -9,8 +9,8 @@ struct LineReplacement {
   private var copied = 0
   private var offset = 0
   private var next: Position
-  /// What differs so far.
-  private(set) var edits: [ContentEdit] = []
+  /// Whether anything differs so far.
+  private var isChanged = false
 
   /// - Parameters:
   ///   - first: the position of the first line.
@@ -33,34 +33,25 @@ struct LineReplacement {
     guard let skipped = LineRange.offset(ofLine: position - next, in: rest) else {
       throw Self.tampered(position, "the log has no event at this position")
     }
-    try replace(at: position, offset: offset + skipped, with: text)
-  }
-
-  /// The same for a line that begins at an offset.
-  mutating func replace(
-    at position: Position, offset: Int, with text: UnsafeRawBufferPointer
-  ) throws(LedgerError) {
-    precondition(offset >= self.offset, "lines are replaced by position")
-    self.offset = offset
+    offset += skipped
     guard let line = EventLines.first(UnsafeRawBufferPointer(rebasing: events[offset...])),
       let old = EventLine(line), old.position == position
     else { throw Self.tampered(position, "the log has no event at this position") }
     try Self.check(text, replaces: old)
     if !text.elementsEqual(line) {
       result.append(UnsafeRawBufferPointer(rebasing: events[copied..<offset]))
-      let start = result.count
       result.append(text)
-      edits.append(ContentEdit(old: offset..<offset + line.count, new: start..<result.count))
+      isChanged = true
       // The line feed is copied with what follows.
       copied = offset + line.count
     }
-    self.offset += line.count + 1
+    offset += line.count + 1
     next = position + 1
   }
 
   /// Copies the rest; returns whether anything differs.
   mutating func finish() -> Bool {
-    if edits.isEmpty { return false }
+    guard isChanged else { return false }
     result.append(UnsafeRawBufferPointer(rebasing: events[copied...]))
     return true
   }

@@ -84,9 +84,6 @@ package final class RedactedLines: Sendable {
   /// Whether there is a line in a range of positions.
   package func contains(in range: Range<Position>) -> Bool { !indexes(in: range).isEmpty }
 
-  /// How many lines there are in a range of positions.
-  func count(in range: Range<Position>) -> Int { indexes(in: range).count }
-
   /// Whether there is a line of this position.
   package func contains(_ position: Position) -> Bool { contains(in: position..<position + 1) }
 
@@ -138,33 +135,26 @@ package final class RedactedLines: Sendable {
   ///
   /// Throws `corruption` if a line to be replaced has another leaf record, or if the run is not these events.
   /// - Parameter spare: memory that the caller keeps from call to call: new memory costs as much as copying.
+  /// - Returns: whether anything differs.
+  @discardableResult
   package func apply(
     to events: ByteBuffer, first: Position, count: Int, spare: ByteBuffer? = nil
-  ) throws(LedgerError) {
-    guard contains(in: first..<first + count) else { return }
-    let replaced = spare ?? ByteBuffer(capacity: events.count)
-    if try replace(events.bytes, first: first, count: count, into: replaced) {
-      events.exchange(with: replaced)
-    }
-  }
-
-  /// Writes a run of whole lines, with the lines here in place of theirs, into a buffer.
-  /// - Returns: whether anything differs; if not, the buffer's content is of no use.
-  func replace(
-    _ events: UnsafeRawBufferPointer, first: Position, count: Int, into result: ByteBuffer
   ) throws(LedgerError) -> Bool {
     let indexes = indexes(in: first..<first + count)
     if indexes.isEmpty { return false }
     let new = ByteBuffer(capacity: 64 << 10)
     try read(indexes, into: new)
-    var replacement = LineReplacement(events, first: first, into: result)
+    let replaced = spare ?? ByteBuffer(capacity: events.count)
+    var replacement = LineReplacement(events.bytes, first: first, into: replaced)
     for index in indexes {
       let start = offsets[index] - offsets[indexes.lowerBound]
       let end = offsets[index + 1] - offsets[indexes.lowerBound]
       try replacement.replace(
         at: positions[index], with: UnsafeRawBufferPointer(rebasing: new.bytes[start..<end - 1]))
     }
-    return replacement.finish()
+    let isChanged = replacement.finish()
+    if isChanged { events.exchange(with: replaced) }
+    return isChanged
   }
 
   /// Reads all lines in order.

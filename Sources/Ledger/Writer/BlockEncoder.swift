@@ -15,20 +15,17 @@ final class BlockEncoders: Sendable {
   /// - Parameter level: libdeflate's level, 1 to 12.
   init(level: Int32) { self.level = level }
 
-  /// The member of a block that gets other events. It differs from the old one in its content, sizes and checksums
-  /// only. Return it with `recycle`.
-  /// - Parameter edits: what differs, for a caller who inflates the member before it is used: unless most of it does,
-  ///   what stays is not compressed anew.
+  /// The member of a block of a file that gets other events. It differs from the old one in its content, sizes and
+  /// checksums only. Return it with `recycle`.
   func encode(
-    _ block: BlockLocation, of segment: SegmentIndex, events: UnsafeRawBufferPointer,
-    edits: [ContentEdit] = []
+    _ block: BlockLocation, of file: StorageFile, events: UnsafeRawBufferPointer
   ) throws(LedgerError) -> ByteBuffer {
     let (idle, buffer) = monitor.withLock { ($0.idle.popLast(), $0.freeBuffers.popLast()) }
     let encoder: BlockEncoder
     if let idle { encoder = idle } else { encoder = try BlockEncoder(level: level) }
     let member = buffer ?? ByteBuffer(capacity: 1 << 20)
     defer { monitor.withLock { $0.idle.append(encoder) } }
-    try encoder.encode(block, of: segment, events: events, edits, into: member)
+    try encoder.encode(block, of: file, events: events, into: member)
     return member
   }
 
@@ -42,27 +39,22 @@ final class BlockEncoders: Sendable {
 /// Makes members, one at a time. Not thread-safe.
 private final class BlockEncoder {
   private let deflater: BlockDeflater
-  private lazy var editor = DeflateEditor()
   private let old = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
   private let deflated = ByteBuffer(capacity: 2 << 20)
 
   init(level: Int32) throws(LedgerError) { deflater = try BlockDeflater(level: level) }
 
   func encode(
-    _ block: BlockLocation, of segment: SegmentIndex, events: UnsafeRawBufferPointer,
-    _ edits: [ContentEdit], into member: ByteBuffer
+    _ block: BlockLocation, of file: StorageFile, events: UnsafeRawBufferPointer,
+    into member: ByteBuffer
   ) throws(LedgerError) {
-    let changedByteCount = edits.reduce(0) { $0 + $1.old.count }
-    let isEdited = 1...block.contentByteCount / 2 ~= changedByteCount
-    let header = try header(of: block, segment, isWhole: isEdited)
+    let header = try header(of: block, file)
     guard case .block(let frontierAfter) = header.detail else {
       preconditionFailure("a block's member is another kind of member")
     }
-    if !isEdited || !edit(header, edits, events) {
-      deflated.count = 0
-      deflated.reserve(deflater.bound(events.count))
-      deflater.deflate(events, into: deflated)
-    }
+    deflated.count = 0
+    deflated.reserve(deflater.bound(events.count))
+    deflater.deflate(events, into: deflated)
     let isEncoded = MemberWriter(member).block(
       events: events, eventCount: block.eventCount, deflated: deflated,
       frontierAfter: frontierAfter, lastEventAtMs: header.lastEventAtMs)
@@ -72,38 +64,22 @@ private final class BlockEncoder {
     else { preconditionFailure("the block written is not the block read") }
   }
 
-  /// Reads the block's old member, or only its header.
+  /// Reads the header of the block's old member.
   private func header(
-    of block: BlockLocation, _ segment: SegmentIndex, isWhole: Bool
+    of block: BlockLocation, _ file: StorageFile
   ) throws(LedgerError) -> MemberHeader {
     let found: MemberHeader?
-    do throws(LedgerError) {
-      if isWhole {
-        let isThere = try segment.file.readWhole(
-          block.memberByteCount, offsetBytes: block.offsetBytes, into: old)
-        found =
-          isThere ? MemberHeader(old.bytes).flatMap { $0.isWhole(in: old.bytes) ? $0 : nil } : nil
-      } else {
-        found = try segment.file.memberHeader(at: block.offsetBytes, old)
-      }
-    } catch { throw error.unreadable(segment.file, block: block.ordinal, at: block.first) }
+    do throws(LedgerError) { found = try file.memberHeader(at: block.offsetBytes, old) } catch {
+      throw error.unreadable(file, block: block.ordinal, at: block.first)
+    }
     guard let found, case .block = found.detail, found.first == block.first,
       found.eventCount == block.eventCount, found.contentByteCount == block.contentByteCount
     else {
       throw LedgerError(
         .init(
-          verdict: .corrupt, file: segment.name, block: block.ordinal, position: block.first),
+          verdict: .corrupt, file: file.name, block: block.ordinal, position: block.first),
         operation: SegmentRewriter.operation, cause: "it is not the block that was read before")
     }
     return found
-  }
-
-  private func edit(
-    _ header: MemberHeader, _ edits: [ContentEdit], _ events: UnsafeRawBufferPointer
-  ) -> Bool {
-    let stream = old.bytes[header.headerByteCount..<old.count - Format.memberFooterByteCount]
-    return editor.edit(
-      UnsafeRawBufferPointer(rebasing: stream), edits, oldByteCount: header.contentByteCount,
-      new: events, into: deflated)
   }
 }

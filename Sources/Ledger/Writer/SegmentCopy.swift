@@ -11,7 +11,7 @@ final class SegmentCopy {
   /// As it was when the copy was begun; blocks may be added to it since.
   private let old: SegmentIndex
   private let temporaryName: String
-  private(set) var file: StorageFile?
+  private var file: StorageFile?
   /// How much of the old file is copied or replaced, and the size of the new one.
   private var doneByteCount = 0
   private var byteCount = 0
@@ -58,17 +58,13 @@ final class SegmentCopy {
       operation: SegmentRewriter.operation, cause: cause)
   }
 
-  /// Copies what precedes a block, and writes another member in the block's place. Returns the member's offset in
-  /// bytes.
-  @discardableResult
+  /// Copies what precedes a block, and writes another member in the block's place.
   func replace(
     _ block: BlockLocation, with member: UnsafeRawBufferPointer
-  ) throws(LedgerError) -> Int {
+  ) throws(LedgerError) {
     try copy(upTo: block.offsetBytes)
-    let offsetBytes = byteCount
     try write(member)
     doneByteCount = block.endOffsetBytes
-    return offsetBytes
   }
 
   /// Copies the rest, checks the whole file as opening it would, and gives it the segment's name durably. Returns nil

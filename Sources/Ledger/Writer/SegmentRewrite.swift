@@ -24,63 +24,53 @@ extension LedgerWriter {
   /// Throws `invalidInput` if a position is not in a block (`sealAll` puts it there), or if the format version of the
   /// ledger does not allow redacted lines; `closed` if it was stopped, or the writer closes.
   /// - Parameters:
-  ///   - preparation: new files of some of the segments. What is not put in use is removed.
+  ///   - rewritten: new files of some of the segments.
   ///   - progress: called with the bytes of segments that are done and those of all segments concerned.
   ///   - isCancelled: asked for each block.
   package func rewriteSegments(
-    _ lines: RedactedLines, preparation: SegmentPreparation? = nil,
+    _ lines: RedactedLines, rewritten: RewrittenSegments? = nil,
     progress: (_ doneBytes: Int, _ totalBytes: Int) -> Void = { _, _ in },
     isCancelled: () -> Bool = { false }
   ) throws(LedgerError) {
-    defer { preparation?.discard() }
     try whileOpen { () throws(LedgerError) in
       try rewriteTurn.withLock { _ throws(LedgerError) in
-        try rewriteAll(lines, preparation, progress, isCancelled)
+        try rewriteAll(lines, rewritten, progress, isCancelled)
       }
     }
   }
 
-  /// Begins new files of segments that get redacted lines, for `rewriteSegments` with these lines. The caller gives it
-  /// the lines block by block, and finishes or discards it.
-  /// - Parameter workers: how many threads compress; with 0, each call does it itself.
-  package func prepareSegments(workers: Int = 2) throws(LedgerError) -> SegmentPreparation {
+  /// Throws what `rewriteSegments` would throw before it changes anything. Otherwise returns new files of segments for
+  /// a reader that shows these lines to fill.
+  package func prepareRewriting(_ lines: RedactedLines) throws(LedgerError) -> RewrittenSegments {
     try whileOpen { () throws(LedgerError) in
-      let firsts = try directory.list(Format.logDirectoryName).compactMap(Format.segmentFirst)
-      return try SegmentPreparation(
-        directory, firsts: firsts.sorted(), careful: BlockEncoders(level: options.compressionLevel),
-        quick: BlockEncoders(level: options.rewritingLevel), workerCount: workers,
-        priority: options.sealingPriority,
-        open: { [unowned self] (first) throws(LedgerError) in try openedSegment(first) })
+      let affected = try checkedSegments(lines)
+      var byteCount = 0
+      let first = affected.prefix {
+        byteCount += $0.byteCount
+        return byteCount <= RewrittenSegments.byteCountMax
+      }
+      return RewrittenSegments(directory, firsts: Set(first.map(\.first)), encoders: encoders)
     }
   }
 
-  /// Throws what `rewriteSegments` would throw before it changes anything.
-  package func checkRewriting(_ lines: RedactedLines) throws(LedgerError) {
-    try whileOpen { () throws(LedgerError) in _ = try check(try affectedSegments(lines), lines) }
-  }
+  private var encoders: BlockEncoders { BlockEncoders(level: options.compressionLevel) }
 
-  /// Throws if one of these segments can't be written anew.
-  /// - Returns: what encodes their blocks. More than a few blocks are compressed faster and less.
-  private func check(
-    _ affected: [(first: Position, byteCount: Int)], _ lines: RedactedLines
-  ) throws(LedgerError) -> BlockEncoders {
-    var blockCount = 0
-    for affected in affected {
-      let segment = try openedSegment(affected.first)
-      try segment.checkSizes(with: lines)
-      blockCount += segment.blocks(holding: lines).count
-    }
-    let isFew = blockCount <= SegmentPreparation.fewBlockCount
-    return BlockEncoders(level: isFew ? options.compressionLevel : options.rewritingLevel)
+  /// The affected segments. Throws if one can't be written anew.
+  private func checkedSegments(
+    _ lines: RedactedLines
+  ) throws(LedgerError) -> [(first: Position, byteCount: Int)] {
+    let affected = try affectedSegments(lines)
+    for segment in affected { try openedSegment(segment.first).checkSizes(with: lines) }
+    return affected
   }
 
   private func rewriteAll(
-    _ lines: RedactedLines, _ preparation: SegmentPreparation?, _ progress: (Int, Int) -> Void,
+    _ lines: RedactedLines, _ rewritten: RewrittenSegments?, _ progress: (Int, Int) -> Void,
     _ isCancelled: () -> Bool
   ) throws(LedgerError) {
-    let segments = try affectedSegments(lines)
+    let segments = try checkedSegments(lines)
     let total = segments.reduce(0) { $0 + $1.byteCount }
-    let encoders = try check(segments, lines)
+    let encoders = encoders
     var done = 0
     for segment in segments {
       let doneBefore = done
@@ -90,7 +80,7 @@ extension LedgerWriter {
             directory: directory, lines: lines, encoders: encoders,
             priority: options.sealingPriority, progress: { progress(doneBefore + $0, total) },
             isCancelled: { [unowned self] in isCancelled() || isClosing })
-          try rewrite(segment.first, rewriter, preparation)
+          try rewrite(segment.first, rewriter, rewritten)
         }
       }
       done += segment.byteCount
@@ -139,11 +129,11 @@ extension LedgerWriter {
   }
 
   private func rewrite(
-    _ first: Position, _ rewriter: SegmentRewriter, _ preparation: SegmentPreparation?
+    _ first: Position, _ rewriter: SegmentRewriter, _ rewritten: RewrittenSegments?
   ) throws(LedgerError) {
     do throws(LedgerError) {
       // The newest segment grows: no block is written to it meanwhile.
-      if first == sealer.sealed.newestFirst, try rewriteNewest(first, rewriter, preparation) {
+      if first == sealer.sealed.newestFirst, try rewriteNewest(first, rewriter, rewritten) {
         return
       }
       let segment = try openedSegment(first)
@@ -152,7 +142,7 @@ extension LedgerWriter {
           .init(verdict: .corrupt, file: segment.name, position: segment.endPosition),
           operation: SegmentRewriter.operation, cause: "its closing member is damaged or missing")
       }
-      _ = try rewriter.rewrite(segment, preparation)
+      _ = try rewriter.rewrite(segment, rewritten)
     } catch {
       // What is on disk is then unknown, as after a failed append.
       if error.leavesDiskUnknown { sealer.fail(error) }
@@ -162,13 +152,13 @@ extension LedgerWriter {
 
   /// False if another segment has become the newest.
   private func rewriteNewest(
-    _ first: Position, _ rewriter: SegmentRewriter, _ preparation: SegmentPreparation?
+    _ first: Position, _ rewriter: SegmentRewriter, _ rewritten: RewrittenSegments?
   ) throws(LedgerError) -> Bool {
     try sealer.betweenBlocks { (blocks) throws(LedgerError) in
       let newest = blocks.newest
       guard newest.first == first else { return false }
       do throws(LedgerError) {
-        if let rewritten = try rewriter.rewrite(newest, preparation) {
+        if let rewritten = try rewriter.rewrite(newest, rewritten) {
           blocks.replaceNewest(with: rewritten)
         }
         return true

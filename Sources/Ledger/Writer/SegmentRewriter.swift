@@ -18,11 +18,11 @@ struct SegmentRewriter {
   /// redacted already, so that nothing was written.
   ///
   /// If it throws before the new file has its name, the old file is as it was.
-  /// - Parameter preparation: may hold the new file already.
+  /// - Parameter rewritten: may hold the new file already.
   func rewrite(
-    _ old: SegmentIndex, _ preparation: SegmentPreparation? = nil
+    _ old: SegmentIndex, _ rewritten: RewrittenSegments? = nil
   ) throws(LedgerError) -> SegmentIndex? {
-    if let copy = preparation?.takeCopy(of: old, with: lines) {
+    if let copy = rewritten?.takeCopy(of: old, with: lines) {
       do throws(LedgerError) { return try copy.finish(old) } catch {
         copy.discard()
         throw error
@@ -45,20 +45,16 @@ struct SegmentRewriter {
   ) throws(LedgerError) {
     let workerCount = min(Self.workerCount, blocks.count)
     let pipeline = try BlockPipeline(
-      ListedBlocks(blocks, of: old.file), workerCount: workerCount, priority: priority,
-      prepare: { [lines, encoders] in
-        RewrittenBlock($0, first: $1, count: $2, of: old, lines, encoders)
-      })
+      ListedBlocks(blocks, BlockRewriting(segment: old, encoders: encoders)),
+      workerCount: workerCount, priority: priority, redactedLines: lines)
     defer { pipeline.stop() }
     while let block = try pipeline.next() {
       if isCancelled() {
         throw LedgerError(
           .closed, operation: Self.operation, object: old.name, cause: "it was stopped")
       }
-      guard let rewritten = block.prepared as? RewrittenBlock else {
-        preconditionFailure("a block was not prepared")
-      }
-      if let member = try rewritten.result.get() {
+      // Unless all its lines were redacted already.
+      if let member = block.rewritten?.member {
         try copy.replace(block.block, with: member.bytes)
         encoders.recycle(member)
       }
@@ -73,36 +69,17 @@ struct SegmentRewriter {
 /// The blocks that hold lines to be replaced.
 private final class ListedBlocks: BlockSequence {
   private var blocks: ArraySlice<BlockLocation>
-  private let file: StorageFile
+  private let rewriting: BlockRewriting
 
-  init(_ blocks: [BlockLocation], of file: StorageFile) {
+  init(_ blocks: [BlockLocation], _ rewriting: BlockRewriting) {
     self.blocks = blocks[...]
-    self.file = file
+    self.rewriting = rewriting
   }
 
-  func next() -> BlockItem? { blocks.popFirst().map { BlockItem(block: $0, file: file) } }
-}
-
-/// A block with its lines replaced, on a worker thread.
-private final class RewrittenBlock {
-  /// The block's new member; nil if all its lines were redacted already.
-  let result: Result<ByteBuffer?, LedgerError>
-
-  init(
-    _ events: UnsafeRawBufferPointer, first: Position, count: Int, of segment: SegmentIndex,
-    _ lines: RedactedLines, _ encoders: BlockEncoders
-  ) {
-    do throws(LedgerError) {
-      let replaced = ByteBuffer(capacity: events.count)
-      guard try lines.replace(events, first: first, count: count, into: replaced) else {
-        result = .success(nil)
-        return
-      }
-      guard let block = segment.block(holding: first), block.first == first else {
-        preconditionFailure("a block is not one of its segment")
-      }
-      result = .success(try encoders.encode(block, of: segment, events: replaced.bytes))
-    } catch { result = .failure(error) }
+  func next() -> BlockItem? {
+    blocks.popFirst().map {
+      BlockItem(block: $0, file: rewriting.segment.file, rewriting: rewriting)
+    }
   }
 }
 

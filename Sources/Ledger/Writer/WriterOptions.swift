@@ -49,8 +49,6 @@ package struct WriterOptions: Sendable {
   package var queueByteCount = 16 << 20
   /// The compression level of libdeflate, 1 to 12.
   package var compressionLevel: Int32 = 6
-  /// The same, for blocks that an erasure writes anew, if they are many.
-  package var rewritingLevel: Int32 = 1
   /// Appends return only after it has confirmed them; nil if the disk alone decides.
   package var confirmation: (any AppendConfirmation)?
   /// Also opens a ledger that has a note that nothing may be appended to it, to take over.

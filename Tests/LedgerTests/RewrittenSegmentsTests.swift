@@ -1,12 +1,12 @@
-// New files of segments that are made as the redacted lines are found.
+// New files of segments that are made while their blocks are read with redacted lines.
 import Base
 import Foundation
 import Ledger
 import TestSupport
 import Testing
 
-@Suite("Preparing segments that are written anew")
-struct SegmentPreparationTests {
+@Suite("Segments that are written anew while they are read")
+struct RewrittenSegmentsTests {
   private static let positions = [2, 9, 10, 26]
 
   private struct Prepared {
@@ -65,109 +65,52 @@ struct SegmentPreparationTests {
   func whole(workers: Int) throws {
     let prepared = try prepared()
     let before = try prepared.fixture.lines()
-    let preparation = try prepared.rig.preparation(prepared.writer, workers: workers)
+    let rewritten = try prepared.rig.rewritten(prepared.writer, workers: workers)
     #expect(temporaryCount(prepared) >= 3)
     #expect(try prepared.fixture.lines() == before)
     let made = try fileNumbers(prepared, ".jsonl.gz.new")
     try prepared.file.commit()
-    _ = try prepared.rig.finish(prepared.writer, preparation)
+    _ = try prepared.rig.finish(prepared.writer, rewritten)
     #expect(try fileNumbers(prepared, ".jsonl.gz").isSuperset(of: made))
-    try check(prepared)
-  }
-
-  @Test("A reader that is given them reads the new blocks, one without them the old ones")
-  func readers() throws {
-    let prepared = try prepared()
-    let before = try prepared.fixture.lines()
-    let preparation = try prepared.rig.preparation(prepared.writer)
-    defer { preparation.discard() }
-    let redacted = try RedactedLines.uncommitted(prepared.fixture.directory)
-    for workers in 0...2 {
-      #expect(try lines(try LogReader(prepared.fixture.directory), workers) == before)
-      let reader = try LogReader(prepared.fixture.directory, redactedLines: redacted)
-      reader.preparation = preparation
-      #expect(
-        Array(try lines(reader, workers).prefix(prepared.expected.count)) == prepared.expected)
-    }
-    try prepared.file.discard()
-  }
-
-  private func lines(_ reader: LogReader, _ workers: Int) throws -> [[UInt8]] {
-    var lines: [[UInt8]] = []
-    try reader.read(from: 0, workers: workers) { chunk in
-      try chunk.forEachEvent { lines.append(Array($0.bytes)) }
-      return true
-    }
-    return lines
-  }
-
-  @Test("A new block that is damaged is not used: the old one is read, and no new file put in use")
-  func damaged() throws {
-    let prepared = try prepared()
-    let preparation = try prepared.rig.preparation(prepared.writer)
-    for name in prepared.fixture.names where name.hasSuffix(".jsonl.gz.new") {
-      // In place: the preparation has the file open.
-      let size = try prepared.fixture.content(name).count
-      let file = try FileHandle(
-        forUpdating: URL(fileURLWithPath: "\(prepared.fixture.logPath)/\(name)"))
-      try file.seek(toOffset: UInt64(size / 2))
-      try file.write(contentsOf: Data(repeating: 0x55, count: size - size / 2))
-      try file.close()
-    }
-    let redacted = try RedactedLines.uncommitted(prepared.fixture.directory)
-    let reader = try LogReader(prepared.fixture.directory, redactedLines: redacted)
-    reader.preparation = preparation
-    #expect(Array(try lines(reader, 2).prefix(prepared.expected.count)) == prepared.expected)
-    #expect(temporaryCount(prepared) == 0)
-    try prepared.file.commit()
-    _ = try prepared.rig.finish(prepared.writer, preparation)
     try check(prepared)
   }
 
   @Test("What is appended and sealed meanwhile is in the new file of the newest segment")
   func grown() throws {
     let prepared = try prepared()
-    let preparation = try prepared.rig.preparation(prepared.writer)
+    let rewritten = try prepared.rig.rewritten(prepared.writer)
     for index in 0..<20 { _ = try prepared.writer.append([RedactionRig.draft(index)]) }
     try prepared.writer.sealAll()
     try prepared.file.commit()
-    _ = try prepared.rig.finish(prepared.writer, preparation)
+    _ = try prepared.rig.finish(prepared.writer, rewritten)
     #expect(try prepared.fixture.lines().count == prepared.expected.count + 21)
     try check(prepared)
   }
 
   @Test("Blocks that come again, late or not at all: the segments are written all the same")
   func missing() throws {
-    for missing in 0..<3 {
+    for from in [0, 9, 10, 26] {
       let prepared = try prepared()
+      let rewritten = try prepared.rig.rewritten(prepared.writer, from: from)
       let lines = try RedactedLines.uncommitted(prepared.fixture.directory)
-      let preparation = try prepared.writer.prepareSegments(workers: 1)
-      for isLate in [false, true] {
-        var index = 0
-        try LogReader(prepared.fixture.directory).read(from: 0, workers: 0) { chunk in
-          let lines = try RedactionRig.lines(lines, in: chunk)
-          if lines.isEmpty { return true }
-          if isLate || index != missing { preparation.take(chunk, lines) }
-          index += 1
-          return true
-        }
-      }
-      preparation.finish()
+      let late = try LogReader(prepared.fixture.directory, redactedLines: lines)
+      late.rewritten = rewritten
+      try late.read(from: 0, workers: 1) { _ in true }
       try prepared.file.commit()
-      _ = try prepared.rig.finish(prepared.writer, preparation)
+      _ = try prepared.rig.finish(prepared.writer, rewritten)
       try check(prepared)
     }
   }
 
-  @Test("A preparation that is dropped leaves nothing behind")
+  @Test("New files that are not put in use leave nothing behind")
   func dropped() throws {
     let prepared = try prepared()
-    let preparation = try prepared.rig.preparation(prepared.writer)
-    #expect(temporaryCount(prepared) > 0)
-    preparation.discard()
+    var rewritten: RewrittenSegments? = try prepared.rig.rewritten(prepared.writer)
+    #expect(temporaryCount(prepared) > 0 && rewritten != nil)
+    rewritten = nil
     #expect(temporaryCount(prepared) == 0)
     try prepared.file.commit()
-    _ = try prepared.rig.finish(prepared.writer, preparation)
+    _ = try prepared.rig.finish(prepared.writer)
     try check(prepared)
   }
 
@@ -175,16 +118,16 @@ struct SegmentPreparationTests {
     "A segment that was written anew meanwhile is not replaced by what was made of its old file")
   func replaced() throws {
     let prepared = try prepared()
-    let preparation = try prepared.rig.preparation(prepared.writer)
-    let other = try prepared.rig.preparation(prepared.writer)
+    let rewritten = try prepared.rig.rewritten(prepared.writer)
+    let other = try prepared.rig.rewritten(prepared.writer)
     try prepared.file.commit()
     let lines = try #require(try RedactedLines.ifPresent(prepared.fixture.directory))
-    try prepared.writer.rewriteSegments(lines, preparation: other)
-    _ = try prepared.rig.finish(prepared.writer, preparation)
+    try prepared.writer.rewriteSegments(lines, rewritten: other)
+    _ = try prepared.rig.finish(prepared.writer, rewritten)
     try check(prepared)
   }
 
-  @Test("A disk without room for the new files ends the preparation, not the erasure")
+  @Test("A disk without room for the new files ends this, not the erasure")
   func fullDisk() throws {
     let storage = try CrashRig.newLedger()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
@@ -197,11 +140,11 @@ struct SegmentPreparationTests {
     for line in try rig.redacted(Self.positions, by: erasure) { try file.append(line: line) }
     try file.finish()
     storage.setFaults(.init(fullFiles: ".jsonl.gz.new"))
-    let preparation = try rig.preparation(writer)
+    let rewritten = try rig.rewritten(writer)
     #expect(storage.paths.allSatisfy { !$0.hasSuffix(".jsonl.gz.new") })
     try file.commit()
     storage.setFaults(.init())
-    _ = try rig.finish(writer, preparation)
+    _ = try rig.finish(writer, rewritten)
     try writer.close()
     #expect(writer.failure == nil)
     #expect(try rig.isFree(Self.positions))
