@@ -260,7 +260,7 @@ final class SaleTable: SaleSource {
     defer { refunds.reset() }
     refunds.bind(1, id)
     guard try refunds.step(),
-      let history = try? RefundHistory(stored: refunds.bytes(0), store.arena)
+      let history = RefundHistory(stored: refunds.bytes(0), store.arena)
     else { throw DatabaseError(inconsistency: "a sale has refunds without their statements") }
     store.setRefunds(of: place, history)
   }

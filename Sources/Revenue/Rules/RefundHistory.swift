@@ -33,9 +33,6 @@ package struct RefundStatement {
 
   var isSigned: Bool { source != .reply }
 
-  /// Whether it says that nothing is refunded, and no more.
-  var isSilent: Bool { source != .advanced && dateMs == nil && !isUpgraded }
-
   /// R12: the share that a signed statement shows.
   var share: RefundShare {
     dateMs == nil ? .none : percentage.map { RefundShare(percentage: $0) } ?? .all
@@ -111,6 +108,16 @@ package struct RefundHistory {
     if signedMs != .min {
       insert(RefundStatement(.signed, timeMs: signedMs, reversalMs: signedMs))
     }
+  }
+
+  /// An empty history, to read a stored one into.
+  init() {}
+
+  /// Adds a statement that was stored; false if it precedes the one before it.
+  mutating func append(_ statement: RefundStatement) -> Bool {
+    if let last = statements.last, statement.precedes(last) { return false }
+    statements.append(statement)
+    return true
   }
 
   /// Adds a statement, after those of its time and source.
@@ -232,79 +239,5 @@ extension Int64 {
   func addingCapped(_ other: Int64) -> Int64 {
     let (sum, overflow) = addingReportingOverflow(other)
     return overflow ? .max : sum
-  }
-}
-
-// MARK: - As bytes
-
-extension RefundHistory {
-  /// The statements as bytes, which `init(stored:_:)` reads.
-  package var stored: [UInt8] {
-    var writer = StateWriter([])
-    save(&writer)
-    return writer.bytes
-  }
-
-  /// Reads what `stored` gives; texts are kept in the arena.
-  package init(
-    stored bytes: UnsafeRawBufferPointer, _ arena: TextArena
-  ) throws(RevenueStateError) {
-    var reader = StateReader(bytes)
-    try self.init(&reader, arena)
-    guard reader.isAtEnd, !statements.isEmpty else { throw .inconsistent }
-  }
-
-  func save(_ writer: inout StateWriter) {
-    writer.write(statements.count)
-    for statement in statements {
-      writer.write(statement.source.rawValue)
-      writer.write((statement.isTimed ? 1 : 0) + (statement.isUpgraded ? 2 : 0))
-      writer.write(statement.timeMs)
-      writer.write(statement.reversalMs)
-      writer.write(statement.dateMs)
-      writer.write(statement.percentage ?? -1)
-      writer.write(statement.reason)
-      save(statement.sums, &writer)
-    }
-    save(sumsBeforeAssumed, &writer)
-  }
-
-  private func save(_ sums: [RefundSum], _ writer: inout StateWriter) {
-    writer.write(sums.count)
-    for sum in sums {
-      writer.write(sum.dateMs)
-      writer.write(sum.micros)
-    }
-  }
-
-  init(_ reader: inout StateReader, _ arena: TextArena) throws(RevenueStateError) {
-    for _ in 0..<(try reader.count()) {
-      let source: RefundStatement.Source = try reader.value()
-      let flags = try reader.integer(in: 0...3)
-      var statement = RefundStatement(
-        source, timeMs: try reader.instant(), reversalMs: try reader.instant())
-      statement.isTimed = flags & 1 != 0
-      statement.isUpgraded = flags & 2 != 0
-      statement.dateMs = try reader.optionalInstant()
-      let percentage = try reader.integer(in: -1...Int64(RefundShare.all.thousandths))
-      statement.percentage = percentage < 0 ? nil : Int32(percentage)
-      statement.reason = arena.keep(try reader.text())
-      statement.sums = try Self.sums(&reader)
-      if let last = statements.last, statement.precedes(last) { throw .inconsistent }
-      statements.append(statement)
-    }
-    sumsBeforeAssumed = try Self.sums(&reader)
-  }
-
-  private static func sums(_ reader: inout StateReader) throws(RevenueStateError) -> [RefundSum] {
-    var sums: [RefundSum] = []
-    for _ in 0..<(try reader.count()) {
-      sums.append(
-        RefundSum(dateMs: try reader.instant(), micros: try reader.integer(in: 0...Int64.max)))
-    }
-    guard zip(sums, sums.dropFirst()).allSatisfy({ $0.dateMs < $1.dateMs }) else {
-      throw .inconsistent
-    }
-    return sums
   }
 }

@@ -305,12 +305,6 @@ package struct Sale: BitwiseCopyable {
   /// The price that a client sent. It replaces a derived price.
   var clientPrice: UnitPrice? { priceBasis.isFromClient ? price : nil }
 
-  /// Whether the amount fits 64 bits; a sale from the rules always has such an amount.
-  var hasAmount: Bool {
-    guard let price, priceBasis != .signedTransaction else { return true }
-    return price.amountMicros(of: quantity) != nil
-  }
-
   /// The amount of the Sale line; 0 for trials and family-shared sales, nil for unpriced sales.
   package var amountMicros: Int64? {
     guard let price else { return kind.isPaid ? nil : 0 }

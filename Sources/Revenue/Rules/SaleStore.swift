@@ -131,16 +131,10 @@ package final class SaleStore {
   /// Adds an alias if the sale does not have it; returns whether it was new.
   package func addAlias(_ place: Int, _ text: Text, isNew: Bool = true) -> Bool {
     if hasAlias(place, text) { return false }
-    appendAlias(place, text, isNew: isNew)
-    return true
-  }
-
-  /// Adds an alias that the sale does not have.
-  @inline(__always)
-  func appendAlias(_ place: Int, _ text: Text, isNew: Bool = true) {
     aliases.append(
       Alias(text: arena.keep(text), next: sales[place].firstAlias, isNew: isNew))
     sales.update(place) { $0.firstAlias = Int32(aliases.count - 1) }
+    return true
   }
 
   /// The aliases of a sale that the database does not have, sorted as bytes. Marks them as stored.

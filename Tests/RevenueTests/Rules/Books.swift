@@ -8,24 +8,17 @@ import Testing
 
 /// Sales in memory, and the rules over them.
 final class Books {
-  let state: RevenueState
+  let state = MemoryState()
   private let rules: RevenueFold
-  private(set) var position: Int
+  private(set) var position = 0
 
-  /// Goes on from a state, at a position.
-  init(_ state: RevenueState = RevenueState(), position: Int = 0) {
-    self.state = state
-    self.position = position
-    rules = state.fold()
-  }
+  init() { rules = state.fold() }
 
   /// The exceptions as `type detail`.
   var exceptions: [String] {
-    var found: [String] = []
-    state.exceptions.forEach { type, _, detail, _ in
-      found.append("\(type.word) \(String(decoding: detail, as: UTF8.self))")
+    state.exceptions.entries.map {
+      "\($0.type.word) \(String(decoding: $0.detail.text, as: UTF8.self))"
     }
-    return found
   }
 
   /// Applies a reply to an upload of a user, at a day.

@@ -278,21 +278,52 @@ import Testing
     }
   }
 
-  @Test func restartsBetweenStatementsChangeNothing() throws {
+  @Test func whatIsStoredBetweenStatementsChangesNothing() throws {
     var random = SeededRandom()
     for story in 0..<60 {
       let statements = Self.story(&random, count: 6)
-      let whole = Books()
-      var parts = Books()
+      let (whole, parts) = (Books(), Books())
       for statement in statements {
         try statement.apply(to: whole)
         try statement.apply(to: parts)
-        let saved = parts.state.save()
-        let state = try saved.withUnsafeBytes { try RevenueState.load($0) }
-        parts = Books(state, position: parts.position)
+        let store = parts.state.store
+        for place in store.sales.indices {
+          guard let history = store.refunds(of: place) else { continue }
+          let stored = history.stored
+          let read = try #require(Self.history(stored, store.arena))
+          #expect(read.stored == stored, "seed \(random.seed), story \(story)")
+          store.setRefunds(of: place, read)
+        }
       }
       #expect(parts.lines() == whole.lines(), "seed \(random.seed), story \(story)")
       #expect(parts.exceptions == whole.exceptions, "seed \(random.seed), story \(story)")
+    }
+  }
+
+  private static func history(_ bytes: [UInt8], _ arena: TextArena) -> RefundHistory? {
+    bytes.withUnsafeBytes { RefundHistory(stored: $0, arena) }
+  }
+
+  @Test func whatIsStoredAndDamagedIsRefusedOrGivesAHistory() throws {
+    var random = SeededRandom()
+    let books = Books()
+    for statement in Self.story(&random, count: 12) { try statement.apply(to: books) }
+    try books.add(signed: [Signed.refunded("2026-01-09", 33333)])
+    let arena = books.state.store.arena
+    let stored = try #require(books.state.store.refunds(of: 0)).stored
+    for count in stored.indices {
+      let part = Array(stored[..<count])
+      #expect(Self.history(part, arena) == nil, "seed \(random.seed), \(count) bytes")
+    }
+    #expect(Self.history(stored + [0], arena) == nil)
+    // A count far above what the bytes can hold allocates nothing.
+    #expect(Self.history([0xFE, 0xFF, 0xFF, 0xFF, 0x0F], arena) == nil)
+    for _ in 0..<3000 {
+      var bytes = stored
+      for _ in 0...random.below(3) {
+        bytes[random.below(bytes.count)] = UInt8(random.below(256))
+      }
+      if let history = Self.history(bytes, arena) { #expect(!history.stored.isEmpty) }
     }
   }
 
