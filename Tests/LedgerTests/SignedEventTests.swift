@@ -70,7 +70,6 @@ import Testing
       let view = try TransactionsReceivedView(data: bytes)
       let object = try #require(view.transactions.first)
       #expect(object.text == Self.text(payload, header: header))
-      #expect(object.isConsistent)
       #expect((object.payloadBase64URL != nil) == payload.contains { $0 == " " || $0 == "\n" })
       #expect(object.verdict == .valid(root: Self.root))
       #expect(object.signedAtMs == 1_000)

@@ -6,8 +6,6 @@ package enum EventLimits {
   package static let dataBytes = (16 << 20) - 1024
   /// The largest reply: a verification has other members too.
   package static let replyBytes = dataBytes - 1024
-  /// The longest host with port: a name of 253 bytes and six more.
-  package static let hostBytes = 259
   /// The longest bundle id; the App Store accepts none that is longer.
   package static let bundleIDBytes = 255
   /// The longest text that is accepted as the name of an environment.

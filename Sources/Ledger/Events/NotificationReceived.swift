@@ -181,10 +181,4 @@ package struct NotificationReceivedView {
     default: break
     }
   }
-
-  /// Whether each signed object is valid and says what vouches for it. The fold does not look at this.
-  package var isConsistent: Bool {
-    notification.map { $0.isValid && $0.isConsistent } == true
-      && [transaction, renewal].allSatisfy { $0.map { $0.isValid && $0.hasWholeVerdict } ?? true }
-  }
 }

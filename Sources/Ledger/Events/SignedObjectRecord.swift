@@ -254,29 +254,6 @@ package struct SignedObjectView {
   private static func part(_ object: JSONBytes, _ exact: JSONString?) -> [UInt8] {
     exact?.bytes ?? Base64.encode(object, .url)
   }
-
-  /// Whether it says either why it is not valid or what vouches for it. The fold does not look at this.
-  package var hasWholeVerdict: Bool {
-    if isValid { return reason == nil && (root == nil) != (signer == nil) }
-    return reason != nil && signer == nil
-  }
-
-  /// Whether its members agree with each other, so that it gives back what was signed. The fold does not look at
-  /// this.
-  package var isConsistent: Bool {
-    hasWholeVerdict
-      && signature.map { (try? Base64.decode($0.bytes, .url))?.isEmpty == false } == true
-      && Self.agree(payload, payloadBase64URL) && Self.agree(header, headerBase64URL)
-  }
-
-  /// Whether a part that is stored twice is the same both times.
-  private static func agree(_ object: JSONBytes, _ exact: JSONString?) -> Bool {
-    let stored = Array(object)
-    guard (try? SignedObjectText.compactObject(stored)) == stored else { return false }
-    guard let exact else { return true }
-    guard let bytes = try? Base64.decode(exact.bytes, .url), bytes != stored else { return false }
-    return (try? SignedObjectText.compactObject(bytes)) == stored
-  }
 }
 
 enum SignedObjectText {

@@ -198,19 +198,4 @@ package struct TransactionsFetchedView {
     default: break
     }
   }
-
-  /// Whether the members agree with each other: the signed objects, and what was asked with the call. The fold does
-  /// not look at this.
-  package var isConsistent: Bool {
-    guard (transactions + renewals).allSatisfy(\.isConsistent) else { return false }
-    guard errorCode == nil || (transactions.isEmpty && renewals.isEmpty && !hasMore) else {
-      return false
-    }
-    guard renewals.isEmpty || call == .statuses else { return false }
-    if call == .notificationHistory {
-      guard let fromMs, let toMs else { return false }
-      return fromMs <= toMs && transactionID == nil && transactions.isEmpty
-    }
-    return transactionID?.raw.isEmpty == false && fromMs == nil && toMs == nil
-  }
 }

@@ -200,24 +200,4 @@ package struct TransactionsReceivedView {
 
   /// The signed objects, the app transaction last.
   package var objects: [SignedObjectView] { transactions + (appTransaction.map { [$0] } ?? []) }
-
-  /// Whether outcome, reason and verdicts agree with each other. The fold does not look at this.
-  package var isConsistent: Bool {
-    guard objects.allSatisfy(\.isConsistent) else { return false }
-    if isValid { return fraudReason == nil && objects.allSatisfy(\.isValid) }
-    switch fraudReason.flatMap({ TransactionsReceived.FraudReason(rawValue: $0.string) }) {
-    case .signatureInvalid: return !objects.allSatisfy(\.isValid)
-    case .bundleIDMismatch: return true
-    case nil: return false
-    }
-  }
-
-  /// Whether the id is the one that its signed objects have in its app family. The fold does not look at this.
-  package var hasOwnID: Bool {
-    guard let family = appFamilyID.flatMap({ UUID16($0.string) }), let uploadID else {
-      return false
-    }
-    let id = TransactionsReceived.uploadID(of: objects.map(\.text), in: family)
-    return id.withText { $0.elementsEqual(uploadID.raw) }
-  }
 }

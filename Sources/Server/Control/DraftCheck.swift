@@ -1,11 +1,9 @@
 // Validates drafts from another process before they become a permanent part of the log.
 import AppStore
 import Base
-import Intake
 import JSON
 import Ledger
 import Projections
-import Revenue
 
 /// Decodes each draft of a submission as a fold will, and looks up the events that it names. Used by one thread.
 struct DraftCheck {
@@ -48,11 +46,8 @@ struct DraftCheck {
     do {
       try data.withUnsafeBytes { (bytes) throws in
         try Self.checkForm(bytes)
-        if let upcast = try Upcasters.standard.upcast(type, version: draft.version, data: bytes) {
-          try upcast.withUnsafeBytes { try Self.decode(type, $0, version: type.currentVersion) }
-        } else {
-          try Self.decode(type, bytes, version: draft.version)
-        }
+        try type.checkVersion(draft.version)
+        try Self.decode(type, bytes)
         if type == .signaturesAccepted { try resolve(SignaturesAccepted(data: bytes)) }
         guard type == .receiptVerified else { return }
         for (member, named) in try Self.named(bytes, places, draft) {
@@ -98,85 +93,23 @@ struct DraftCheck {
 
   // MARK: Members
 
-  /// Decodes the data, also the values that the fold leaves to its readers.
-  private static func decode(_ type: EventType, _ data: JSONBytes, version: Int) throws {
-    func require(_ isRight: Bool, _ field: String) throws(EventError) {
-      if !isRight { throw .badField(type, field: field) }
-    }
+  private static func decode(_ type: EventType, _ data: JSONBytes) throws(EventError) {
     switch type {
     case .appRegistered: _ = try AppRegistered(data: data)
-    case .receiptUploaded:
-      let upload = try ReceiptUploadedView(data: data)
-      try require(isDigest(upload.receiptSHA256Hex), "receipt_sha256")
-      try require(upload.line.map { $0 >= 1 } ?? true, "line")
-      try require(upload.lineSHA256Hex == nil || isDigest(upload.lineSHA256Hex), "line_sha256")
-      try require(
-        upload.receipt.map { (try? Base64.decode($0.raw))?.isEmpty == false } ?? false, "receipt")
-    case .receiptVerified:
-      let result = try ReceiptVerifiedView(data: data)
-      try require(result.attempt >= 1, "attempt")
-      try require(result.host.map { $0.raw.count <= EventLimits.hostBytes } ?? true, "host")
-      try require(result.host == nil || !result.isImported, "via")
-      if let reply = result.reply {
-        let content = try? Reply(reply, TextKeeper(), notification: result.notification)
-        try require(content != nil, "reply")
-      }
-      let isNotified = version == ReceiptVerified.notifiedVersion
-      try require((result.notification != nil) == isNotified, "notification")
-      try require(result.notification == nil || result.isImported, "notification")
-      try require(result.reply == nil || !result.hasOtherReply, "reply_base64")
-      try require(
-        result.replyOf == nil || (result.reply == nil && !result.hasOtherReply), "reply_of")
-    case .transactionsReceived:
-      let upload = try TransactionsReceivedView(data: data)
-      try require(upload.line.map { $0 >= 1 } ?? true, "line")
-      try require(upload.lineSHA256Hex == nil || isDigest(upload.lineSHA256Hex), "line_sha256")
-      try require(upload.isConsistent, "transactions")
-      try require(upload.hasOwnID, "upload_id")
-      let isStated = version == TransactionsReceived.statedVersion
-      try require((upload.environment != nil) == isStated, "environment")
-    case .notificationReceived:
-      let notification = try NotificationReceivedView(data: data)
-      try require(notification.line.map { $0 >= 1 } ?? true, "line")
-      try require(
-        notification.lineSHA256Hex == nil || isDigest(notification.lineSHA256Hex), "line_sha256")
-      try require(notification.notificationUUID?.raw.isEmpty == false, "notification_uuid")
-      try require(notification.isConsistent, "notification")
-    case .transactionsFetched:
-      let page = try TransactionsFetchedView(data: data)
-      try require(page.host.map { $0.raw.count <= EventLimits.hostBytes } ?? true, "host")
-      try require(page.isConsistent, "transactions")
-    // What it names is looked up afterwards.
+    case .receiptUploaded: _ = try ReceiptUploadedView(data: data)
+    case .receiptVerified: _ = try ReceiptVerifiedView(data: data)
+    case .transactionsReceived: _ = try TransactionsReceivedView(data: data)
+    case .notificationReceived: _ = try NotificationReceivedView(data: data)
+    case .transactionsFetched: _ = try TransactionsFetchedView(data: data)
     case .signaturesAccepted: _ = try SignaturesAccepted(data: data)
-    case .pricesDeclared:
-      let prices = try PricesDeclared(data: data)
-      for entry in prices.entries {
-        var price = entry.price
-        try require(
-          !entry.productID.isEmpty && Currency.parse(entry.currency) != nil
-            && price.withUTF8 { PriceForms.micros(decimal: JSONBytes($0)) } != nil
-            && (try? CivilDate(parsing: entry.effectiveFrom)) != nil
-            && entry.countryCode.map { Country.parse($0) != nil } ?? true, "entries")
-      }
+    case .pricesDeclared: _ = try PricesDeclared(data: data)
+    case .ratesDeclared: _ = try RatesDeclared(data: data)
     case .snapshotCreated: _ = try SnapshotCreated(data: data)
     case .historyAccepted: _ = try HistoryAccepted(data: data)
     case .trustDeclared: _ = try TrustDeclared(data: data)
     // Only the process that rewrites the lines may say that it does.
-    case .dataRedacted: throw EventError.badField(type, field: "type")
-    case .ratesDeclared:
-      let rates = try RatesDeclared(data: data)
-      for day in rates.days {
-        try require(
-          (try? CivilDate(parsing: day.date)) != nil && Currency.parse(day.base) != nil
-            && day.rates.allSatisfy {
-              Currency.parse($0.quote) != nil && (try? Decimal18(parsing: $0.rate)) != nil
-            }, "days")
-      }
+    case .dataRedacted: throw .badField(type, field: "type")
     }
-  }
-
-  private static func isDigest(_ text: JSONString?) -> Bool {
-    text.flatMap { SHA256Digest(hex: $0.raw) } != nil
   }
 
   // MARK: Named events
