@@ -151,7 +151,7 @@ let package = Package(
       swiftSettings: strict),
     tests("BaseTests", of: ["Base"]),
     tests("JSONTests", of: ["JSON"]),
-    tests("LedgerTests", of: ["Ledger", "Base", "JSON", "CCrypto", "CZlib"]),
+    tests("LedgerTests", of: ["Ledger", "Base", "JSON", "CCrypto"]),
     tests(
       "AppStoreTests",
       of: ["AppStore", "AppStoreClient", "AppStoreAuthority", "Base", "JSON", "CCrypto"]),

@@ -34,7 +34,7 @@ extension LedgerFixture {
     try writer.close()
     #expect(try lines().count == count)
     let again = try LedgerWriter.open(directory)
-    #expect(again.recovery.isClean)
+    #expect(again.recovery.notes.isEmpty)
     try again.close()
     return writer.recovery
   }

@@ -85,13 +85,6 @@ package enum Timestamp {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// `2018-02-26 10:35:47 UTC`.
-  package static func appStoreText(ms: Int64) -> String {
-    var bytes: [UInt8] = []
-    appendAppStore(ms: ms, to: &bytes)
-    return String(decoding: bytes, as: UTF8.self)
-  }
-
   /// The instant's day in UTC, as days since 1970-01-01.
   package static func utcDay(ms: Int64) -> Int { Int(floorDivide(ms, dayMs)) }
 

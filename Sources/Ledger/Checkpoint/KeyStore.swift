@@ -29,11 +29,6 @@ package struct KeyStore {
     return keys
   }
 
-  /// Whether the ledger has the private key for a public key.
-  package func hasPrivateKey(_ key: VerifierKey) throws(LedgerError) -> Bool {
-    try directory.statusIfPresent(Self.fileName(key)) != nil
-  }
-
   /// Creates a key that signs from now on, durably: first its file, then its entry in `ledger.json`.
   ///
   /// Throws `invalidInput` if there is a signing key already and the caller did not request another.

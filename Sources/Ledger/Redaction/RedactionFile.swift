@@ -65,21 +65,10 @@ package enum RedactionFile {
 
   /// Removes the file durably, once all its lines are in their segments. Does nothing if there is none.
   package static func remove(from directory: LedgerDirectory) throws(LedgerError) {
-    try remove(leafName, from: directory)
-  }
-
-  /// Removes a file that was never completed, durably. Does nothing if there is none.
-  package static func removeUncommitted(from directory: LedgerDirectory) throws(LedgerError) {
-    try remove(temporaryLeafName, from: directory)
-  }
-
-  private static func remove(
-    _ leaf: String, from directory: LedgerDirectory
-  ) throws(LedgerError) {
     guard let folder = try directory.folderIfPresent(directoryName),
-      try folder.status(leaf) != nil
+      try folder.status(leafName) != nil
     else { return }
-    try folder.unlink(leaf)
+    try folder.unlink(leafName)
     try folder.sync()
   }
 }

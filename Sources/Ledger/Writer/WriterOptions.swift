@@ -131,9 +131,6 @@ package struct RecoveryReport: Sendable, Equatable {
   /// Incomplete files that were removed.
   package internal(set) var temporaryFiles: [String] = []
 
-  /// Whether the log is as a closed writer leaves it.
-  package var isClean: Bool { notes.isEmpty }
-
   /// One sentence for each repair, for users. A full tail does not count: a closing writer does not seal the newest
   /// one, however full it is.
   package var notes: [String] {

@@ -21,9 +21,7 @@ enum EventClass {
 
   private static func read(_ line: EventLine) throws(EventError) -> EventClass {
     guard let type = EventType(line.type) else { throw .unknownType }
-    // No type has an earlier version yet; the first one must be read here as the fold reads it.
-    let upcast = try Upcasters.standard.upcast(type, version: line.version, data: line.data)
-    guard upcast == nil else { throw .missingUpcaster(type, version: line.version) }
+    try type.checkVersion(line.version)
     do throws(EventError) {
       switch type {
       case .appRegistered: _ = try AppRegistered(data: line.data)

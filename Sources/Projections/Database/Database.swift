@@ -85,9 +85,6 @@ package final class Database {
     return opened
   }
 
-  /// Whether the database is read without locks.
-  package var isUnlocked: Bool { unlockedFile != nil }
-
   /// Throws if a file that is read without locks has changed.
   func checkUnchanged() throws(DatabaseError) {
     guard let unlockedFile, !unlockedFile.isUnchanged else { return }

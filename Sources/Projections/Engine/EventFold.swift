@@ -199,17 +199,10 @@ final class EventFold {
     guard let type = EventType(event.type) else {
       throw .event(position: event.position, .unknownType)
     }
-    let upcast: [UInt8]?
-    do throws(EventError) {
-      upcast = try Upcasters.standard.upcast(type, version: event.version, data: event.data)
-    } catch { throw .event(position: event.position, error) }
-    if let upcast {
-      try withText(upcast) { (data) throws(ProjectionError) in
-        try fold(type, event, data)
-      }
-    } else {
-      try fold(type, event, event.data)
+    do throws(EventError) { try type.checkVersion(event.version) } catch {
+      throw .event(position: event.position, error)
     }
+    try fold(type, event, event.data)
     take(event)
   }
 
@@ -227,7 +220,6 @@ final class EventFold {
   private func foldStandard(
     _ type: EventType, _ event: EventLine, _ data: Text
   ) throws(ProjectionError) -> EventError? {
-    // An upcaster's result has the form of the current version, redacted or not.
     let isRedacted = event.isRedacted
     if isRedacted, let fault = MalformedEvent.fault(of: event, type) { return fault }
     do {

@@ -271,23 +271,12 @@ final class ReceiptAnswers {
       guard let event = EventLine(bytes), EventType(event.type) == .receiptVerified else {
         throw ProjectionError.missingEvent(position: position, names: position)
       }
-      let upcast: [UInt8]?
+      let view: ReceiptVerifiedView
       do throws(EventError) {
-        upcast = try Upcasters.standard.upcast(
-          .receiptVerified, version: event.version, data: event.data)
+        try EventType.receiptVerified.checkVersion(event.version)
+        view = try ReceiptVerifiedView(data: event.data)
       } catch { throw ProjectionError.event(position: position, error) }
-      func hand(_ data: Text) throws {
-        let view: ReceiptVerifiedView
-        do throws(EventError) { view = try ReceiptVerifiedView(data: data) } catch {
-          throw ProjectionError.event(position: position, error)
-        }
-        if let reply = view.reply { try body(reply, view.notification) }
-      }
-      if let upcast {
-        try upcast.withUnsafeBytes { try hand($0) }
-      } else {
-        try hand(event.data)
-      }
+      if let reply = view.reply { try body(reply, view.notification) }
     }
   }
 }

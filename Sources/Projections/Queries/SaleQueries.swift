@@ -52,16 +52,13 @@ extension LedgerQueries {
       guard let event = EventLine(line), EventType(event.type) == .receiptVerified else {
         return []
       }
-      let upcast = try Upcasters.standard.upcast(
-        .receiptVerified, version: event.version, data: event.data)
-      return try withText(upcast ?? Array(event.data)) { data in
-        let view = try ReceiptVerifiedView(data: data)
-        guard let reply = view.reply else { return [] }
-        return try sales(
-          shownBy: reply, view.notification,
-          environment: symbols.symbol(verification.environment),
-          receiptID: verification.receiptID)
-      }
+      try EventType.receiptVerified.checkVersion(event.version)
+      let view = try ReceiptVerifiedView(data: event.data)
+      guard let reply = view.reply else { return [] }
+      return try sales(
+        shownBy: reply, view.notification,
+        environment: symbols.symbol(verification.environment),
+        receiptID: verification.receiptID)
     }
   }
 

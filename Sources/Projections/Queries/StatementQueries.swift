@@ -208,19 +208,16 @@ extension LedgerQueries {
       guard let event = EventLine(line), EventType(event.type) == .receiptVerified,
         let verification = try verification(at: position)
       else { return [] }
-      let upcast = try Upcasters.standard.upcast(
-        .receiptVerified, version: event.version, data: event.data)
-      return try withText(upcast ?? Array(event.data)) { data in
-        let view = try ReceiptVerifiedView(data: data)
-        guard let bytes = view.reply else { return [] }
-        let reply = try Reply(bytes, keeper, notification: view.notification)
-        let environment = symbols.symbol(verification.environment)
-        // One that names no bundle has its receipt's (rule R2).
-        let bundle = reply.bundleID.map { symbols.symbol($0) } ?? symbols.symbol(sale.bundleID)
-        return reply.rows.filter {
-          isOf(sale, SaleKey(of: $0, environment: environment, bundle: bundle))
-        }.map { StatementDetail($0, requestDateMs: reply.requestDateMs, position) }
-      }
+      try EventType.receiptVerified.checkVersion(event.version)
+      let view = try ReceiptVerifiedView(data: event.data)
+      guard let bytes = view.reply else { return [] }
+      let reply = try Reply(bytes, keeper, notification: view.notification)
+      let environment = symbols.symbol(verification.environment)
+      // One that names no bundle has its receipt's (rule R2).
+      let bundle = reply.bundleID.map { symbols.symbol($0) } ?? symbols.symbol(sale.bundleID)
+      return reply.rows.filter {
+        isOf(sale, SaleKey(of: $0, environment: environment, bundle: bundle))
+      }.map { StatementDetail($0, requestDateMs: reply.requestDateMs, position) }
     }
   }
 }

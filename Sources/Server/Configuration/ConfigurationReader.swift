@@ -25,7 +25,6 @@ struct ConfigurationReader {
     static let retryMs: ClosedRange<Int64> = 100...604_800_000
     static let reuseMs: ClosedRange<Int64> = 0...86_400_000
     static let forgedBytes: ClosedRange<Int64> = 0...(1 << 40)
-    static let secretBytes = 1...255
     static let disableAfterDays: ClosedRange<Int64> = 1...30
     static let notifications: ClosedRange<Int64> = 1...65_536
     static let syncLimitMs: ClosedRange<Int64> = 100...600_000

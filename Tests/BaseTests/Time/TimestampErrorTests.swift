@@ -87,7 +87,9 @@ import Testing
     ] as [(Int64, String, String)])
   func instantIsWritten(ms: Int64, text: String, appStoreText: String) {
     #expect(Timestamp.text(ms: ms) == text)
-    #expect(Timestamp.appStoreText(ms: ms) == appStoreText)
+    var bytes: [UInt8] = []
+    Timestamp.appendAppStore(ms: ms, to: &bytes)
+    #expect(String(decoding: bytes, as: UTF8.self) == appStoreText)
   }
 
   @Test(arguments: [(0, 0), (-1, -1), (86_399_999, 0), (86_400_000, 1), (-86_400_001, -2)])
