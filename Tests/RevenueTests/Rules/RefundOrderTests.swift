@@ -89,7 +89,7 @@ import Testing
       },
       lines: [sale, "Return 1 2026-01-10 -3 -10", "Reversal 1 2026-01-12 3 5"]),
     LoneRule(
-      description: "sums that became less beside an assumed share of all are reversed once it falls",
+      description: "sums that fell beside an assumed share of all are reversed once it falls",
       steps: {
         let sums = [Signed.part(5000, "2026-01-07"), Signed.part(5000, "2026-01-06")]
         try $0.add(signed: [Signed.advanced("2026-01-12", sums)])
