@@ -79,17 +79,23 @@ let package = Package(
         "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
         "Erasure", "ObjectStore", "Replication", "CMicroHTTPD", "CCurl",
       ]),
-    .executableTarget(
-      name: "ledgerctl",
+    // All of ledgerctl but its start: tests see a library, and depend on no program.
+    .target(
+      name: "Commands",
       dependencies: [
         "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
         "Erasure", "ObjectStore", "Replication", "Server", "AdditionalProjections",
         "ReportDocuments",
       ],
+      path: "Sources/ledgerctl", exclude: ["Main"], swiftSettings: strict),
+    .executableTarget(
+      name: "ledgerctl", dependencies: ["Commands"], path: "Sources/ledgerctl/Main",
       swiftSettings: strict,
-      // All names are looked up at the start, so that the table of addresses can be made read-only.
+      // Machines that run it have no Swift. All names are looked up at the start, so that the table of addresses can
+      // be made read-only.
       linkerSettings: [
-        .unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"], .when(configuration: .release))
+        .unsafeFlags(
+          ["-static-stdlib", "-Xlinker", "-z", "-Xlinker", "now"], .when(configuration: .release))
       ]),
     library(
       "PartitionedFold",
@@ -191,7 +197,7 @@ let package = Package(
     tests(
       "ledgerctlTests",
       of: [
-        "ledgerctl", "Server", "Erasure", "Intake", "ReportDocuments", "Projections", "Ledger",
+        "Commands", "Server", "Erasure", "Intake", "ReportDocuments", "Projections", "Ledger",
         "Base", "JSON",
       ],
       data: ["Transcripts", "EarlierLedgers"]),

@@ -163,7 +163,7 @@ package struct ErasureQueue: Sendable {
   }
 
   /// Marks requests as done or failed. Their files no longer name whom they were about.
-  func finish(
+  package func finish(
     _ record: ErasureRecord, _ outcome: Result<ErasureCertificate, ErasureError>
   ) throws(ErasureError) {
     var record = record
@@ -176,7 +176,7 @@ package struct ErasureQueue: Sendable {
   }
 
   /// Removes the oldest records of finished requests, and files that were never completed.
-  func tidy() throws(ErasureError) {
+  package func tidy() throws(ErasureError) {
     let finished = try records().filter { $0.subject == nil }
     do throws(LedgerError) {
       guard let folder = try folder() else { return }

@@ -175,7 +175,7 @@ extension ErasureCertificate {
 
 extension ErasureRecord {
   /// The content of its file.
-  var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     var members: [JSONValue.Member] = [
       .init("id", .string(id.description)), .init("scope", .string(scope.rawValue)),
       .init("reason", .string(reason)),

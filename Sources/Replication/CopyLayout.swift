@@ -1,5 +1,5 @@
 // Where the objects of a copy lie; docs/replication.md.
-import Base
+package import Base
 import Ledger
 
 /// The keys of a copy's objects, without the target's prefix.
@@ -83,7 +83,7 @@ package enum CopyLayout {
     text.utf8.count == 64 && Array(text.utf8).withUnsafeBytes { SHA256Digest(hex: $0) } != nil
   }
 
-  static func identityKey(_ digest: SHA256Digest) -> String {
+  package static func identityKey(_ digest: SHA256Digest) -> String {
     identityPrefix + "\(Hex.text(digest)).json"
   }
 

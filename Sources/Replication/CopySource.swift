@@ -4,15 +4,15 @@ import Ledger
 import ObjectStore
 
 /// Reads a copy. Objects that the writer replaces meanwhile are read as newer steps name them.
-final class CopySource {
+package final class CopySource {
   let store: PatientStore
   let sequence: StepSequence
-  private(set) var state: CopyState
+  package private(set) var state: CopyState
   /// Whether newer steps are not read: they are damaged.
   private let isFrozen: Bool
 
   /// The newest state; nil if there is no copy.
-  convenience init?(_ store: PatientStore) throws(CopyError) {
+  package convenience init?(_ store: PatientStore) throws(CopyError) {
     guard let state = try StepSequence(store).state() else { return nil }
     self.init(store, state)
   }
@@ -24,7 +24,7 @@ final class CopySource {
 
   /// Reads newer steps; false if there are none.
   @discardableResult
-  func catchUp() throws(CopyError) -> Bool {
+  package func catchUp() throws(CopyError) -> Bool {
     isFrozen ? false : try sequence.catchUp(&state)
   }
 

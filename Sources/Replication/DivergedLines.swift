@@ -24,6 +24,11 @@ package struct DivergedLines {
   package struct LeftOut: Hashable, Sendable {
     package let type: String
     package let reason: String
+
+    package init(type: String, reason: String) {
+      self.type = type
+      self.reason = reason
+    }
   }
 
   private let reader: LogReader

@@ -5,7 +5,7 @@ import JSON
 import Ledger
 
 /// The files of open work, by name.
-struct OpenWork: Equatable, Sendable {
+package struct OpenWork: Equatable, Sendable {
   /// Of `webhooks/`: the state of each webhook, and what an operator wants of it.
   var webhooks: [String: [UInt8]] = [:]
   /// Of `erasures/`: the requests that wait or are under way, which name users. Never the lines of a pass.
@@ -50,7 +50,7 @@ struct OpenWork: Equatable, Sendable {
   }
 
   /// Nil for what this program would not write.
-  init?(_ bytes: [UInt8]) {
+  package init?(_ bytes: [UInt8]) {
     guard bytes.last == 0x0A, let value = try? JSONValue(Array(bytes.dropLast())),
       let webhooks = Self.files(value[Self.webhooksFolder], Self.isWebhookFile),
       let erasures = Self.files(value[Self.erasuresFolder], Self.isRequestFile)

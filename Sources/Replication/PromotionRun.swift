@@ -1,5 +1,5 @@
 // One promotion: compare, fetch, put in place, take over; in this order, so that each can be repeated.
-import Base
+package import Base
 import Ledger
 import ObjectStore
 
@@ -270,7 +270,7 @@ final class PromotionRun {
 
 extension CopyState {
   /// A step that says all that the copy holds, and changes nothing of it.
-  func completeStep(epoch: Int, writer: UUID16, atMs: Int64) -> Step {
+  package func completeStep(epoch: Int, writer: UUID16, atMs: Int64) -> Step {
     var step = Step(
       number: newest.number + 1, epoch: epoch, writer: writer, ledger: newest.ledger, atMs: atMs,
       previous: newestSHA256, size: size, root: root)

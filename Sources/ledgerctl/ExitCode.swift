@@ -1,7 +1,7 @@
 // The exit codes that scripts may rely on.
 
 /// The exit code of the process. The numbers are documented and never change.
-enum ExitCode: Int32, CaseIterable, Sendable {
+package enum ExitCode: Int32, CaseIterable, Sendable {
   case done = 0
   case failed = 1
   case usage = 2
@@ -15,7 +15,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
   case interrupted = 130
 
   /// One line for the reference.
-  var meaning: String {
+  package var meaning: String {
     switch self {
     case .done: "done"
     case .failed: "failed; also an import that `--strict` refused"

@@ -11,15 +11,15 @@ import ReportDocuments
 import Server
 
 /// A command failed. None of the texts may contain a receipt, a token or a user identifier.
-struct Failure: Error, Equatable, Sendable {
-  let exitCode: ExitCode
+package struct Failure: Error, Equatable, Sendable {
+  package let exitCode: ExitCode
   /// What was attempted: "write", "find ledger".
   let operation: String
   /// What it was attempted on: a path, an option, a position.
-  let object: String
-  let cause: String
+  package let object: String
+  package let cause: String
 
-  init(
+  package init(
     _ exitCode: ExitCode = .failed, operation: String, object: String, cause: String
   ) {
     self.exitCode = exitCode
@@ -29,20 +29,20 @@ struct Failure: Error, Equatable, Sendable {
   }
 
   /// A failed system call, by its `errno`.
-  init(operation: String, object: String, systemError code: Int32) {
+  package init(operation: String, object: String, systemError code: Int32) {
     self.init(operation: operation, object: object, cause: systemErrorText(code))
   }
 }
 
 /// Wrong usage of the command line, found before any data is touched.
-struct UsageError: Error, Equatable, Sendable {
+package struct UsageError: Error, Equatable, Sendable {
   /// The command's words; empty if the command was not recognized.
   var command: String
   /// The wrong argument, as a message may show it.
   let object: String
   let cause: String
 
-  init(_ object: String, _ cause: String, command: String = "") {
+  package init(_ object: String, _ cause: String, command: String = "") {
     self.command = command
     self.object = object
     self.cause = cause
@@ -50,16 +50,23 @@ struct UsageError: Error, Equatable, Sendable {
 }
 
 /// The command stopped because of a signal.
-struct Interrupted: Error {}
+package struct Interrupted: Error {
+  package init() {}
+}
 
 /// What an error means for the process.
-struct ErrorReport: Equatable {
-  let exitCode: ExitCode
+package struct ErrorReport: Equatable {
+  package let exitCode: ExitCode
   /// Lines for standard error, without control characters.
-  let lines: [String]
+  package let lines: [String]
+
+  package init(exitCode: ExitCode, lines: [String]) {
+    self.exitCode = exitCode
+    self.lines = lines
+  }
 
   /// - Parameter command: the words of the command that failed.
-  init(_ error: any Error, command: String) {
+  package init(_ error: any Error, command: String) {
     switch Self.root(of: error) {
     case OutputError.closedPipe:
       // The reader of the output has read enough, as `head` does.

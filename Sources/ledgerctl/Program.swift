@@ -1,9 +1,17 @@
 // One run of the program: parse, run the command, report what went wrong.
 import Base
 import Glibc
+import Ledger
 
 /// Runs one command line and handles every error.
-func runProgram(_ arguments: [String]) -> ExitCode {
+/// - Parameter arguments: those after the program's name.
+/// - Returns: the exit code.
+package func runProgram(_ arguments: [String]) -> Int32 {
+  OpenFileLimit.raise()
+  return run(arguments).rawValue
+}
+
+private func run(_ arguments: [String]) -> ExitCode {
   occupyStandardDescriptors()
   let context = Context(arguments, interruption: .install())
   if arguments.first == "__complete" {

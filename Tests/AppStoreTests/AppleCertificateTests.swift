@@ -3,37 +3,35 @@
 import Base
 import Testing
 
-#if DEBUG
-  @testable import AppStore
+import AppStore
 
-  @Suite("Apple's shipped certificates")
-  struct AppleCertificateTests {
-    @Test(
-      "each is the certificate of its fingerprint, made for receipts, and signed by the pinned root"
-    )
-    func proven() throws {
-      let root = try #require(AppleCertificates.shippedRoot.certificate)
-      #expect(root.fingerprint == .appleRoot)
-      for shipped in AppleCertificates.shippedIntermediates {
-        let certificate = try #require(shipped.certificate)
-        #expect(CertificateChain.leads(from: certificate, over: nil, to: root))
-        #expect(
-          certificate.bears(.iTunesStoreIntermediate)
-            != certificate.bears(.developerRelationsIntermediate))
-      }
-      #expect(AppleCertificates.intermediates.count == 4)
-      #expect(AppleCertificates.root.fingerprint == .appleRoot)
+@Suite("Apple's shipped certificates")
+struct AppleCertificateTests {
+  @Test(
+    "each is the certificate of its fingerprint, made for receipts, and signed by the pinned root"
+  )
+  func proven() throws {
+    let root = try #require(AppleCertificates.shippedRoot.certificate)
+    #expect(root.fingerprint == .appleRoot)
+    for shipped in AppleCertificates.shippedIntermediates {
+      let certificate = try #require(shipped.certificate)
+      #expect(CertificateChain.leads(from: certificate, over: nil, to: root))
+      #expect(
+        certificate.bears(.iTunesStoreIntermediate)
+          != certificate.bears(.developerRelationsIntermediate))
     }
-
-    @Test("a text that is not of its fingerprint is no certificate")
-    func altered() {
-      let shipped = AppleCertificates.iTunesStore
-      let other = ShippedCertificate(
-        fingerprint: AppleCertificates.developerRelationsG5.fingerprint, text: shipped.text)
-      #expect(other.certificate == nil)
-      let cut = ShippedCertificate(
-        fingerprint: shipped.fingerprint, text: String(shipped.text.dropLast(4)))
-      #expect(cut.certificate == nil)
-    }
+    #expect(AppleCertificates.intermediates.count == 4)
+    #expect(AppleCertificates.root.fingerprint == .appleRoot)
   }
-#endif
+
+  @Test("a text that is not of its fingerprint is no certificate")
+  func altered() {
+    let shipped = AppleCertificates.iTunesStore
+    let other = ShippedCertificate(
+      fingerprint: AppleCertificates.developerRelationsG5.fingerprint, text: shipped.text)
+    #expect(other.certificate == nil)
+    let cut = ShippedCertificate(
+      fingerprint: shipped.fingerprint, text: String(shipped.text.dropLast(4)))
+    #expect(cut.certificate == nil)
+  }
+}

@@ -4,7 +4,7 @@ import Projections
 import TestSupport
 import Testing
 
-@testable import Erasure
+import Erasure
 
 @Suite struct DamagedPlanTests {
   @Test("An upload at a position that is never written is damage") func position() throws {

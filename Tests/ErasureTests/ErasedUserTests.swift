@@ -5,7 +5,7 @@ import Revenue
 import TestSupport
 import Testing
 
-@testable import Erasure
+import Erasure
 
 @Suite struct ErasedUserTests {
   @Test(

@@ -4,7 +4,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@testable import Erasure
+import Erasure
 
 @Suite struct ErasureQueueTests {
   private func ledger(_ folder: TemporaryDirectory) throws -> LedgerDirectory {

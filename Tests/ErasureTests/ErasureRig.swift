@@ -6,7 +6,7 @@ import Projections
 import TestSupport
 import Testing
 
-@testable import Erasure
+import Erasure
 
 /// How much goes of an event, and which of several erasures takes it.
 struct Taking {

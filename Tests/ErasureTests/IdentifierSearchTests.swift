@@ -5,7 +5,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@testable import Erasure
+import Erasure
 
 @Suite struct IdentifierSearchTests {
   private static let user = "jürgen-k7q2"

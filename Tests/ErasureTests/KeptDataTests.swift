@@ -5,7 +5,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@testable import Erasure
+import Erasure
 
 @Suite struct KeptDataTests {
   private static let family = TestEvent.signedFamily

@@ -6,7 +6,7 @@ import Projections
 import TestSupport
 import Testing
 
-@testable import Erasure
+import Erasure
 
 @Suite struct KeptFiguresTests {
   private static let stepCount = 60

@@ -6,7 +6,7 @@ import Projections
 import TestSupport
 import Testing
 
-@testable import Erasure
+import Erasure
 
 private let anna = accountToken(1)
 private let bob = accountToken(2)

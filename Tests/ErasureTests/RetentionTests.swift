@@ -5,7 +5,7 @@ import Projections
 import TestSupport
 import Testing
 
-@testable import Erasure
+import Erasure
 
 @Suite("Passes of retention") struct RetentionTests {
   @Test(

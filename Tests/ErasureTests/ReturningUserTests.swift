@@ -4,7 +4,7 @@ import Projections
 import TestSupport
 import Testing
 
-@testable import Erasure
+import Erasure
 
 @Suite struct ReturningUserTests {
   /// A period of the subscription that begins in this month.

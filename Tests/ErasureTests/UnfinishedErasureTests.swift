@@ -5,7 +5,7 @@ import Projections
 import TestSupport
 import Testing
 
-@testable import Erasure
+import Erasure
 
 @Suite("Unfinished erasures") struct UnfinishedErasureTests {
   private static let request = UUID16.random()

@@ -6,7 +6,7 @@ import Projections
 import TestSupport
 import Testing
 
-@testable import Erasure
+import Erasure
 
 @Suite struct WaitingReceiptTests {
   private static let dayMs: Int64 = 86_400_000

@@ -6,7 +6,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@testable import Intake
+import Intake
 
 @Suite("Archives") struct ArchiveTests {
   private let sign = SignedSample.self

@@ -2,7 +2,7 @@
 import AppStore
 import Testing
 
-@testable import Intake
+import Intake
 
 @Suite("Hostile receipts") struct HostileReceiptTests {
   @Test(

@@ -255,7 +255,7 @@ class Importer:
 
 
 def _latest_ms(body):
-    """The latest time that a bare body names of what had happened, as docs/import-format.md says; None if none."""
+    """The latest time that a bare body names of what had happened (docs/import-format.md), or None."""
     times = [date_ms(body.get("auto_renew_status_change_date_ms"))]
     for row in source_rows(members(body.get("unified_receipt"))):
         times += row.date_ms("purchase_date_ms"), row.date_ms("cancellation_date_ms")

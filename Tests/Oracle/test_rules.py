@@ -162,7 +162,8 @@ class Version1(unittest.TestCase):
 
     def test_what_is_no_such_line(self):
         good = self.body(row())
-        bad = [json.dumps({"notification_v1": good}), json.dumps(self.body()), self.line(good | {"bid": None}),
+        bad = [json.dumps({"notification_v1": good}), json.dumps(self.body()),
+               self.line(good | {"bid": None}),
                self.line(good | {"unified_receipt": 5}), self.line([]),
                self.line(good | {"unified_receipt": {**good["unified_receipt"], "latest_receipt": "?"}}),
                json.dumps({"notification_v1": good, "occurred_at": 1, "receipt": RECEIPT})]

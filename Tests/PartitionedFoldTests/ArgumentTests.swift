@@ -1,7 +1,7 @@
 // The command line of ledger-rules: values, and what is refused.
 import Testing
 
-@testable import PartitionedFold
+import PartitionedFold
 
 @Suite struct ArgumentTests {
   @Test func optionsAreTaken() throws {

@@ -6,7 +6,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@testable import PartitionedFold
+import PartitionedFold
 
 private func ledger() throws -> LedgerFixture {
   let fixture = try LedgerFixture(blockByteCount: 4 << 10, segmentByteCount: 12 << 10)

@@ -2,7 +2,7 @@
 import Glibc
 import Testing
 
-@testable import PartitionedFold
+import PartitionedFold
 
 /// A stream in a file without a name.
 private func withStream<Value>(

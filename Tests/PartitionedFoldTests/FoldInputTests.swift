@@ -4,7 +4,7 @@ import Projections
 import TestSupport
 import Testing
 
-@testable import PartitionedFold
+import PartitionedFold
 
 @Suite struct FoldInputTests {
   // MARK: Tasks

@@ -9,7 +9,7 @@ import Revenue
 import TestSupport
 import Testing
 
-@testable import PartitionedFold
+import PartitionedFold
 
 /// An event of a ledger, and the line that stands for it in a stream.
 struct PlacedEvent {

@@ -5,7 +5,7 @@ import Projections
 import TestSupport
 import Testing
 
-@testable import PartitionedFold
+import PartitionedFold
 
 @Suite struct FoldTests {
   private static let reports = [

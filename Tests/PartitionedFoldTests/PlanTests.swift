@@ -6,7 +6,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@testable import PartitionedFold
+import PartitionedFold
 
 /// A ledger of several segments and unsealed tails.
 private func ledger() throws -> LedgerFixture {

@@ -6,7 +6,7 @@ import Projections
 import TestSupport
 import Testing
 
-@testable import PartitionedFold
+import PartitionedFold
 
 extension [PlacedEvent] {
   /// Events that share a receipt or a transaction, or name each other, have one number.

@@ -7,7 +7,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@testable import PartitionedFold
+import PartitionedFold
 
 /// The tables of a scan.
 struct Scanned {

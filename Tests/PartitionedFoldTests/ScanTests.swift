@@ -5,7 +5,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@testable import PartitionedFold
+import PartitionedFold
 
 /// A history in which many customers share nothing, and some share late.
 private func customers(_ count: Int) -> [TestEvent] {

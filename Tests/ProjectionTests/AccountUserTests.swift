@@ -6,7 +6,7 @@ import Revenue
 import TestSupport
 import Testing
 
-@testable import Projections
+import Projections
 
 @Suite struct AccountUserTests {
   private static let app = LiveProjectionsTests.app([])

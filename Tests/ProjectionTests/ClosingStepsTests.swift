@@ -1,49 +1,47 @@
 // What a fold does beside its last events: each step once, in order, spread over them.
 import Testing
 
-#if DEBUG
-  @testable import Projections
+import Projections
 
-  @Suite struct ClosingStepsTests {
-    private static let stepCount = 4 + Schema.earlyIndexes.count
+@Suite struct ClosingStepsTests {
+  private static let stepCount = 4 + Schema.earlyIndexes.count
 
-    /// After how many events each step is taken, where the fold looks after each chunk.
-    private static func turns(of total: Int, chunk: Int) -> [Int] {
-      var steps = ClosingSteps(WritingPace())
-      var turns: [Int] = []
-      for end in stride(from: chunk, through: total, by: chunk) {
-        while steps.next(after: end, of: total) != nil { turns.append(end) }
-      }
-      return turns
+  /// After how many events each step is taken, where the fold looks after each chunk.
+  private static func turns(of total: Int, chunk: Int) -> [Int] {
+    var steps = ClosingSteps(WritingPace())
+    var turns: [Int] = []
+    for end in stride(from: chunk, through: total, by: chunk) {
+      while steps.next(after: end, of: total) != nil { turns.append(end) }
     }
-
-    @Test(arguments: [(100_000, 20_000), (1_000_000, 65_536)])
-    func stepsAreSpreadOverTheLastFifthOrLess(total: Int, closingCount: Int) {
-      let turns = Self.turns(of: total, chunk: 100)
-      #expect(turns.count == Self.stepCount)
-      #expect(turns.first == (total - closingCount) / 100 * 100 + 100)
-      let gaps = zip(turns, turns.dropFirst()).map { $1 - $0 }
-      let gap = closingCount / Self.stepCount
-      #expect(gaps.allSatisfy { gap - 100...gap + 100 ~= $0 })
-    }
-
-    @Test func beforeTheLastEventAllAreTakenInTheirOrder() {
-      var steps = ClosingSteps(WritingPace())
-      #expect(steps.next(after: 79_999, of: 100_000) == nil)
-      var taken: [ClosingStep] = []
-      while let step = steps.next(after: 99_999, of: 100_000) { taken.append(step) }
-      #expect(taken.count == Self.stepCount)
-      #expect(Array(taken.prefix(3)) == [.users, .sales, .subscriptions])
-      #expect(steps.next() == nil)
-    }
-
-    @Test(arguments: [0, 1, 4, 100_000])
-    func behindTheLastEventTheyAreLeftForTheEnd(total: Int) {
-      var steps = ClosingSteps(WritingPace())
-      #expect(steps.next(after: total, of: total) == nil)
-      var count = 0
-      while steps.next() != nil { count += 1 }
-      #expect(count == Self.stepCount)
-    }
+    return turns
   }
-#endif
+
+  @Test(arguments: [(100_000, 20_000), (1_000_000, 65_536)])
+  func stepsAreSpreadOverTheLastFifthOrLess(total: Int, closingCount: Int) {
+    let turns = Self.turns(of: total, chunk: 100)
+    #expect(turns.count == Self.stepCount)
+    #expect(turns.first == (total - closingCount) / 100 * 100 + 100)
+    let gaps = zip(turns, turns.dropFirst()).map { $1 - $0 }
+    let gap = closingCount / Self.stepCount
+    #expect(gaps.allSatisfy { gap - 100...gap + 100 ~= $0 })
+  }
+
+  @Test func beforeTheLastEventAllAreTakenInTheirOrder() {
+    var steps = ClosingSteps(WritingPace())
+    #expect(steps.next(after: 79_999, of: 100_000) == nil)
+    var taken: [ClosingStep] = []
+    while let step = steps.next(after: 99_999, of: 100_000) { taken.append(step) }
+    #expect(taken.count == Self.stepCount)
+    #expect(Array(taken.prefix(3)) == [.users, .sales, .subscriptions])
+    #expect(steps.next() == nil)
+  }
+
+  @Test(arguments: [0, 1, 4, 100_000])
+  func behindTheLastEventTheyAreLeftForTheEnd(total: Int) {
+    var steps = ClosingSteps(WritingPace())
+    #expect(steps.next(after: total, of: total) == nil)
+    var count = 0
+    while steps.next() != nil { count += 1 }
+    #expect(count == Self.stepCount)
+  }
+}

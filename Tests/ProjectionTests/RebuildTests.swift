@@ -1,12 +1,7 @@
 // A fold in one go and a fold in pieces must give the same content, whatever the history.
+import Projections
 import TestSupport
 import Testing
-
-#if DEBUG
-  @testable import Projections
-#else
-  import Projections
-#endif
 
 @Suite struct RebuildTests {
   private static let reports = [
@@ -122,29 +117,27 @@ import Testing
     content.expectSame(as: expected, "seed \(seed), kept live")
   }
 
-  #if DEBUG
-    /// What is written before the end must not differ from what is written in the end.
-    @Test(arguments: 10...13 as ClosedRange<UInt64>)
-    func writtenBesideTheFoldTheProjectionsAreTheSame(seed: UInt64) throws {
-      var generator = HistoryGenerator(seed: seed)
-      let steps = generator.steps(Self.stepCount) + [.prices(["coins - EUR 3.00 2026-01-01"])]
-      // A block for each step: between blocks rows are written.
-      let fixture = try LedgerFixture(blockByteCount: 1)
-      try fixture.append(steps)
-      let expected = try Content(fixture, fixture.rebuilt())
-      for (settledEventCount, closingDivisor) in [(0, 1), (1, 2), (8, 1), (30, 5)] {
-        let projector = try fixture.projector()
-        projector.pace.settledEventCount = settledEventCount
-        projector.pace.closingDivisor = closingDivisor
-        try projector.rebuild()
-        let content = try Content(fixture, #require(try fixture.projector().existing()))
-        content.expectSame(
-          as: expected,
-          "seed \(seed), settled after \(settledEventCount), closing in the last 1/\(closingDivisor)"
-        )
-      }
+  /// What is written before the end must not differ from what is written in the end.
+  @Test(arguments: 10...13 as ClosedRange<UInt64>)
+  func writtenBesideTheFoldTheProjectionsAreTheSame(seed: UInt64) throws {
+    var generator = HistoryGenerator(seed: seed)
+    let steps = generator.steps(Self.stepCount) + [.prices(["coins - EUR 3.00 2026-01-01"])]
+    // A block for each step: between blocks rows are written.
+    let fixture = try LedgerFixture(blockByteCount: 1)
+    try fixture.append(steps)
+    let expected = try Content(fixture, fixture.rebuilt())
+    for (settledEventCount, closingDivisor) in [(0, 1), (1, 2), (8, 1), (30, 5)] {
+      let projector = try fixture.projector()
+      projector.pace.settledEventCount = settledEventCount
+      projector.pace.closingDivisor = closingDivisor
+      try projector.rebuild()
+      let content = try Content(fixture, #require(try fixture.projector().existing()))
+      content.expectSame(
+        as: expected,
+        "seed \(seed), settled after \(settledEventCount), closing in the last 1/\(closingDivisor)"
+      )
     }
-  #endif
+  }
 
   /// Pieces that make up so many steps.
   private static func cuts(_ count: Int, _ next: (Int) -> Int) -> [Int] {

@@ -2,7 +2,7 @@
 import Ledger
 import Testing
 
-@testable import Projections
+import Projections
 
 @Suite("Recent events") struct RecentEventsTests {
   /// A line of its own bytes: what is kept does not look into them.

@@ -3,7 +3,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@testable import Projections
+import Projections
 
 @Suite struct RefundNotificationTests {
   private static let app = LiveProjectionsTests.app([])

@@ -4,7 +4,7 @@ import JSON
 import Revenue
 import Testing
 
-@testable import Projections
+import Projections
 
 @Suite struct ReportRefinementTests {
   private static func text(_ request: ReportRequest) -> String {

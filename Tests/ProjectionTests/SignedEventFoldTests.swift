@@ -5,7 +5,7 @@ import Ledger
 import TestSupport
 import Testing
 
-@testable import Projections
+import Projections
 
 @Suite struct SignedEventFoldTests {
   private static let app = LiveProjectionsTests.app([])

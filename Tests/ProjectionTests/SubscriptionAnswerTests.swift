@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import Projections
+import Projections
 
 @Suite struct SubscriptionAnswerTests {
   private static let app = LiveProjectionsTests.app([])

@@ -5,7 +5,7 @@ import Revenue
 import TestSupport
 import Testing
 
-@testable import Projections
+import Projections
 
 @Suite struct SubscriptionReportTests {
   private static let app = LiveProjectionsTests.app([])

@@ -4,8 +4,8 @@ import ObjectStore
 import TestSupport
 import Testing
 
-@testable import Ledger
-@testable import Replication
+import Ledger
+import Replication
 
 @Suite struct CopyAuditTests {
   private func audited(

@@ -4,8 +4,8 @@ import ObjectStore
 import TestSupport
 import Testing
 
-@testable import Ledger
-@testable import Replication
+import Ledger
+import Replication
 
 @Suite(.bounded) struct CopyRepairTests {
   /// A copy with segments, blocks, frames of several steps, and a complete step behind the first one.

@@ -5,8 +5,8 @@ import ObjectStore
 import TestSupport
 import Testing
 
-@testable import Ledger
-@testable import Replication
+import Ledger
+import Replication
 
 @Suite(.bounded) struct CopySweepTests {
   /// A copy with segments, blocks, checkpoints, open work and frames of several steps.

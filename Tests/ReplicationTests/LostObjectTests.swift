@@ -5,8 +5,8 @@ import ObjectStore
 import TestSupport
 import Testing
 
-@testable import Ledger
-@testable import Replication
+import Ledger
+import Replication
 
 /// What may happen to an object of a copy.
 enum ObjectLoss: String, CaseIterable, Sendable {

@@ -6,8 +6,8 @@ import ObjectStore
 import TestSupport
 import Testing
 
-@testable import Ledger
-@testable import Replication
+import Ledger
+import Replication
 
 @Suite(.bounded) struct OpenWorkCopyTests {
   private static let app = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"

@@ -5,8 +5,8 @@ import ObjectStore
 import TestSupport
 import Testing
 
-@testable import Ledger
-@testable import Replication
+import Ledger
+import Replication
 
 @Suite struct PromotionTests {
   private let temporary: TemporaryDirectory

@@ -6,7 +6,7 @@ import ObjectStore
 import TestSupport
 import Testing
 
-@testable import Replication
+import Replication
 
 @Suite("Restoring again into a standby", .bounded) struct StandbyFollowTests {
   private let temporary: TemporaryDirectory

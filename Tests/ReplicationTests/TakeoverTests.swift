@@ -6,7 +6,7 @@ import ObjectStore
 import TestSupport
 import Testing
 
-@testable import Replication
+import Replication
 
 @Suite(.bounded) struct TakeoverTests {
   private let temporary: TemporaryDirectory

@@ -3,8 +3,8 @@ import Base
 import ObjectStore
 import TestSupport
 
-@testable import Ledger
-@testable import Replication
+import Ledger
+import Replication
 
 /// Writes the steps of a copy, each when a test says so.
 final class TestCopy {

@@ -5,7 +5,7 @@ import Ledger
 import ObjectStore
 import TestSupport
 
-@testable import Replication
+import Replication
 
 /// The bytes of a ledger's files, by path.
 func files(

@@ -3,7 +3,7 @@ import Revenue
 import TestSupport
 import Testing
 
-@testable import ReportDocuments
+import ReportDocuments
 
 @Suite struct PageChartTests {
   @Test(

@@ -3,7 +3,7 @@ import Base
 import Revenue
 import Testing
 
-@testable import ReportDocuments
+import ReportDocuments
 
 @Suite struct PagePeriodTests {
   private static func period(_ from: String, _ to: String) throws -> PagePeriod {

@@ -3,7 +3,7 @@ import Base
 import Revenue
 import Testing
 
-@testable import ReportDocuments
+import ReportDocuments
 
 @Suite struct PageTextTests {
   private static func written(_ body: (inout HTML) -> Void) -> String {

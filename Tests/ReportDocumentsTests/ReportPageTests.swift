@@ -7,7 +7,7 @@ import Revenue
 import TestSupport
 import Testing
 
-@testable import ReportDocuments
+import ReportDocuments
 
 @Suite struct ReportPageTests {
   private static func page(

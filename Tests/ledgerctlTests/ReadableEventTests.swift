@@ -2,7 +2,7 @@
 import JSON
 import Testing
 
-@testable import ledgerctl
+import Commands
 
 @Suite struct ReadableEventTests {
   @Test(arguments: [

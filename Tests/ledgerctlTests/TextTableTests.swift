@@ -1,180 +1,177 @@
 // Text tables: alignment, and what becomes of them on a terminal that is too narrow.
-// `@testable` needs a debug build.
-#if DEBUG
-  import Foundation
-  import Testing
+import Foundation
+import Testing
 
-  @testable import ledgerctl
+import Commands
 
-  @Suite struct TextTableTests {
-    /// What a table writes, line by line.
-    private func lines(
-      _ table: TextTable, limit: Int? = nil, isCut: Bool = true
-    ) throws -> [String] {
-      let pipe = Pipe()
-      let output = Output(descriptor: pipe.fileHandleForWriting.fileDescriptor, name: "pipe")
-      try table.write(to: output, limit: limit, isCut: isCut)
-      try output.flush()
-      try pipe.fileHandleForWriting.close()
-      let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
-      return Array(String(decoding: data, as: UTF8.self).components(separatedBy: "\n").dropLast())
-    }
-
-    private func notes(_ rows: [[String]]) -> TextTable {
-      var table = TextTable(["name", .number("units"), "note"])
-      for row in rows { table.append(row) }
-      return table
-    }
-
-    @Test func columnsAreAlignedWithNumbersToTheRight() throws {
-      let table = notes([["a", "1", ""], ["日本", "1000", "x\u{1B}y"], ["e\u{301}e", "-20"]])
-      #expect(
-        try lines(table) == [
-          "name  units  note", "a         1", "日本   1000  x\\u{1B}y", "e\u{301}e      -20",
-        ])
-    }
-
-    @Test func hugeCellIsPrintedInFullAndPadsNoOtherRow() throws {
-      let huge = String(repeating: "h", count: 5000)
-      let printed = try lines(notes([[huge, "1", "x"], ["a", "2", "y"]]))
-      #expect(printed[1] == huge + "      1  x")
-      #expect(printed[2].count == 1000 + 2 + 5 + 2 + 1)
-    }
-
-    @Test func emptyTableHasItsHeadings() throws {
-      #expect(try lines(notes([])) == ["name  units  note"])
-    }
-
-    // MARK: Narrow terminals
-
-    private static let sold: TextTable = {
-      var table = TextTable([
-        .init("product_id", isKey: true), "note", .number("returned_units"),
-        .number("net"),
-      ])
-      table.append(["com.example.coins", "a long remark about coins", "3", "1234.50"])
-      table.append(["pro", "short", "0", "-7.00"])
-      return table
-    }()
-
-    @Test(
-      "headings are wrapped before texts are cut, keys and numbers never are, at last rows stand one under another",
-      arguments: [
-        (
-          nil,
-          """
-          product_id         note                       returned_units      net
-          com.example.coins  a long remark about coins               3  1234.50
-          pro                short                                   0    -7.00
-          """
-        ),
-        (
-          69,
-          """
-          product_id         note                       returned_units      net
-          com.example.coins  a long remark about coins               3  1234.50
-          pro                short                                   0    -7.00
-          """
-        ),
-        (
-          68,
-          """
-                                                        returned_
-          product_id         note                           units      net
-          com.example.coins  a long remark about coins          3  1234.50
-          pro                short                              0    -7.00
-          """
-        ),
-        (
-          50,
-          """
-                                          returned_
-          product_id         note             units      net
-          com.example.coins  a long rem…          3  1234.50
-          pro                short                0    -7.00
-          """
-        ),
-        (
-          45,
-          """
-                                     returned_
-          product_id         note        units      net
-          com.example.coins  a lon…          3  1234.50
-          pro                short           0    -7.00
-          """
-        ),
-        (
-          44,
-          """
-          product_id      com.example.coins
-          note            a long remark about coins
-          returned_units  3
-          net             1234.50
-
-          product_id      pro
-          note            short
-          returned_units  0
-          net             -7.00
-          """
-        ),
-      ] as [(Int?, String)])
-    func narrowTerminal(_ limit: Int?, _ expected: String) throws {
-      let printed = try lines(Self.sold, limit: limit)
-      #expect(printed == expected.components(separatedBy: "\n"))
-      if let limit, limit >= 45 { #expect(printed.allSatisfy { widthColumns($0) <= limit }) }
-    }
-
-    @Test func tableToBeCopiedIsNeverCut() throws {
-      let printed = try lines(Self.sold, limit: 63, isCut: false)
-      #expect(printed.first == "product_id      com.example.coins")
-      #expect(try lines(Self.sold, limit: 64, isCut: false).count == 4)
-    }
-
-    @Test func columnThatMayNotBeCutIsNot() throws {
-      var table = Self.sold
-      table.neverCut(1)
-      #expect(try lines(table, limit: 64).count == 4)
-      #expect(try lines(table, limit: 63).first == "product_id      com.example.coins")
-    }
-
-    @Test func emptyCellsOfARecordAreLeftOutButForKeys() throws {
-      var table = TextTable([.init("key", isKey: true), "note", .number("units")])
-      table.append(["", "", "1"])
-      table.append(["a", "b"])
-      #expect(try lines(table, limit: 3) == ["key", "units  1", "", "key    a", "note   b"])
-    }
-
-    @Test(arguments: [
-      ("returned_units", 20, ["returned_units"]), ("returned_units", 13, ["returned_", "units"]),
-      ("returned_units", 1, ["returned_", "units"]), ("rows after", 9, ["rows", "after"]),
-      ("current_period_start_at", 15, ["current_period_", "start_at"]),
-      ("current_period_start_at", 14, ["current_", "period_start_", "at"]), ("", 5, [""]),
-    ]) func headingBreaksAfterUnderscoresAndAtSpaces(
-      _ heading: String, _ limit: Int, _ expected: [String]
-    ) {
-      #expect(TableLayout.wrapped(heading, toColumns: limit) == expected)
-    }
-
-    // MARK: Columns without content
-
-    @Test func columnsThatAreEmptyOrZeroThroughoutAreLeftOutAndNamed() throws {
-      var table = TextTable([
-        .init("key", isKey: true), "text", "none", .number("units"), .number("zero"),
-        .number("zeros"),
-      ])
-      table.append(["", "a", "", "0", "0", "0.00"])
-      table.append(["", "0", "", "1", "", "0.000"])
-      #expect(table.leaveOutUnused() == ["none", "zero", "zeros"])
-      #expect(try lines(table) == ["key  text  units", "     a         0", "     0         1"])
-    }
-
-    @Test func nothingIsLeftOutOfATableWithoutRowsOrWithoutContent() throws {
-      var empty = notes([])
-      #expect(empty.leaveOutUnused().isEmpty)
-      #expect(try lines(empty) == ["name  units  note"])
-      var blank = notes([["", "0", ""]])
-      #expect(blank.leaveOutUnused().isEmpty)
-      #expect(try lines(blank) == ["name  units  note", "          0"])
-    }
+@Suite struct TextTableTests {
+  /// What a table writes, line by line.
+  private func lines(
+    _ table: TextTable, limit: Int? = nil, isCut: Bool = true
+  ) throws -> [String] {
+    let pipe = Pipe()
+    let output = Output(descriptor: pipe.fileHandleForWriting.fileDescriptor, name: "pipe")
+    try table.write(to: output, limit: limit, isCut: isCut)
+    try output.flush()
+    try pipe.fileHandleForWriting.close()
+    let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
+    return Array(String(decoding: data, as: UTF8.self).components(separatedBy: "\n").dropLast())
   }
-#endif
+
+  private func notes(_ rows: [[String]]) -> TextTable {
+    var table = TextTable(["name", .number("units"), "note"])
+    for row in rows { table.append(row) }
+    return table
+  }
+
+  @Test func columnsAreAlignedWithNumbersToTheRight() throws {
+    let table = notes([["a", "1", ""], ["日本", "1000", "x\u{1B}y"], ["e\u{301}e", "-20"]])
+    #expect(
+      try lines(table) == [
+        "name  units  note", "a         1", "日本   1000  x\\u{1B}y", "e\u{301}e      -20",
+      ])
+  }
+
+  @Test func hugeCellIsPrintedInFullAndPadsNoOtherRow() throws {
+    let huge = String(repeating: "h", count: 5000)
+    let printed = try lines(notes([[huge, "1", "x"], ["a", "2", "y"]]))
+    #expect(printed[1] == huge + "      1  x")
+    #expect(printed[2].count == 1000 + 2 + 5 + 2 + 1)
+  }
+
+  @Test func emptyTableHasItsHeadings() throws {
+    #expect(try lines(notes([])) == ["name  units  note"])
+  }
+
+  // MARK: Narrow terminals
+
+  private static let sold: TextTable = {
+    var table = TextTable([
+      .init("product_id", isKey: true), "note", .number("returned_units"),
+      .number("net"),
+    ])
+    table.append(["com.example.coins", "a long remark about coins", "3", "1234.50"])
+    table.append(["pro", "short", "0", "-7.00"])
+    return table
+  }()
+
+  @Test(
+    "headings are wrapped before texts are cut, keys and numbers never are, at last rows stand one under another",
+    arguments: [
+      (
+        nil,
+        """
+        product_id         note                       returned_units      net
+        com.example.coins  a long remark about coins               3  1234.50
+        pro                short                                   0    -7.00
+        """
+      ),
+      (
+        69,
+        """
+        product_id         note                       returned_units      net
+        com.example.coins  a long remark about coins               3  1234.50
+        pro                short                                   0    -7.00
+        """
+      ),
+      (
+        68,
+        """
+                                                      returned_
+        product_id         note                           units      net
+        com.example.coins  a long remark about coins          3  1234.50
+        pro                short                              0    -7.00
+        """
+      ),
+      (
+        50,
+        """
+                                        returned_
+        product_id         note             units      net
+        com.example.coins  a long rem…          3  1234.50
+        pro                short                0    -7.00
+        """
+      ),
+      (
+        45,
+        """
+                                   returned_
+        product_id         note        units      net
+        com.example.coins  a lon…          3  1234.50
+        pro                short           0    -7.00
+        """
+      ),
+      (
+        44,
+        """
+        product_id      com.example.coins
+        note            a long remark about coins
+        returned_units  3
+        net             1234.50
+
+        product_id      pro
+        note            short
+        returned_units  0
+        net             -7.00
+        """
+      ),
+    ] as [(Int?, String)])
+  func narrowTerminal(_ limit: Int?, _ expected: String) throws {
+    let printed = try lines(Self.sold, limit: limit)
+    #expect(printed == expected.components(separatedBy: "\n"))
+    if let limit, limit >= 45 { #expect(printed.allSatisfy { widthColumns($0) <= limit }) }
+  }
+
+  @Test func tableToBeCopiedIsNeverCut() throws {
+    let printed = try lines(Self.sold, limit: 63, isCut: false)
+    #expect(printed.first == "product_id      com.example.coins")
+    #expect(try lines(Self.sold, limit: 64, isCut: false).count == 4)
+  }
+
+  @Test func columnThatMayNotBeCutIsNot() throws {
+    var table = Self.sold
+    table.neverCut(1)
+    #expect(try lines(table, limit: 64).count == 4)
+    #expect(try lines(table, limit: 63).first == "product_id      com.example.coins")
+  }
+
+  @Test func emptyCellsOfARecordAreLeftOutButForKeys() throws {
+    var table = TextTable([.init("key", isKey: true), "note", .number("units")])
+    table.append(["", "", "1"])
+    table.append(["a", "b"])
+    #expect(try lines(table, limit: 3) == ["key", "units  1", "", "key    a", "note   b"])
+  }
+
+  @Test(arguments: [
+    ("returned_units", 20, ["returned_units"]), ("returned_units", 13, ["returned_", "units"]),
+    ("returned_units", 1, ["returned_", "units"]), ("rows after", 9, ["rows", "after"]),
+    ("current_period_start_at", 15, ["current_period_", "start_at"]),
+    ("current_period_start_at", 14, ["current_", "period_start_", "at"]), ("", 5, [""]),
+  ]) func headingBreaksAfterUnderscoresAndAtSpaces(
+    _ heading: String, _ limit: Int, _ expected: [String]
+  ) {
+    #expect(TableLayout.wrapped(heading, toColumns: limit) == expected)
+  }
+
+  // MARK: Columns without content
+
+  @Test func columnsThatAreEmptyOrZeroThroughoutAreLeftOutAndNamed() throws {
+    var table = TextTable([
+      .init("key", isKey: true), "text", "none", .number("units"), .number("zero"),
+      .number("zeros"),
+    ])
+    table.append(["", "a", "", "0", "0", "0.00"])
+    table.append(["", "0", "", "1", "", "0.000"])
+    #expect(table.leaveOutUnused() == ["none", "zero", "zeros"])
+    #expect(try lines(table) == ["key  text  units", "     a         0", "     0         1"])
+  }
+
+  @Test func nothingIsLeftOutOfATableWithoutRowsOrWithoutContent() throws {
+    var empty = notes([])
+    #expect(empty.leaveOutUnused().isEmpty)
+    #expect(try lines(empty) == ["name  units  note"])
+    var blank = notes([["", "0", ""]])
+    #expect(blank.leaveOutUnused().isEmpty)
+    #expect(try lines(blank) == ["name  units  note", "          0"])
+  }
+}

@@ -1,16 +1,21 @@
 // Apple's public certificates that transaction receipts need but do not contain: the intermediates and their
 // root.
-import Base
+package import Base
 
 /// A certificate that ships with the program: its text, and the fingerprint that the text must have.
-struct ShippedCertificate: Sendable {
+package struct ShippedCertificate: Sendable {
   /// SHA-256 of the DER.
-  let fingerprint: SHA256Digest
+  package let fingerprint: SHA256Digest
   /// Base64 of the DER, in lines.
-  let text: String
+  package let text: String
+
+  package init(fingerprint: SHA256Digest, text: String) {
+    self.fingerprint = fingerprint
+    self.text = text
+  }
 
   /// Nil if the text does not match the fingerprint, which is a bug in this program.
-  var certificate: Certificate? {
+  package var certificate: Certificate? {
     guard let der = try? Base64.decode(text.utf8.filter { $0 != 0x0A }),
       let certificate = Certificate.parse(der), certificate.fingerprint == fingerprint
     else { return nil }
@@ -20,12 +25,12 @@ struct ShippedCertificate: Sendable {
 
 /// Apple's certificates for transaction receipts. They are data only: a signer's chain must lead through one
 /// of the intermediates to the root, and the root is used only if its fingerprint is pinned.
-enum AppleCertificates {
+package enum AppleCertificates {
   /// Parsed at the first transaction receipt.
-  static let root = loaded(shippedRoot)
-  static let intermediates = shippedIntermediates.map(loaded)
+  package static let root = loaded(shippedRoot)
+  package static let intermediates = shippedIntermediates.map(loaded)
 
-  static var shippedIntermediates: [ShippedCertificate] {
+  package static var shippedIntermediates: [ShippedCertificate] {
     [iTunesStore, developerRelations2008, developerRelations2013, developerRelationsG5]
   }
 
@@ -37,7 +42,7 @@ enum AppleCertificates {
   }
 
   /// Apple Inc. Root, which signs the others.
-  static let shippedRoot = ShippedCertificate(
+  package static let shippedRoot = ShippedCertificate(
     fingerprint: .appleRoot,
     text: """
       MIIEuzCCA6OgAwIBAgIBAjANBgkqhkiG9w0BAQUFADBiMQswCQYDVQQGEwJVUzETMBEGA1UEChMKQXBwbGUgSW5jLjEmMCQGA1UE
@@ -60,7 +65,7 @@ enum AppleCertificates {
       """)
 
   /// iTunes Store CA, 2009 to 2016: receipts of version 2.
-  static let iTunesStore = ShippedCertificate(
+  package static let iTunesStore = ShippedCertificate(
     fingerprint: SHA256Digest(
       0x447A_D654_8461_0F20, 0xFDC3_3804_C859_7A1E, 0x208F_BE4E_F9C5_6534, 0x85CC_7D3D_F730_C016),
     text: """
@@ -125,7 +130,7 @@ enum AppleCertificates {
       """)
 
   /// Worldwide Developer Relations G5, 2020 to 2030: receipts of version 4.
-  static let developerRelationsG5 = ShippedCertificate(
+  package static let developerRelationsG5 = ShippedCertificate(
     fingerprint: SHA256Digest(
       0x53FD_0082_78E5_A595, 0xFE1E_908A_E9C5_E567, 0x5F26_2432_64A5_A643, 0x8C02_3E3C_E287_0760),
     text: """

@@ -1,14 +1,14 @@
 // One X.509 certificate, parsed by libcrypto and owned by a Swift object.
 
-import Base
+package import Base
 internal import CCrypto
 internal import Glibc
 
 /// An X.509 certificate. Immutable.
-final class Certificate: @unchecked Sendable {
+package final class Certificate: @unchecked Sendable {
   // Unchecked: libcrypto locks the fields that it computes lazily in an X509; nothing else changes it.
   let handle: OpaquePointer
-  let fingerprint: SHA256Digest
+  package let fingerprint: SHA256Digest
   /// First and last second of validity, in epoch seconds.
   let validity: ClosedRange<Int64>
   /// The issuer and serial number as SignerInfo gives them.
@@ -60,7 +60,7 @@ final class Certificate: @unchecked Sendable {
   private var subjectName: OpaquePointer? { X509_get_subject_name(handle) }
 
   /// Whether the certificate has an extension with this OID, whatever its value.
-  func bears(_ purpose: CertificatePurpose) -> Bool {
+  package func bears(_ purpose: CertificatePurpose) -> Bool {
     guard let object = OBJ_txt2obj(purpose.rawValue, 1) else { return false }
     defer { ASN1_OBJECT_free(object) }
     return X509_get_ext_by_OBJ(handle, object, -1) >= 0
@@ -140,7 +140,7 @@ enum CertificateCurve: String {
 
 /// Apple's OIDs for the purpose of a certificate. Without these checks, any developer's certificate could
 /// sign a receipt.
-enum CertificatePurpose: String {
+package enum CertificatePurpose: String {
   case developerRelationsIntermediate = "1.2.840.113635.100.6.2.1"
   case iTunesStoreIntermediate = "1.2.840.113635.100.6.2.2"
   case receiptSigning = "1.2.840.113635.100.6.11.1"

@@ -126,9 +126,9 @@ private final class SignatureCheck: @unchecked Sendable {
 }
 
 /// Chain building by libcrypto, with a given anchor as the only trusted certificate.
-enum CertificateChain {
+package enum CertificateChain {
   /// What a chain must satisfy beside its signatures, its names and the authorities' extensions.
-  enum Rules {
+  package enum Rules {
     /// Old receipts use SHA-1 throughout and RSA with 1024 bits.
     case receipts
     /// At least 112 bits of security, and the anchor's own signature.
@@ -137,7 +137,7 @@ enum CertificateChain {
 
   /// Whether `signer` leads to `anchor` through `intermediate` (nil: directly) and through nothing else.
   /// `KnownSigner` checks the dates, so a fault of time alone can be distinguished.
-  static func leads(
+  package static func leads(
     from signer: Certificate, over intermediate: Certificate?, to anchor: Certificate,
     rules: Rules = .receipts
   ) -> Bool {

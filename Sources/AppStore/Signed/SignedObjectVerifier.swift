@@ -12,7 +12,7 @@ package final class SignedObjectVerifier: Sendable {
   private let knownSigners = Monitor<[SignerKey: KnownSigner]>([:])
 
   /// The most verified signers kept in the cache; the App Store has used a handful.
-  static let knownSignerLimit = 256
+  package static let knownSignerLimit = 256
   /// How far an object's `signedDate` may be ahead of the clock here, in milliseconds.
   package static let clockToleranceMs: Int64 = 60_000
   /// An object signed up to this many milliseconds ahead may be good once the clocks agree; it has not been altered.

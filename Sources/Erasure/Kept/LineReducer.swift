@@ -1,12 +1,12 @@
 // What stays of each event in one erasure: its data, member by member, with less in it.
 import AppStore
-import Base
+package import Base
 import JSON
-import Ledger
-import Projections
+package import Ledger
+package import Projections
 
 /// Computes what is kept of events, for one erasure. Used by one thread.
-final class LineReducer {
+package final class LineReducer {
   private let names: KeptNames
   private let ownership: Ownership
   private let keptReply: KeptReply
@@ -18,7 +18,7 @@ final class LineReducer {
   /// - Parameters:
   ///   - waitsUntilMs: until when a receipt may wait for the App Store, in epoch milliseconds.
   ///   - lineDigest: what takes the place of an import line's SHA-256.
-  init(
+  package init(
     erasure: Position, _ ownership: Ownership, _ database: Database, waitsUntilMs: Int64 = 0,
     lineDigest: @escaping (SHA256Digest) -> SHA256Digest
   ) throws {
@@ -31,7 +31,7 @@ final class LineReducer {
   }
 
   /// The data that is kept of an event, which may be redacted already; nil if nothing of it goes.
-  func kept(of event: EventLine, _ extents: [ErasureExtent]) throws -> [UInt8]? {
+  package func kept(of event: EventLine, _ extents: [ErasureExtent]) throws -> [UInt8]? {
     precondition(!extents.isEmpty, "an event without an extent is none of an erasure")
     guard let type = EventType(event.type) else { return nil }
     guard type.reads(event.version) else {

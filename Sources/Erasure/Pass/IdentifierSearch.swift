@@ -2,11 +2,11 @@
 import Base
 import CLinux
 import JSON
-import Ledger
+package import Ledger
 
 /// Finds events that contain one of some texts: as they are, in escapes of JSON, in either case of a UUID, and inside of
 /// base64. Thread-safe.
-final class IdentifierSearch: Sendable {
+package final class IdentifierSearch: Sendable {
   /// Shorter texts are found everywhere by chance.
   private static let needleByteCountMin = 6
   /// How many positions are named.
@@ -17,7 +17,7 @@ final class IdentifierSearch: Sendable {
   private let words: Set<[UInt8]>
   private let found = Monitor<(count: Int, positions: [Position])>((0, []))
 
-  init(_ identifiers: [[UInt8]]) {
+  package init(_ identifiers: [[UInt8]]) {
     let isLong = { (text: [UInt8]) in text.count >= Self.needleByteCountMin }
     var needles: Set<[UInt8]> = []
     for identifier in identifiers where isLong(identifier) {
@@ -32,10 +32,10 @@ final class IdentifierSearch: Sendable {
   }
 
   /// Whether an identifier is looked for in users and metadata alone.
-  var isPartial: Bool { !words.isEmpty }
+  package var isPartial: Bool { !words.isEmpty }
 
   /// How many events were found, and the first of them.
-  var result: (count: Int, positions: [Position]) {
+  package var result: (count: Int, positions: [Position]) {
     found.withLock { ($0.count, $0.positions.sorted()) }
   }
 
@@ -66,7 +66,7 @@ final class IdentifierSearch: Sendable {
   }
 
   /// Looks through all events before a position.
-  func run(
+  package func run(
     _ reader: LogReader, before end: Position, excluding excluded: Set<Position> = [],
     isCancelled: () -> Bool
   ) throws {
@@ -144,7 +144,7 @@ final class IdentifierSearch: Sendable {
 }
 
 /// Text inside of JSON and of base64.
-enum EncodedText {
+package enum EncodedText {
   /// How often something was put into base64: a notification's objects are, and what they hold.
   private static let depthMax = 2
   /// Shorter runs of letters hold no identifier.
@@ -187,7 +187,7 @@ enum EncodedText {
   }
 
   /// What every run of letters of base64 holds, a line each.
-  static func decodedRuns(of bytes: UnsafeRawBufferPointer) -> [UInt8] {
+  package static func decodedRuns(of bytes: UnsafeRawBufferPointer) -> [UInt8] {
     digits.withUnsafeBufferPointer { digits in
       // Each run gets a line feed, and has at least eight letters for six bytes.
       [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in

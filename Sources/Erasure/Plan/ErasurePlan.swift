@@ -2,7 +2,7 @@
 package import Ledger
 
 /// How much of an event's data goes.
-enum ErasureExtent: UInt8, Sendable {
+package enum ErasureExtent: UInt8, Sendable {
   /// All personal data.
   case whole
   /// Of an upload whose receipt another user uploaded too: what names the user.
@@ -48,11 +48,11 @@ struct ErasurePlan {
 }
 
 /// What tells one user's purchases from others'.
-struct Ownership {
+package struct Ownership {
   /// The ids of transactions that show the user's sales.
-  var transactionIDs: Set<[UInt8]> = []
+  package var transactionIDs: Set<[UInt8]> = []
   /// The original transaction ids of which no other user has a sale.
-  var originalTransactionIDs: Set<[UInt8]> = []
+  package var originalTransactionIDs: Set<[UInt8]> = []
   /// As rule R6 compares them.
   var appAccountTokens: Set<[UInt8]> = []
   /// The Apple Accounts, by `appTransactionId`, of which no other user uploaded a sale.
@@ -63,6 +63,21 @@ struct Ownership {
   var unclaimedTransactionIDs: Set<[UInt8]> = []
   /// Tokens and accounts that are others'. They keep their names, so that nothing changes for these.
   var others: Set<[UInt8]> = []
+
+  package init(
+    transactionIDs: Set<[UInt8]> = [], originalTransactionIDs: Set<[UInt8]> = [],
+    appAccountTokens: Set<[UInt8]> = [], accounts: Set<[UInt8]> = [],
+    sharedAccounts: Set<[UInt8]> = [], unclaimedTransactionIDs: Set<[UInt8]> = [],
+    others: Set<[UInt8]> = []
+  ) {
+    self.transactionIDs = transactionIDs
+    self.originalTransactionIDs = originalTransactionIDs
+    self.appAccountTokens = appAccountTokens
+    self.accounts = accounts
+    self.sharedAccounts = sharedAccounts
+    self.unclaimedTransactionIDs = unclaimedTransactionIDs
+    self.others = others
+  }
 
   /// Whether a purchase is about the user.
   func holds(_ purchase: PurchaseFacts) -> Bool {

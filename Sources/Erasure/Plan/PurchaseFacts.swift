@@ -1,7 +1,7 @@
 // The facts of the purchases in one event that tell whose they are.
 import AppStore
 import JSON
-import Ledger
+package import Ledger
 import Projections
 import Revenue
 
@@ -46,14 +46,14 @@ struct ShownPurchase {
 }
 
 /// The same, kept.
-struct PurchaseFacts: Sendable {
-  let transactionID: [UInt8]?
+package struct PurchaseFacts: Sendable {
+  package let transactionID: [UInt8]?
   let originalTransactionID: [UInt8]?
   let lineItemID: [UInt8]?
   /// In the form in which rule R6 compares it; nil for text that is no token.
   let appAccountToken: [UInt8]?
-  let appTransactionID: [UInt8]?
-  let isRenewal: Bool
+  package let appTransactionID: [UInt8]?
+  package let isRenewal: Bool
 
   init(_ purchase: ShownPurchase) {
     transactionID = purchase.transactionID.map { Array($0) }
@@ -133,7 +133,7 @@ extension ScannedEvent {
 
 extension PurchaseFacts {
   /// Those of an event.
-  static func all(of event: EventLine) -> [PurchaseFacts] {
+  package static func all(of event: EventLine) -> [PurchaseFacts] {
     var facts: [PurchaseFacts] = []
     let scan = EventScan()
     withExtendedLifetime(scan) {

@@ -22,7 +22,7 @@ package final class ByteBuffer: @unchecked Sendable {
   package var bytes: UnsafeRawBufferPointer { .init(start: base, count: count) }
 
   /// All allocated bytes, for a reader to fill.
-  var storage: UnsafeMutableRawBufferPointer { .init(start: base, count: capacity) }
+  package var storage: UnsafeMutableRawBufferPointer { .init(start: base, count: capacity) }
 
   /// Reserves capacity for a number of bytes beyond those in use.
   func reserve(_ additionalCount: Int) {
@@ -62,7 +62,7 @@ package final class ByteBuffer: @unchecked Sendable {
     append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
-  func append(_ text: String) {
+  package func append(_ text: String) {
     var text = text
     text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
   }

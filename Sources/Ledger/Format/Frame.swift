@@ -4,10 +4,10 @@ import CDeflate
 import Glibc
 
 /// The header of a frame: `#crc32 first count bytes` and a line feed.
-struct FrameHeader: Equatable {
+package struct FrameHeader: Equatable {
   let checksum: UInt32
   /// The position of the frame's first event.
-  let first: Position
+  package let first: Position
   let eventCount: Int
   /// The size of the event lines that follow.
   let eventByteCount: Int
@@ -17,11 +17,11 @@ struct FrameHeader: Equatable {
   /// `#`, eight digits and a space, which the CRC does not cover.
   static let uncoveredByteCount = 10
 
-  var frameByteCount: Int { headerByteCount + eventByteCount }
-  var endPosition: Position { first + eventCount }
+  package var frameByteCount: Int { headerByteCount + eventByteCount }
+  package var endPosition: Position { first + eventCount }
 
   /// Reads the header at the start of the bytes; nil if there is none or it is incomplete.
-  init?(_ bytes: UnsafeRawBufferPointer) {
+  package init?(_ bytes: UnsafeRawBufferPointer) {
     var scanner = ByteScanner(
       UnsafeRawBufferPointer(rebasing: bytes.prefix(Format.frameHeaderByteCountMax)))
     guard scanner.skip("#"), let digits = scanner.take(8) else { return nil }

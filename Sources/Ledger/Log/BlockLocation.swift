@@ -2,16 +2,16 @@
 import CDeflate
 
 /// A block's location in its segment, from its header.
-struct BlockLocation: Sendable {
-  let first: Position
+package struct BlockLocation: Sendable {
+  package let first: Position
   let eventCount: Int
   /// The block's ordinal in its segment, from 0.
-  let ordinal: Int
-  let offsetBytes: Int
-  let memberByteCount: Int
+  package let ordinal: Int
+  package let offsetBytes: Int
+  package let memberByteCount: Int
   let contentByteCount: Int
 
-  var endPosition: Position { first + eventCount }
+  package var endPosition: Position { first + eventCount }
   var endOffsetBytes: Int { offsetBytes + memberByteCount }
 }
 

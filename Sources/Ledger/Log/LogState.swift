@@ -1,5 +1,5 @@
 // The state of the whole log on disk: segments, tails and damage.
-import Base
+package import Base
 
 /// A closed segment that another segment follows.
 struct SealedSegment: Sendable {
@@ -23,12 +23,12 @@ private struct FoundTail {
 }
 
 /// The result of reading through a ledger's log.
-struct LogState {
+package struct LogState {
   private(set) var sealed: [SealedSegment] = []
   /// The last segment that could be opened.
   var newest: SegmentIndex?
   /// The tails that continue the blocks, in order; all but the last are whole.
-  var tails: [TailView] = []
+  package var tails: [TailView] = []
   /// The first positions of tails whose events are all in blocks.
   private(set) var coveredTails: [Position] = []
   /// Names of temporary files that were never completed.
@@ -41,6 +41,16 @@ struct LogState {
   var isLimited = false
   /// The first damage; everything before it is intact.
   private(set) var damage: LedgerError?
+
+  package init(
+    newest: SegmentIndex? = nil, tails: [TailView] = [], isLimited: Bool = false,
+    damage: LedgerError? = nil
+  ) {
+    self.newest = newest
+    self.tails = tails
+    self.isLimited = isLimited
+    self.damage = damage
+  }
 
   /// The number of whole events.
   var size: Int { tails.last?.endPosition ?? newest?.endPosition ?? 0 }
@@ -55,7 +65,7 @@ struct LogState {
   ///   process can remove them.
   /// - Parameter limit: frames of the newest tail that extend beyond this position are left out.
   /// - Parameter part: the only events that are needed; other files are not opened and may be missing.
-  init(
+  package init(
     _ directory: LedgerDirectory, _ hasher: SHA256, keptTailCount: Int,
     knowing earlier: LogState? = nil, limit: Position = .max, part: Range<Position>? = nil
   ) throws(LedgerError) {

@@ -2,25 +2,25 @@
 import Base
 
 /// What is known about a segment after reading its members' headers.
-struct SegmentIndex {
+package struct SegmentIndex {
   private(set) var file: StorageFile
   private let fileStatus: FileStatus
   let first: Position
   let frontierBefore: Frontier
   /// The time of the last event before the segment.
   let lastEventAtMsBefore: Int64
-  private(set) var blocks: [BlockLocation] = []
+  package private(set) var blocks: [BlockLocation] = []
   /// The offset of the next member.
   private(set) var endOffsetBytes: Int
   /// The tree after the last block.
   private(set) var frontierAfter: Frontier
   private(set) var lastEventAtMs: Int64
-  private(set) var isClosed = false
+  package private(set) var isClosed = false
   /// The size of the file when it was last read.
   private(set) var walkedByteCount = 0
 
   var name: String { file.name }
-  var endPosition: Position { frontierAfter.size }
+  package var endPosition: Position { frontierAfter.size }
 
   /// Whether the name now refers to another file: the segment was written anew, with redacted lines.
   func isReplaced(_ directory: LedgerDirectory) throws(LedgerError) -> Bool {
@@ -32,7 +32,7 @@ struct SegmentIndex {
   func isSameFile(as other: SegmentIndex) -> Bool { fileStatus.isOfSameFile(as: other.fileStatus) }
 
   /// Why reading the members ended.
-  enum Stop {
+  package enum Stop {
     /// At the end of the file.
     case end
     /// No valid member is at `endOffsetBytes`, and none follows.
@@ -42,7 +42,7 @@ struct SegmentIndex {
   }
 
   /// Opens a segment for reading and checks its opening member.
-  init(_ directory: LedgerDirectory, first: Position) throws(LedgerError) {
+  package init(_ directory: LedgerDirectory, first: Position) throws(LedgerError) {
     let name = directory.logPath(Format.segmentName(first))
     guard let file = try directory.openFileIfPresent(name) else {
       throw LedgerError(
@@ -86,7 +86,7 @@ struct SegmentIndex {
 
   /// Reads the members from `endOffsetBytes` on. Only a block at the very end of the file is read whole: each block
   /// was synced before the next began.
-  mutating func extend() throws(LedgerError) -> Stop {
+  package mutating func extend() throws(LedgerError) -> Stop {
     // Keeps the members that were read before an error: they are intact.
     do throws(LedgerError) { return try walk() } catch {
       throw error.unreadable(file, block: blocks.count, at: endPosition)

@@ -2,21 +2,21 @@
 import Base
 
 /// Where a run of frames begins in its tail.
-struct TailPlace {
+package struct TailPlace {
   /// The position of its first event.
-  let first: Position
+  package let first: Position
   let offsetBytes: Int
 }
 
 /// What is known about a tail: its valid frames from the beginning.
-struct TailView {
+package struct TailView {
   private(set) var file: TailFile
   let first: Position
   /// The frames are spaced so that reading one event reads little, and thousands of tails need little memory.
-  private(set) var places: [TailPlace] = []
+  package private(set) var places: [TailPlace] = []
   private static let placeDistanceBytes = 16 << 10
   /// The offset of the next frame.
-  private(set) var endOffsetBytes = 0
+  package private(set) var endOffsetBytes = 0
   /// The total size of the frames' events.
   private(set) var eventByteCount = 0
   /// The tree after the last valid frame.
@@ -24,7 +24,7 @@ struct TailView {
   private(set) var lastEventAtMs: Int64
 
   var name: String { file.name }
-  var endPosition: Position { frontierAfter.size }
+  package var endPosition: Position { frontierAfter.size }
   /// Whether the tail has no whole frame.
   var isEmpty: Bool { endOffsetBytes == 0 }
 
@@ -174,7 +174,7 @@ struct TailView {
   }
 
   /// The index of the last place that begins at or before a position.
-  func place(holding position: Position) -> Int {
+  package func place(holding position: Position) -> Int {
     var low = 0
     var high = places.count
     while low < high {

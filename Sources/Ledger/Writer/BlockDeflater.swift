@@ -2,17 +2,22 @@
 import CDeflate
 
 /// The events of a tail, plain and deflated, from which a block is made.
-struct BlockContent {
+package struct BlockContent {
   let events: ByteBuffer
   let deflated: ByteBuffer
+
+  package init(events: ByteBuffer, deflated: ByteBuffer) {
+    self.events = events
+    self.deflated = deflated
+  }
 }
 
 /// Deflates the events of blocks. Not thread-safe.
-final class BlockDeflater {
+package final class BlockDeflater {
   private let compressor: OpaquePointer
 
   /// - Parameter level: libdeflate's level, 1 to 12.
-  init(level: Int32) throws(LedgerError) {
+  package init(level: Int32) throws(LedgerError) {
     guard let compressor = libdeflate_alloc_compressor(level) else {
       throw LedgerError(
         .invalidInput, operation: "open for writing", object: "compression level",

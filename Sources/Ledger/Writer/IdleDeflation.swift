@@ -9,7 +9,7 @@ import Synchronization
 /// again. So it only computes: no other thread uses the memory that it reads and writes (that makes it Sendable), and
 /// it acquires no lock and makes no file call. The wait for it can be abandoned; the thread then ends later, and its
 /// result is dropped.
-final class IdleDeflation: @unchecked Sendable {
+package final class IdleDeflation: @unchecked Sendable {
   private let events: ByteBuffer
   // Owned by the thread until `isDone`, and afterwards too if no thread waited.
   private let deflater: BlockDeflater
@@ -19,7 +19,7 @@ final class IdleDeflation: @unchecked Sendable {
   private let bell: UnsafeMutablePointer<sem_t>
 
   /// Starts compressing the events, with a deflater that no other thread uses until it is done.
-  init(_ events: ByteBuffer, _ deflater: BlockDeflater) throws(LedgerError) {
+  package init(_ events: ByteBuffer, _ deflater: BlockDeflater) throws(LedgerError) {
     self.events = events
     self.deflater = deflater
     deflated = ByteBuffer(capacity: deflater.bound(events.count))
@@ -41,11 +41,11 @@ final class IdleDeflation: @unchecked Sendable {
   }
 
   /// Waits for the deflated events; nil if the wait was abandoned first. Call it once.
-  func wait() -> ByteBuffer? {
+  package func wait() -> ByteBuffer? {
     while sem_wait(bell) != 0 {}
     return isDone.load(ordering: .acquiring) ? deflated : nil
   }
 
   /// Ends the wait, even one that has not begun.
-  func abandon() { sem_post(bell) }
+  package func abandon() { sem_post(bell) }
 }

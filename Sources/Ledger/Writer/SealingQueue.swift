@@ -4,23 +4,27 @@
 package struct UnsealedTails: Sendable, Equatable {
   package internal(set) var count = 0
   package internal(set) var byteCount = 0
+
+  package init(count: Int = 0, byteCount: Int = 0) {
+    (self.count, self.byteCount) = (count, byteCount)
+  }
 }
 
 /// A tail that is being sealed. Sendable because the queue's lock guards its progress.
-final class SealingJob: @unchecked Sendable {
-  enum Progress {
+package final class SealingJob: @unchecked Sendable {
+  package enum Progress {
     case untouched
     /// A thread of that shift is reading and compressing it.
     case underWay(SealingQueue.Shift)
     case prepared(Result<BlockContent, LedgerError>)
   }
 
-  let tail: UnsealedTail
+  package let tail: UnsealedTail
   /// When it was added, on the monotonic clock.
   let cameAtMs: Int64
   /// Whether an earlier writer left it.
   let isInherited: Bool
-  var progress = Progress.untouched
+  package var progress = Progress.untouched
 
   init(_ tail: UnsealedTail, cameAtMs: Int64, isInherited: Bool) {
     self.tail = tail
@@ -30,7 +34,7 @@ final class SealingJob: @unchecked Sendable {
 }
 
 /// How long tails may wait, in milliseconds.
-struct SealingTiming {
+package struct SealingTiming {
   /// How long a tail rests before sealing starts.
   var restMs: Int64 = 0
   /// The age at which a tail becomes urgent.
@@ -38,12 +42,22 @@ struct SealingTiming {
   /// How long a closing writer seals its own tails and those that earlier writers left.
   var closingMs: Int64 = .max / 2
   var closingInheritedMs: Int64 = .max / 2
+
+  package init(
+    restMs: Int64 = 0, delayMs: Int64, closingMs: Int64 = .max / 2,
+    closingInheritedMs: Int64 = .max / 2
+  ) {
+    self.restMs = restMs
+    self.delayMs = delayMs
+    self.closingMs = closingMs
+    self.closingInheritedMs = closingInheritedMs
+  }
 }
 
 /// Decides on the next task. It contains no threads or clocks.
-struct SealingQueue {
+package struct SealingQueue {
   /// Which workers a decision is for.
-  enum Shift {
+  package enum Shift {
     /// Reads tails that have rested for a while and has them compressed on idle processors, as long as nothing is
     /// urgent. The others can redo what it has begun.
     case background
@@ -51,7 +65,7 @@ struct SealingQueue {
     case foreground
   }
 
-  enum Task {
+  package enum Task {
     /// Read and deflate a tail.
     case prepare(SealingJob)
     /// Write the block of the first tail, which is prepared.
@@ -69,17 +83,17 @@ struct SealingQueue {
   private let timing: SealingTiming
   private var jobs: [SealingJob] = []
   /// Tails added and not sealed yet, including those in progress.
-  private(set) var unsealed = UnsealedTails()
+  package private(set) var unsealed = UnsealedTails()
   /// Why nothing more can be sealed.
-  private(set) var failure: LedgerError?
+  package private(set) var failure: LedgerError?
   /// Why the first tail waits for another attempt.
-  private(set) var stall: LedgerError?
+  package private(set) var stall: LedgerError?
   private var retryAtMs: Int64 = 0
   /// Whether a thread is writing the block of the first tail.
   private var isSealing = false
   /// Whether idle processors no longer suffice. Then the whole backlog is sealed first: the two shifts must not take
   /// turns tail by tail.
-  private(set) var isUrgent = false
+  package private(set) var isUrgent = false
   /// Tails that begin before this position are urgent.
   private var urgentEnd: Position = 0
   /// How many threads hold the sealing between two blocks, or want to.
@@ -90,28 +104,30 @@ struct SealingQueue {
   var isClosing: Bool { closingSinceMs != nil }
 
   /// - Parameter limit: appends wait while the backlog has at least this size.
-  init(limit: UnsealedTails, timing: SealingTiming) {
+  package init(limit: UnsealedTails, timing: SealingTiming) {
     self.limit = limit
     self.timing = timing
   }
 
   /// Whether no more tails may be added.
-  var isFull: Bool { unsealed.count >= limit.count || unsealed.byteCount >= limit.byteCount }
+  package var isFull: Bool {
+    unsealed.count >= limit.count || unsealed.byteCount >= limit.byteCount
+  }
 
-  mutating func append(_ tail: UnsealedTail, nowMs: Int64, isInherited: Bool = false) {
+  package mutating func append(_ tail: UnsealedTail, nowMs: Int64, isInherited: Bool = false) {
     jobs.append(SealingJob(tail, cameAtMs: nowMs, isInherited: isInherited))
     unsealed.count += 1
     unsealed.byteCount += tail.byteCount
   }
 
   /// Makes the tails before a position urgent.
-  mutating func hurry(upTo position: Position) { urgentEnd = max(urgentEnd, position) }
+  package mutating func hurry(upTo position: Position) { urgentEnd = max(urgentEnd, position) }
 
   /// Lets no further block be written, from now on until `release`. `takeHold` tells when none is being written.
-  mutating func requestHold() { holdCount += 1 }
+  package mutating func requestHold() { holdCount += 1 }
 
   /// Holds the sealing; false while a block is being written or another thread holds it.
-  mutating func takeHold() -> Bool {
+  package mutating func takeHold() -> Bool {
     precondition(holdCount > 0, "a hold is requested before it is taken")
     if isSealing || isHeld { return false }
     isHeld = true
@@ -119,14 +135,14 @@ struct SealingQueue {
   }
 
   /// Ends a hold that was taken, or a request for one.
-  mutating func release(taken isTaken: Bool = true) {
+  package mutating func release(taken isTaken: Bool = true) {
     precondition(holdCount > 0 && (!isTaken || isHeld), "there is no hold to release")
     holdCount -= 1
     if isTaken { isHeld = false }
   }
 
   /// Makes everything urgent for a limited time.
-  mutating func beginClosing(nowMs: Int64) { closingSinceMs = closingSinceMs ?? nowMs }
+  package mutating func beginClosing(nowMs: Int64) { closingSinceMs = closingSinceMs ?? nowMs }
 
   /// Whether a closing writer leaves waiting tails to the next one, because the disk is full or time is up.
   private func isLeft(_ first: SealingJob, nowMs: Int64) -> Bool {
@@ -142,7 +158,7 @@ struct SealingQueue {
   }
 
   /// The next task of a worker; no other worker gets the same task.
-  mutating func next(for shift: Shift, nowMs: Int64) -> Task {
+  package mutating func next(for shift: Shift, nowMs: Int64) -> Task {
     if failure != nil { return .end }
     guard let first = jobs.first else { return isClosing ? .end : .wait(untilMs: nil) }
     if isLeft(first, nowMs: nowMs) { return .end }
@@ -174,21 +190,21 @@ struct SealingQueue {
   }
 
   /// Whether the foreground threads may have work, even if others are doing it.
-  var concernsForeground: Bool {
+  package var concernsForeground: Bool {
     guard let first = jobs.first else { return isClosing }
     if case .prepared = first.progress, !isSealing { return true }
     return isUrgent || isOverdue(first, nowMs: .min) || failure != nil
   }
 
   /// Stores read and compressed content; false if another thread was faster.
-  func take(_ content: Result<BlockContent, LedgerError>, of job: SealingJob) -> Bool {
+  package func take(_ content: Result<BlockContent, LedgerError>, of job: SealingJob) -> Bool {
     guard case .underWay = job.progress else { return false }
     job.progress = .prepared(content)
     return true
   }
 
   /// Records that the first tail is sealed.
-  mutating func finishFirst() {
+  package mutating func finishFirst() {
     precondition(isSealing && !jobs.isEmpty, "no sealing was in progress")
     let tail = jobs.removeFirst().tail
     unsealed.count -= 1
@@ -200,7 +216,7 @@ struct SealingQueue {
 
   /// Records that the first tail could not be sealed.
   /// - Parameter mayRetry: whether another attempt can be made after a while.
-  mutating func failFirst(_ error: LedgerError, mayRetry: Bool, nowMs: Int64) {
+  package mutating func failFirst(_ error: LedgerError, mayRetry: Bool, nowMs: Int64) {
     precondition(isSealing && !jobs.isEmpty, "no sealing was in progress")
     isSealing = false
     guard mayRetry else { return fail(error) }

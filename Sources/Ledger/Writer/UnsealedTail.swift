@@ -1,18 +1,24 @@
 // A full tail that is not sealed yet, and how to read it.
 
 /// A full tail. Its frames are durable; its events are in no other file.
-struct UnsealedTail: Sendable {
-  let first: Position
+package struct UnsealedTail: Sendable {
+  package let first: Position
   let eventCount: Int
   /// The size of its frames.
   let byteCount: Int
+
+  package init(first: Position, eventCount: Int, byteCount: Int) {
+    self.first = first
+    self.eventCount = eventCount
+    self.byteCount = byteCount
+  }
 
   var endPosition: Position { first + eventCount }
 
   /// Reads its events, without the frame headers.
   ///
   /// Throws `corruption` if the file does not contain exactly what was written to it.
-  func readEvents(
+  package func readEvents(
     _ directory: LedgerDirectory, into events: ByteBuffer
   ) throws(LedgerError) {
     func damage(

@@ -2,7 +2,7 @@
 import JSON
 import Projections
 
-enum CSVCommand {
+package enum CSVCommand {
   static func run(_ arguments: RulesArguments) throws {
     var arguments = arguments
     let path = try arguments.required("--task")
@@ -18,7 +18,7 @@ enum CSVCommand {
   }
 
   /// Writes one report's rows, without the columns that the report does not have itself.
-  static func run(
+  package static func run(
     _ task: FoldTask, report number: Int, from input: DescriptorInput, to output: DescriptorOutput
   ) throws {
     let request = task.reports[number]

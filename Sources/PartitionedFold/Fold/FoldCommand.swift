@@ -4,7 +4,7 @@ import JSON
 import Ledger
 import Projections
 
-enum FoldCommand {
+package enum FoldCommand {
   static func run(_ arguments: RulesArguments) throws {
     var arguments = arguments
     let path = try arguments.required("--task")
@@ -26,7 +26,7 @@ enum FoldCommand {
     try StandardOutput.write(line: writer.bytes)
   }
 
-  static func run(
+  package static func run(
     _ task: FoldTask, in scratch: ScratchFolder, from input: DescriptorInput,
     to output: DescriptorOutput
   ) throws {

@@ -1,29 +1,38 @@
 // The task of a fold: the ledgers, the declarations, and the reports to write.
 import Base
 import JSON
-import Projections
+package import Projections
 
 /// What the file given by `--task` says. Each member must be there, and no other.
-struct FoldTask {
-  struct Ledger {
+package struct FoldTask {
+  package struct Ledger {
     let id: String
-    let name: String
+    package let name: String
   }
 
   /// In the order of their ids; rows name a ledger by its index.
-  let ledgers: [Ledger]
+  package let ledgers: [Ledger]
   /// An exchange file with the declarations of all ledgers.
-  let declarationsPath: String
+  package let declarationsPath: String
   /// The time of the last event of all ledgers, in epoch milliseconds; nil if there is none.
-  let momentMs: Int64?
-  let reports: [ReportRequest]
+  package let momentMs: Int64?
+  package let reports: [ReportRequest]
+
+  package init(
+    ledgers: [Ledger], declarationsPath: String, momentMs: Int64? = nil, reports: [ReportRequest]
+  ) {
+    self.ledgers = ledgers
+    self.declarationsPath = declarationsPath
+    self.momentMs = momentMs
+    self.reports = reports
+  }
 
   private static let byteCountMax = 16 << 20
   /// The index of a ledger has 16 bits.
   private static let ledgerCountMax = 1 << 16
   private static let reportCountMax = 256
 
-  init(readingFrom path: String) throws(RulesFailure) {
+  package init(readingFrom path: String) throws(RulesFailure) {
     let bytes: [UInt8]
     do throws(SmallFileError) {
       bytes = try SmallFile.read(path, byteCountMax: Self.byteCountMax)
@@ -33,7 +42,7 @@ struct FoldTask {
     }
   }
 
-  init(_ bytes: [UInt8]) throws(TaskError) {
+  package init(_ bytes: [UInt8]) throws(TaskError) {
     let value: JSONValue
     do throws(JSONError) { value = try JSONValue(bytes) } catch {
       throw TaskError("it is no JSON text: \(error)")
@@ -107,7 +116,7 @@ struct FoldTask {
 }
 
 /// What is wrong with a task.
-struct TaskError: Error, Equatable {
+package struct TaskError: Error, Equatable {
   let cause: String
 
   init(_ cause: String) { self.cause = cause }

@@ -3,7 +3,7 @@ import JSON
 import Projections
 
 /// How the cells of a column are encoded; an empty cell has no bytes.
-enum PartitionContent: String {
+package enum PartitionContent: String {
   /// As it is.
   case text
   /// Decimal digits.
@@ -25,9 +25,9 @@ enum PartitionContent: String {
 }
 
 /// A column of a table.
-struct PartitionColumn: Equatable {
-  let name: String
-  let content: PartitionContent
+package struct PartitionColumn: Equatable {
+  package let name: String
+  package let content: PartitionContent
 
   init(_ name: String, _ content: PartitionContent) {
     self.name = name
@@ -59,16 +59,16 @@ struct PartitionColumn: Equatable {
 
 extension ReportRequest {
   /// The report's own columns.
-  var reportColumns: [PartitionColumn] { columns.map { PartitionColumn($0, of: kind) } }
+  package var reportColumns: [PartitionColumn] { columns.map { PartitionColumn($0, of: kind) } }
 
   /// What a table has before them. An exception that is kept once per text has the scope `distinct`, and says when its
   /// event was recorded: of those that different partitions have, the first by time, ledger and position counts.
-  var leadingColumns: [PartitionColumn] {
+  package var leadingColumns: [PartitionColumn] {
     kind == .exceptions
       ? [PartitionColumn("scope", .text), PartitionColumn("recorded_at", .time)] : []
   }
 
-  var tableColumns: [PartitionColumn] { leadingColumns + reportColumns }
+  package var tableColumns: [PartitionColumn] { leadingColumns + reportColumns }
 }
 
 /// A table in the end of a stream, and in the answer to `--describe`.

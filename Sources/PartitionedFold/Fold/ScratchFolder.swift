@@ -2,11 +2,15 @@
 import Glibc
 
 /// The folder named by `--scratch`, or `TMPDIR`, or `/tmp`.
-struct ScratchFolder {
+package struct ScratchFolder {
   /// Without links: databases are opened without following any.
   let path: String
 
-  init(_ given: String?) throws(RulesFailure) {
+  package init(path: String) {
+    self.path = path
+  }
+
+  package init(_ given: String?) throws(RulesFailure) {
     let fromEnvironment = getenv("TMPDIR").map { String(cString: $0) } ?? ""
     let name = given ?? (fromEnvironment.isEmpty ? "/tmp" : fromEnvironment)
     guard let resolved = realpath(name, nil) else {

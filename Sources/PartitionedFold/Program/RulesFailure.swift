@@ -69,7 +69,7 @@ package struct RulesFailure: Error, Equatable, Sendable {
   }
 
   /// - Parameter command: the name of the command that failed.
-  init(_ error: any Error, command: String) {
+  package init(_ error: any Error, command: String) {
     switch error {
     case let error as RulesFailure: self = error
     case let error as LedgerError: self.init(error)
@@ -82,7 +82,7 @@ package struct RulesFailure: Error, Equatable, Sendable {
   }
 
   /// The line for standard error, without control characters.
-  var line: String {
+  package var line: String {
     let text = "ledger-rules: \(operation): \(object): \(cause)"
     return String(
       String.UnicodeScalarView(

@@ -1,9 +1,9 @@
 // The hashes of what events have in common: receipts, ids, events that others name.
-import JSON
+package import JSON
 
 /// SipHash-2-4 with a fixed key: the same value in every run and every ledger. Equal hashes of different texts do no
 /// harm, because they only fold together what could be folded apart.
-struct NodeHash {
+package struct NodeHash {
   /// What a text names.
   enum Kind: UInt8 {
     case receipt = 0x72
@@ -39,7 +39,7 @@ struct NodeHash {
     return hash == 0 ? 1 : hash
   }
 
-  static func sip(_ key0: UInt64, _ key1: UInt64, _ text: JSONBytes) -> UInt64 {
+  package static func sip(_ key0: UInt64, _ key1: UInt64, _ text: JSONBytes) -> UInt64 {
     var state = NodeHash(key0, key1)
     var place = 0
     while place + 8 <= text.count {

@@ -1,9 +1,9 @@
 // `plan`: the parts of a ledger's log that can be scanned apart from each other, and its head.
 import Base
 import JSON
-import Ledger
+package import Ledger
 
-enum PlanCommand {
+package enum PlanCommand {
   static func run(_ arguments: RulesArguments) throws {
     var arguments = arguments
     let path = try arguments.required("--directory")
@@ -15,7 +15,7 @@ enum PlanCommand {
   }
 
   /// - Parameter size: the number of events; nil is all that are certain to be on disk.
-  static func plan(of directory: LedgerDirectory, size wanted: Int?) throws -> [UInt8] {
+  package static func plan(of directory: LedgerDirectory, size wanted: Int?) throws -> [UInt8] {
     let reader = try LogReader(directory, .durable)
     if let damage = reader.damage, wanted ?? .max > reader.head.size { throw damage }
     let size = wanted ?? reader.head.size

@@ -2,17 +2,17 @@
 import AppStore
 import Base
 import JSON
-import Ledger
+package import Ledger
 import Projections
 
 /// Reads a range once, and writes its events some time after reading them.
-final class RangeScan {
-  static let eventsTable: UInt16 = 0
-  static let edgesTable: UInt16 = 1
+package final class RangeScan {
+  package static let eventsTable: UInt16 = 0
+  package static let edgesTable: UInt16 = 1
   static let declarationsTable: UInt16 = 2
 
   /// So many bytes of events wait: an upload's verification follows within seconds.
-  static let waitingByteCount = 16 << 20
+  package static let waitingByteCount = 16 << 20
 
   private let reader: LogReader
   private let range: Range<Position>
@@ -29,7 +29,7 @@ final class RangeScan {
 
   /// Throws if the range is not in the log.
   /// - Parameter keepsReceipts: whether every receipt is written.
-  init(
+  package init(
     _ directory: LedgerDirectory, _ range: Range<Position>, to output: DescriptorOutput,
     keepsReceipts: Bool = false, waitingByteCount: Int = RangeScan.waitingByteCount
   ) throws {
@@ -50,7 +50,7 @@ final class RangeScan {
     declarations = writer.table(Self.declarationsTable, [.integer, .integer, .bytes])
   }
 
-  func run() throws {
+  package func run() throws {
     if !range.isEmpty {
       try reader.read(
         from: range.lowerBound, to: range.upperBound, workers: 1,

@@ -1,8 +1,8 @@
 // `scan`: the events of a range, checked, with the labels of what belongs together.
 import Ledger
 
-enum ScanCommand {
-  static func run(_ arguments: RulesArguments) throws {
+package enum ScanCommand {
+  package static func run(_ arguments: RulesArguments) throws {
     var arguments = arguments
     let path = try arguments.required("--directory")
     let positions: ClosedRange<Int64> = 0...999_999_999_999_999_999

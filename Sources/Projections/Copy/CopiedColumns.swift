@@ -1,11 +1,11 @@
 // Which columns of the views a copy for analysts has, and which of them an anonymous one may have.
 
 /// A column of a view, in a copy.
-struct CopiedColumn: Sendable {
+package struct CopiedColumn: Sendable {
   enum Kind: String, Sendable { case integer = "INTEGER", text = "TEXT" }
 
   /// Why a column may stand in an anonymous copy, or may not.
-  enum Reason: Sendable {
+  package enum Reason: Sendable {
     // It may.
     /// Names an app, as the company itself does.
     case app
@@ -34,7 +34,7 @@ struct CopiedColumn: Sendable {
     /// May hold any text that a client, a receipt or an operator wrote.
     case anyText
 
-    var isShared: Bool {
+    package var isShared: Bool {
       switch self {
       case .app, .product, .country, .figure, .time, .number, .word: true
       case .user, .address, .purchase, .digest, .anyText: false
@@ -42,9 +42,9 @@ struct CopiedColumn: Sendable {
     }
   }
 
-  let name: String
+  package let name: String
   let kind: Kind
-  let reason: Reason
+  package let reason: Reason
   /// What an anonymous copy has instead of the column's own value; nil for the value.
   let anonymous: String?
 }
@@ -91,13 +91,13 @@ extension [CopiedColumn] {
 }
 
 /// A view, as a table of a copy.
-struct CopiedView: Sendable {
-  let name: String
+package struct CopiedView: Sendable {
+  package let name: String
   /// The columns that tell its rows apart, which are their order; an integer alone is the table's primary key.
-  let key: [String]
+  package let key: [String]
   /// Columns that get an index.
-  let indexes: [String]
-  let columns: [CopiedColumn]
+  package let indexes: [String]
+  package let columns: [CopiedColumn]
 
   init(_ name: String, key: [String], indexes: [String] = [], _ columns: [[CopiedColumn]]) {
     self.name = name
@@ -110,7 +110,7 @@ struct CopiedView: Sendable {
 extension CopiedView {
   /// Every view with every column, in the order of docs/projections.md. A test fails for a column that is missing
   /// here: nothing enters an anonymous copy before somebody has decided about it.
-  static let all = [
+  package static let all = [
     app, receipt, upload, verification, notification, fetch, user, sale, journal, subscription,
     exception, price, rate, trust,
   ]

@@ -2,7 +2,7 @@
 package import Revenue
 
 /// The years 0001 to 9999.
-let storedInstantsMs: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
+package let storedInstantsMs: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
 
 extension Statement {
   private func damage(_ index: Int32) -> DatabaseError {
@@ -123,7 +123,7 @@ extension Statement {
 
 extension Database {
   /// The number of a table's next row: its rows have the numbers from 0 on.
-  func nextNumber(of table: StaticString) throws(DatabaseError) -> Int32 {
+  package func nextNumber(of table: StaticString) throws(DatabaseError) -> Int32 {
     let row = try prepare("SELECT max(id) FROM \(table)")
     guard try row.step(), !row.isNull(0) else { return 0 }
     return Int32(try row.number(0, in: 0...Int64(Int32.max - 1))) + 1

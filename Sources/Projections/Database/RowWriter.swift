@@ -1,9 +1,9 @@
 // Writes rows into the database in batches, on a separate thread where there is one.
 import Ledger
-import Revenue
+package import Revenue
 
 /// A statement of a `RowWriter` that rows are written to.
-struct RowTarget {
+package struct RowTarget {
   fileprivate let index: Int
 }
 
@@ -12,7 +12,7 @@ struct RowTarget {
 /// During a fold from nothing, a separate thread writes, so SQLite works while the next events are folded. While it
 /// writes, no other code may use the database; `drain` waits for it. Code that reads a table that rows are written to
 /// must also call `drain`, because rows wait in memory until their batch is full.
-final class RowWriter {
+package final class RowWriter {
   /// Behind a pointer: otherwise each added value would pay for an exclusive-access check.
   private struct State {
     var batch = RowBatch()
@@ -40,7 +40,7 @@ final class RowWriter {
   /// A failure inside a function that cannot throw; thrown at the end of the row.
   private var failure: DatabaseError?
 
-  init(_ database: Database, _ arena: TextArena, isThreaded: Bool) {
+  package init(_ database: Database, _ arena: TextArena, isThreaded: Bool) {
     self.database = database
     self.arena = arena
     // If no thread can be started, the caller's thread writes.
@@ -58,7 +58,7 @@ final class RowWriter {
   }
 
   /// For an insert: `INSERT INTO table` or a variant of it, with the columns if not all are given.
-  func target(_ insert: String, valueCount: Int) throws(DatabaseError) -> RowTarget {
+  package func target(_ insert: String, valueCount: Int) throws(DatabaseError) -> RowTarget {
     try target(
       reading: "\(insert) SELECT \(RowTable.columns(valueCount)) FROM row_batch",
       valueCount: valueCount)
@@ -70,7 +70,7 @@ final class RowWriter {
   ///   - table: with its columns.
   ///   - key: the column that identifies the row.
   ///   - columns: those that may differ from the existing row.
-  func target(
+  package func target(
     upserting table: String, valueCount: Int, key: String, changing columns: [String]
   ) throws(DatabaseError) -> RowTarget {
     try target(
@@ -85,7 +85,7 @@ final class RowWriter {
   /// - Parameters:
   ///   - other: a target whose rows and these keep their common order.
   ///   - isSingle: whether the statement must see one row at a time.
-  func target(
+  package func target(
     reading sql: String, valueCount: Int, inOrderWith other: RowTarget? = nil,
     isSingle: Bool = false
   ) throws(DatabaseError) -> RowTarget {
@@ -102,7 +102,7 @@ final class RowWriter {
 
   /// Begins a row. Its values must follow, then `end`.
   @inline(__always)
-  func begin(_ target: RowTarget) {
+  package func begin(_ target: RowTarget) {
     if state.pointee.target != target.index { change(to: target.index) }
   }
 
@@ -137,22 +137,22 @@ final class RowWriter {
   }
 
   @inline(__always)
-  func add(_ value: Int) { add(Int64(value)) }
+  package func add(_ value: Int) { add(Int64(value)) }
 
   @inline(__always)
-  func add(_ value: Int64?) {
+  package func add(_ value: Int64?) {
     if let value { add(value) } else { state.pointee.batch.add(RowValue(kind: .null)) }
   }
 
   /// Adds a text, which is copied; nil becomes null.
   @inline(__always)
-  func add(text: Text?) {
+  package func add(text: Text?) {
     if let text { state.pointee.batch.add(text, .text) } else { add(Int64?.none) }
   }
 
   /// Adds a text of the arena, which is not copied.
   @inline(__always)
-  func add(kept text: Text) {
+  package func add(kept text: Text) {
     guard let start = text.baseAddress, !text.isEmpty else { return add(text: text) }
     let address = Int64(Int(bitPattern: start))
     state.pointee.batch.add(
@@ -160,7 +160,7 @@ final class RowWriter {
   }
 
   /// Adds bytes, which are copied.
-  func add(blob: Text?) {
+  package func add(blob: Text?) {
     if let blob { state.pointee.batch.add(blob, .blob) } else { add(Int64?.none) }
   }
 
@@ -174,7 +174,7 @@ final class RowWriter {
 
   /// Ends a row.
   @inline(__always)
-  func end() throws(DatabaseError) {
+  package func end() throws(DatabaseError) {
     if state.pointee.isSingle || state.pointee.batch.isFull { try flush() }
   }
 
@@ -199,7 +199,7 @@ final class RowWriter {
   }
 
   /// Runs statements after the rows queued so far, in parallel with the fold if there is a thread.
-  func execute(_ sql: String) throws(DatabaseError) {
+  package func execute(_ sql: String) throws(DatabaseError) {
     try sendAll()
     guard let lane else { return try database.execute(sql) }
     try lane.send(RowWriterThread.Work(sql: sql))
@@ -215,7 +215,7 @@ final class RowWriter {
   }
 
   /// Waits until every row is written.
-  func drain() throws(DatabaseError) {
+  package func drain() throws(DatabaseError) {
     try sendAll()
     try lane?.wait()
   }

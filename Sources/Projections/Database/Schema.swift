@@ -2,7 +2,7 @@
 import Revenue
 
 /// The schema. The views for people to query are stable; tables may change with a version.
-enum Schema {
+package enum Schema {
   /// The version of each projection's tables and fold. A database with other versions or other definitions is
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
@@ -40,7 +40,7 @@ enum Schema {
   ]
 
   /// Columns are in the order in which rows are written: only then can SQLite use their values without copying them.
-  static let tables = """
+  package static let tables = """
     CREATE TABLE progress(
       id INTEGER PRIMARY KEY CHECK (id = 0), position INTEGER NOT NULL, root BLOB NOT NULL,
       frontier BLOB NOT NULL, last_event_at_ms INTEGER);
@@ -196,10 +196,10 @@ enum Schema {
 
   /// Created when most rows of a load from nothing are in their final order. Long texts are found by hashes: sorting
   /// integers takes a quarter of the time, and a lookup also compares the text.
-  static let indexes = (earlyIndexes + lateIndexes).joined(separator: "\n")
+  package static let indexes = (earlyIndexes + lateIndexes).joined(separator: "\n")
 
   /// For tables that are written while events are folded; closing steps create them.
-  static let earlyIndexes = [
+  package static let earlyIndexes = [
     "CREATE UNIQUE INDEX users_identifier ON users(user_identifier);",
     "CREATE INDEX uploads_line_hash ON uploads(line_hash) WHERE line_hash IS NOT NULL;",
     "CREATE INDEX signed_uploads_hash ON signed_uploads(upload_hash);",

@@ -5,7 +5,7 @@ import Revenue
 
 extension Schema {
   /// The stable views, in the order of docs/projections.md, which describes every column.
-  static let viewNames = [
+  package static let viewNames = [
     "app_view", "receipt_view", "upload_view", "verification_view", "notification_view",
     "fetch_view", "user_view", "sale_view", "journal_view", "subscription_view", "exception_view",
     "price_view",
@@ -13,7 +13,7 @@ extension Schema {
   ]
 
   /// Created with the indexes. The words are those of the reports, from the same enums.
-  static let views =
+  package static let views =
     [intakeViews, saleViews, subscriptionView, exceptionView, declarationViews].joined()
 
   // MARK: Parts of statements

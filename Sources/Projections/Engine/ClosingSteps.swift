@@ -1,12 +1,20 @@
 // What a fold from nothing does during its last events; doing it afterwards would use only one thread.
 
 /// When a fold from nothing writes rows that may still change.
-struct WritingPace: Sendable {
+package struct WritingPace: Sendable {
   /// Rows unchanged for this many events will rarely change again.
-  var settledEventCount = 4096
+  package var settledEventCount = 4096
   /// The closing steps run during the last events: one in this many of all events, but no more than the maximum.
-  var closingDivisor = 5
+  package var closingDivisor = 5
   var closingEventCountMax = 65_536
+
+  package init(
+    settledEventCount: Int = 4096, closingDivisor: Int = 5, closingEventCountMax: Int = 65_536
+  ) {
+    self.settledEventCount = settledEventCount
+    self.closingDivisor = closingDivisor
+    self.closingEventCountMax = closingEventCountMax
+  }
 
   /// How many last events the closing steps have, of a total.
   func closingEventCount(of total: Int) -> Int {
@@ -15,7 +23,7 @@ struct WritingPace: Sendable {
 }
 
 /// A step that runs once, when most events are folded.
-enum ClosingStep: Equatable {
+package enum ClosingStep: Equatable {
   /// Writes the users; most of them are known by then.
   case users
   /// Writes again the rows that changed after they were written.
@@ -25,18 +33,22 @@ enum ClosingStep: Equatable {
 }
 
 /// The remaining steps, in order: rows that are written again should not have indexes yet.
-struct ClosingSteps {
+package struct ClosingSteps {
   private static let all =
     [.users, .sales, .subscriptions, .receipts] + Schema.earlyIndexes.map { ClosingStep.index($0) }
 
   private var left = all[...]
   private let pace: WritingPace
 
-  init(_ pace: WritingPace) { self.pace = pace }
+  package init(pace: WritingPace) {
+    self.pace = pace
+  }
+
+  package init(_ pace: WritingPace) { self.pace = pace }
 
   /// The next step if it is due; the steps are spread over the last events. Nothing runs in parallel after the very
   /// last event, so the remaining steps then run when all rows are written.
-  mutating func next(after foldedCount: Int, of total: Int) -> ClosingStep? {
+  package mutating func next(after foldedCount: Int, of total: Int) -> ClosingStep? {
     let closingCount = pace.closingEventCount(of: total)
     guard foldedCount < total, (total - foldedCount) * Self.all.count < closingCount * left.count
     else { return nil }
@@ -44,5 +56,5 @@ struct ClosingSteps {
   }
 
   /// The next step, whether or not it is due.
-  mutating func next() -> ClosingStep? { left.popFirst() }
+  package mutating func next() -> ClosingStep? { left.popFirst() }
 }

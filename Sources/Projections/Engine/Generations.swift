@@ -1,16 +1,20 @@
 // The generations of the projection databases on disk, and the link to the current one.
 import Base
 import Glibc
-import Ledger
+package import Ledger
 
 /// The files `projections/<n>.sqlite` of a ledger, and the link `projections.sqlite` to the current one.
-struct Generations {
+package struct Generations {
   /// The ledger.
   let ledger: LedgerDirectory
+
+  package init(ledger: LedgerDirectory) {
+    self.ledger = ledger
+  }
   static let folderName = "projections"
   private static let linkName = "projections.sqlite"
 
-  init(_ ledger: LedgerDirectory) { self.ledger = ledger }
+  package init(_ ledger: LedgerDirectory) { self.ledger = ledger }
 
   /// The folder's path without links. SQLite accepts only paths, and it is opened without following links.
   private var path: String { "\(ledger.root.path)/\(Self.folderName)" }
@@ -19,7 +23,7 @@ struct Generations {
   private var folder: Folder? { (try? ledger.folderIfPresent(Self.folderName)) ?? nil }
 
   /// The path of the current generation; nil if there is none.
-  var current: String? {
+  package var current: String? {
     var last: String?
     while let name = linked {
       if name == last { return nil }
@@ -133,7 +137,7 @@ struct Generations {
   ///
   /// Throws `locked` if it does not.
   /// - Parameter observer: notified of the wait and asked whether to end it.
-  func withLock<Result>(
+  package func withLock<Result>(
     _ observer: Projector.Observer, _ body: () throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result {
     let lock = try inLedger { () throws(LedgerError) in
@@ -242,7 +246,7 @@ struct Generations {
 
   /// The path for building a new generation, with a name that readers ignore, and its final path. Removes the files
   /// of interrupted builds.
-  func newPath() -> (building: String, final: String) {
+  package func newPath() -> (building: String, final: String) {
     var taken: Set<Int> = []
     let folder = folder
     for name in names(in: folder) {
@@ -260,7 +264,7 @@ struct Generations {
   }
 
   /// Creates an empty file that only its owner can read: it will hold users and receipts.
-  func create(_ path: String) throws(ProjectionError) {
+  package func create(_ path: String) throws(ProjectionError) {
     try inLedger { () throws(LedgerError) in
       _ = try folder(of: path).openFile(Self.name(path), .create)
     }
@@ -279,7 +283,7 @@ struct Generations {
   }
 
   /// Syncs a generation, puts it in use and removes older ones. If that fails, removes the new generation.
-  func putInUse(building: String, final: String) throws(ProjectionError) {
+  package func putInUse(building: String, final: String) throws(ProjectionError) {
     let name = Self.name(final)
     precondition(
       FileName(name)?.isBuilding == false && FileName(Self.name(building))?.isBuilding == true,

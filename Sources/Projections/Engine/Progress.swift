@@ -1,22 +1,22 @@
 // How far, and with which code, a database has folded the log.
 import Base
-import Ledger
+package import Ledger
 
 /// The position up to which a database has folded, and the history of those events.
-struct Progress {
+package struct Progress {
   /// The position of the next event.
-  var position = 0
-  var frontier = Frontier()
+  package var position = 0
+  package var frontier = Frontier()
   /// Epoch milliseconds; nil if no event was folded.
   var lastEventAtMs: Int64?
 
   /// The tree's root at the position.
   var root: SHA256Digest { frontier.root }
 
-  init() {}
+  package init() {}
 
   /// Reads the progress of a database.
-  init(_ database: Database) throws(DatabaseError) {
+  package init(_ database: Database) throws(DatabaseError) {
     let row = try database.prepare(
       "SELECT position, frontier, last_event_at_ms FROM progress WHERE id = 0")
     guard try row.step() else { return }

@@ -169,7 +169,7 @@ package final class ProjectionRows {
 
 /// What made the database's tables. If tables changed without a new version, the program would otherwise misread them
 /// or write wrong rows.
-struct ProjectionIdentity: Hashable, Sendable {
+package struct ProjectionIdentity: Hashable, Sendable {
   let name: String
   let version: Int
   /// The SHA-256, in hexadecimal, of the statements that create its tables, indexes and views.

@@ -53,7 +53,7 @@ package final class Projector {
   /// What is verified of the events of a build; nil if they are only folded.
   private var verification: LogVerification?
   /// When builds from nothing write; tests make it earlier.
-  var pace = WritingPace()
+  package var pace = WritingPace()
 
   package init(
     _ reader: LogReader, observer: Observer = Observer(), projections: ProjectionSet = .standard

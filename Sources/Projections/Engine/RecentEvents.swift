@@ -4,7 +4,7 @@ import Ledger
 
 /// Keeps the lines of the newest events. Keeps lines with replies, and lines that were read again, for longer. Each
 /// group has a limit in bytes.
-final class RecentEvents {
+package final class RecentEvents {
   private static let newestBytesMax = 8 << 20
   private static let keptBytesMax = 32 << 20
   private var lines: [[UInt8]] = []
@@ -17,6 +17,8 @@ final class RecentEvents {
   private var keptOrder: [Int] = []
   private var keptStartIndex = 0
   private var keptBytes = 0
+
+  package init() {}
 
   /// Adds the line of the next event.
   func add(_ line: EventLine) {
@@ -36,7 +38,7 @@ final class RecentEvents {
   }
 
   /// Keeps a line after it leaves the newest.
-  func keep(_ line: [UInt8], at position: Int) {
+  package func keep(_ line: [UInt8], at position: Int) {
     keptBytes += line.count
     if let earlier = kept.updateValue(line, forKey: position) {
       keptBytes -= earlier.count
@@ -54,14 +56,14 @@ final class RecentEvents {
   }
 
   /// The line of the event at a position; nil if it is no longer kept.
-  func line(at position: Int) -> [UInt8]? {
+  package func line(at position: Int) -> [UInt8]? {
     let index = lines.count - (endPosition - position)
     if position < endPosition, index >= startIndex { return lines[index] }
     return kept[position]
   }
 
   /// The line of the event at a position; `read` fetches it if it is not kept.
-  func line<Failure>(
+  package func line<Failure>(
     at position: Int, _ read: (Int) throws(Failure) -> [UInt8]
   ) throws(Failure) -> [UInt8] {
     if let line = line(at: position) { return line }
@@ -76,7 +78,7 @@ final class RecentEvents {
   }
 
   /// Removes all lines.
-  func removeAll() {
+  package func removeAll() {
     removeNewest()
     kept.removeAll()
     keptOrder.removeAll()

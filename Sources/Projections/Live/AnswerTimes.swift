@@ -1,30 +1,32 @@
 // When receipts were answered for good, roughly: spares the database most questions for a recent answer.
 import Base
 import Ledger
-import Revenue
+package import Revenue
 
 /// Tells for which receipts there can be no recent answer. Of a fixed size: receipts share places, so that it may
 /// name too late a time, never too early a one.
-final class AnswerTimes: Sendable {
+package final class AnswerTimes: Sendable {
   private static let placeCount = 1 << 16
   /// Epoch milliseconds of the newest answer of a place's receipts.
   private let times = Monitor([Int64](repeating: .min, count: placeCount))
 
+  package init() {}
+
   /// Notes a final answer for a receipt.
-  func note(_ receiptID: Text, atMs: Int64) {
+  package func note(_ receiptID: Text, atMs: Int64) {
     let place = Self.place(receiptID)
     times.withLock { $0[place] = max($0[place], atMs) }
   }
 
   /// Notes that any receipt may have had an answer until a time.
-  func noteAll(atMs: Int64) {
+  package func noteAll(atMs: Int64) {
     times.withLock { times in
       for place in times.indices { times[place] = max(times[place], atMs) }
     }
   }
 
   /// Whether a receipt may have had an answer since a time.
-  func mayHold(_ receiptID: Text, since notBeforeMs: Int64) -> Bool {
+  package func mayHold(_ receiptID: Text, since notBeforeMs: Int64) -> Bool {
     let place = Self.place(receiptID)
     return times.withLock { $0[place] } >= notBeforeMs
   }

@@ -150,6 +150,44 @@ package struct SaleDetail: Equatable, Sendable {
   package var isCancelled: Bool
   package var isPending: Bool
   package var lines: [LineDetail]
+
+  package init(
+    environment: String, bundleID: String, saleKey: String, productID: String, kind: String,
+    quantity: Int64, saleDateMs: Int64, transactionID: String, originalTransactionID: String,
+    transactionIDs: [String], firstPosition: Position, countryCode: String,
+    countryPosition: Position? = nil, userIdentifier: String? = nil, userPosition: Position? = nil,
+    userBasis: String, currency: Currency? = nil, unitPriceMicros: Int64? = nil,
+    amountMicros: Int64? = nil, priceBasis: String, pricePosition: Position? = nil,
+    priceProblem: String? = nil, isUpgraded: Bool, isCancelled: Bool, isPending: Bool,
+    lines: [LineDetail]
+  ) {
+    self.environment = environment
+    self.bundleID = bundleID
+    self.saleKey = saleKey
+    self.productID = productID
+    self.kind = kind
+    self.quantity = quantity
+    self.saleDateMs = saleDateMs
+    self.transactionID = transactionID
+    self.originalTransactionID = originalTransactionID
+    self.transactionIDs = transactionIDs
+    self.firstPosition = firstPosition
+    self.countryCode = countryCode
+    self.countryPosition = countryPosition
+    self.userIdentifier = userIdentifier
+    self.userPosition = userPosition
+    self.userBasis = userBasis
+    self.currency = currency
+    self.unitPriceMicros = unitPriceMicros
+    self.amountMicros = amountMicros
+    self.priceBasis = priceBasis
+    self.pricePosition = pricePosition
+    self.priceProblem = priceProblem
+    self.isUpgraded = isUpgraded
+    self.isCancelled = isCancelled
+    self.isPending = isPending
+    self.lines = lines
+  }
 }
 
 /// A line of the journal.
@@ -161,6 +199,18 @@ package struct LineDetail: Equatable, Sendable {
   package var amountMicros: Int64?
   package var reason: String?
   package var position: Position
+
+  package init(
+    line: String, dateMs: Int64, quantity: Int64, amountMicros: Int64? = nil, reason: String? = nil,
+    position: Position
+  ) {
+    self.line = line
+    self.dateMs = dateMs
+    self.quantity = quantity
+    self.amountMicros = amountMicros
+    self.reason = reason
+    self.position = position
+  }
 }
 
 /// An exception found at a position.

@@ -70,6 +70,16 @@ package struct SubscriptionTurnDetail: Equatable, Sendable {
   package var expiresAtMs: Int64?
   package var expirationIntent: String?
   package var gracePeriodExpiresAtMs: Int64?
+
+  package init(
+    kind: SubscriptionTurn.Kind, expiresAtMs: Int64? = nil, expirationIntent: String? = nil,
+    gracePeriodExpiresAtMs: Int64? = nil
+  ) {
+    self.kind = kind
+    self.expiresAtMs = expiresAtMs
+    self.expirationIntent = expirationIntent
+    self.gracePeriodExpiresAtMs = gracePeriodExpiresAtMs
+  }
 }
 
 /// The first fraud verdict on an upload.
@@ -86,6 +96,21 @@ package struct FraudDetail: Equatable, Sendable {
   package var userIdentifier: String?
   /// When the upload was received.
   package var occurredAtMs: Int64
+
+  package init(
+    upload: Position, reason: String, receiptID: String? = nil, uploadID: String? = nil,
+    bundleID: String? = nil, countryCode: String? = nil, userIdentifier: String? = nil,
+    occurredAtMs: Int64
+  ) {
+    self.upload = upload
+    self.reason = reason
+    self.receiptID = receiptID
+    self.uploadID = uploadID
+    self.bundleID = bundleID
+    self.countryCode = countryCode
+    self.userIdentifier = userIdentifier
+    self.occurredAtMs = occurredAtMs
+  }
 }
 
 /// Some changes in order, and where the next ones begin.

@@ -30,6 +30,34 @@ package struct SubscriptionDetail: Equatable, Sendable {
   /// The number of the current period's sale.
   package var sale: Int
 
+  package init(
+    environment: String, bundleID: String, originalTransactionID: String, productID: String,
+    userIdentifier: String? = nil, countryCode: String, startedAtMs: Int64,
+    terms: SubscriptionTerms, statementMs: Int64? = nil, statementPosition: Position,
+    renewalPosition: Position? = nil, isAutoRenewing: Bool? = nil,
+    autoRenewProductID: String? = nil, expirationIntent: String? = nil,
+    unitPriceMicros: Int64? = nil, currency: Currency? = nil, offer: Subscription.Offer, sale: Int
+  ) {
+    self.environment = environment
+    self.bundleID = bundleID
+    self.originalTransactionID = originalTransactionID
+    self.productID = productID
+    self.userIdentifier = userIdentifier
+    self.countryCode = countryCode
+    self.startedAtMs = startedAtMs
+    self.terms = terms
+    self.statementMs = statementMs
+    self.statementPosition = statementPosition
+    self.renewalPosition = renewalPosition
+    self.isAutoRenewing = isAutoRenewing
+    self.autoRenewProductID = autoRenewProductID
+    self.expirationIntent = expirationIntent
+    self.unitPriceMicros = unitPriceMicros
+    self.currency = currency
+    self.offer = offer
+    self.sale = sale
+  }
+
   /// The newer of the two events.
   package var position: Position { max(statementPosition, renewalPosition ?? -1) }
 

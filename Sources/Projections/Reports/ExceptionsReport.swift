@@ -1,7 +1,7 @@
 // The exceptions report: what finance must know in addition to the figures (rules R1–R10).
 import Base
 import JSON
-import Revenue
+package import Revenue
 
 struct ExceptionsReport {
   /// One exception. Its texts are in the order of the columns; the position comes first here.
@@ -264,5 +264,5 @@ extension ReportSource {
 
 extension TextArena {
   /// Copies bytes into the arena.
-  func keep(_ bytes: [UInt8]) -> Text { withText(bytes) { keep($0) } }
+  package func keep(_ bytes: [UInt8]) -> Text { withText(bytes) { keep($0) } }
 }

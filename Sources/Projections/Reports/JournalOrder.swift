@@ -15,14 +15,19 @@ struct JournalPlace {
 }
 
 /// Reads the lines of a report's days in the journal's order (rule R8).
-struct JournalOrder {
+package struct JournalOrder {
   private let source: ReportSource
   private var places: [JournalPlace] = []
   private let batchLineCount: Int
 
+  package init(source: ReportSource, batchLineCount: Int) {
+    self.source = source
+    self.batchLineCount = batchLineCount
+  }
+
   /// - Parameter batchLineCount: how many lines are completed at a time. The sales of a batch are read in the order in
   ///   which they are stored, so larger batches read less often.
-  init(_ source: ReportSource, batchLineCount: Int = 1 << 16) throws {
+  package init(_ source: ReportSource, batchLineCount: Int = 1 << 16) throws {
     self.source = source
     self.batchLineCount = batchLineCount
     try collect()
@@ -58,7 +63,7 @@ struct JournalOrder {
   }
 
   /// Calls `body` with each line and its sale. Their texts are valid during the call.
-  func forEach(_ body: (ReportLine, LineSale) throws -> Void) throws {
+  package func forEach(_ body: (ReportLine, LineSale) throws -> Void) throws {
     let reader = try JournalReader(source)
     var start = 0
     while start < places.count {

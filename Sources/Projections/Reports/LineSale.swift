@@ -1,15 +1,15 @@
 // What the journal shows of a sale, read for a batch of lines at a time.
-import Revenue
+package import Revenue
 
 /// The part of a sale that its journal lines show.
-struct LineSale {
+package struct LineSale {
   var figures: SaleFigures
   var currency: Currency?
   var keyKind: KeyKind
-  var key: Text
+  package var key: Text
   var transactionID: Text
   /// Nil if no upload or transaction names a user.
-  var user: Text?
+  package var user: Text?
   /// The price of one unit; nil if there is none.
   var unitPriceMicros: Int64?
 }

@@ -1,27 +1,27 @@
 // The source that all reports read: one generation of the projections, filtered by the request.
 import Base
 import JSON
-import Revenue
+package import Revenue
 
 /// A journal line as reports see it.
-struct ReportLine {
-  var type: LineType
-  var dateMs: Int64
+package struct ReportLine {
+  package var type: LineType
+  package var dateMs: Int64
   var saleDateMs: Int64
-  var environment: Symbol
-  var bundle: Symbol
-  var product: Symbol
-  var country: Symbol
-  var kind: SaleKind
-  var basis: PriceBasis
-  var trust: ReplyTrust
-  var quantity: Int64
+  package var environment: Symbol
+  package var bundle: Symbol
+  package var product: Symbol
+  package var country: Symbol
+  package var kind: SaleKind
+  package var basis: PriceBasis
+  package var trust: ReplyTrust
+  package var quantity: Int64
   var currency: Currency?
-  var amountMicros: Int64?
-  var position: Int
+  package var amountMicros: Int64?
+  package var position: Int
   /// The number of the line's sale.
-  var sale: Int
-  var reason: Text
+  package var sale: Int
+  package var reason: Text
   /// Its place among the lines of its sale: 0 for the Sale line, the ordinal in `later_lines` for others. For a line
   /// of a pending sale, its index among those.
   var ordinal: Int32 = 0
@@ -62,11 +62,11 @@ extension ReportLine {
 }
 
 /// Reads a database for one report.
-final class ReportSource {
+package final class ReportSource {
   let database: Database
   let request: ReportRequest
-  let arena = TextArena()
-  let symbols: StringInterner
+  package let arena = TextArena()
+  package let symbols: StringInterner
   private var currencies: [Currency?] = []
   /// For each symbol, whether it is an environment that the request includes. Symbols beyond the end are not
   /// included; nil includes all environments.
@@ -81,7 +81,7 @@ final class ReportSource {
   /// Whether the date of its sale decides a line's period. The sales report always works this way.
   let decidesBySaleDate: Bool
 
-  init(_ database: Database, _ request: ReportRequest) throws(ProjectionError) {
+  package init(_ database: Database, _ request: ReportRequest) throws(ProjectionError) {
     self.database = database
     self.request = request
     symbols = StringInterner(arena)
@@ -107,7 +107,7 @@ final class ReportSource {
   }
 
   /// Folds the pending receipts together with the confirmed sales.
-  func loadPending() throws(ProjectionError) {
+  package func loadPending() throws(ProjectionError) {
     pending = try PendingSales(database, symbols, arena)
     // Pending receipts may bring environments and products that no confirmed sale has.
     noteShownEnvironments()
@@ -219,7 +219,7 @@ final class ReportSource {
   }
 
   /// Calls `body` with every line that the request includes, whatever its date. Pending sales come last, if requested.
-  func forEachLine(
+  package func forEachLine(
     _ body: (ReportLine) throws(ProjectionError) -> Void
   ) throws(ProjectionError) {
     try forEachConfirmedLine(body)
@@ -238,7 +238,7 @@ final class ReportSource {
   }
 
   /// The identifiers of all users, by number.
-  func userIdentifiers() throws(ProjectionError) -> [Int32: Text] {
+  package func userIdentifiers() throws(ProjectionError) -> [Int32: Text] {
     var result: [Int32: Text] = [:]
     do throws(DatabaseError) {
       let rows = try database.prepare("SELECT id, user_identifier FROM users")

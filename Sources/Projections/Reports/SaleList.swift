@@ -1,13 +1,13 @@
 // All sales that a report may show, both confirmed and pending, with the data it needs about each.
-import Revenue
+package import Revenue
 
 /// Sales in memory, looked up by number.
-final class SaleList {
+package final class SaleList {
   /// Confirmed sales in numerical order, then pending ones.
   private(set) var sales: [Sale]
   private let source: ReportSource
 
-  init(_ source: ReportSource) throws(ProjectionError) {
+  package init(_ source: ReportSource) throws(ProjectionError) {
     self.source = source
     let lastOfJournal: Int64
     do throws(DatabaseError) {
@@ -23,7 +23,7 @@ final class SaleList {
   }
 
   /// The sale with a number.
-  func sale(_ id: Int) -> Sale {
+  package func sale(_ id: Int) -> Sale {
     // The numbers of pending sales continue those of confirmed ones.
     precondition(sales[id].id == id, "a line of a missing sale")
     return sales[id]

@@ -1,5 +1,5 @@
 // The snapshots of a ledger: listing, creating and removing them.
-import Base
+package import Base
 package import Ledger
 
 /// The content of the folder `snapshots`.
@@ -110,7 +110,7 @@ package struct SnapshotStore {
   ///   - content: the digest of its rows.
   ///   - append: makes the event that vouches for the snapshot durable and returns its position. If it throws, no
   ///     snapshot is created.
-  func save(
+  package func save(
     _ database: StorageFile, _ progress: Progress, _ projections: [ProjectionIdentity],
     content: SHA256Digest, isCancelled: () -> Bool,
     append: (EventDraft) throws(ProjectionError) -> Position

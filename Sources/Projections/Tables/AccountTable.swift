@@ -1,8 +1,8 @@
 // The tables `accounts` and `account_users`: the Apple Accounts, and whose they are by uploads (rule R6).
-import Revenue
+package import Revenue
 
 /// Writes the accounts of a store, and fetches those of earlier runs.
-final class AccountTable: AccountSource {
+package final class AccountTable: AccountSource {
   private let database: Database
   private let arena: TextArena
   private var target: RowTarget?
@@ -22,13 +22,13 @@ final class AccountTable: AccountSource {
       "SELECT user, position FROM account_users WHERE account = ? ORDER BY ordinal")
   }
 
-  init(_ database: Database, _ arena: TextArena) {
+  package init(_ database: Database, _ arena: TextArena) {
     (self.database, self.arena) = (database, arena)
   }
 
   // MARK: Fetching
 
-  func fetch(_ key: AccountKey, into store: AccountStore) throws(DatabaseError) {
+  package func fetch(_ key: AccountKey, into store: AccountStore) throws(DatabaseError) {
     let statement = try selectByKey.get()
     defer { statement.reset() }
     statement.bind(1, key.text.indexHash)
@@ -38,7 +38,7 @@ final class AccountTable: AccountSource {
     if try statement.step() { try takeIn(statement, store) }
   }
 
-  func fetch(account id: Int32, into store: AccountStore) throws(DatabaseError) {
+  package func fetch(account id: Int32, into store: AccountStore) throws(DatabaseError) {
     let statement = try selectByID.get()
     defer { statement.reset() }
     statement.bind(1, Int(id))
@@ -77,7 +77,7 @@ final class AccountTable: AccountSource {
   // MARK: Writing
 
   /// Writes the changed accounts.
-  func store(_ store: AccountStore, _ rows: RowWriter) throws(DatabaseError) {
+  package func store(_ store: AccountStore, _ rows: RowWriter) throws(DatabaseError) {
     for place in store.accounts.indices where store.accounts[place].isChanged {
       let account = store.accounts[place]
       rows.begin(try target(rows))

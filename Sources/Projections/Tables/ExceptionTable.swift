@@ -1,9 +1,9 @@
 // The table `exceptions`, without duplicates.
 import Ledger
-import Revenue
+package import Revenue
 
 /// Writes exceptions as they are found, and skips those already recorded.
-final class ExceptionTable: ExceptionSink {
+package final class ExceptionTable: ExceptionSink {
   private struct Key: Hashable {
     var type: Int8
     var sale: Int
@@ -42,7 +42,7 @@ final class ExceptionTable: ExceptionSink {
       """)
   }
 
-  init(
+  package init(
     _ database: Database, _ rows: RowWriter, _ arena: TextArena, isFresh: Bool
   ) throws(DatabaseError) {
     self.rows = rows
@@ -54,7 +54,7 @@ final class ExceptionTable: ExceptionSink {
 
   private let nothing = Text(start: nil, count: 0)
 
-  func add(
+  package func add(
     _ type: ExceptionType, sale: Sale, detail: Text, position: Int
   ) throws(DatabaseError) {
     // Exceptions of pending sales are not facts yet. Reports compute the ones they need.
@@ -71,7 +71,7 @@ final class ExceptionTable: ExceptionSink {
     remember(key)
   }
 
-  func add(
+  package func add(
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, product: Text, transaction: Text,
     detail: Text, position: Int
   ) throws(DatabaseError) {
@@ -87,7 +87,7 @@ final class ExceptionTable: ExceptionSink {
     remember(key)
   }
 
-  func add(
+  package func add(
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: Text, upload: Int,
     position: Int
   ) throws(DatabaseError) {
@@ -104,7 +104,7 @@ final class ExceptionTable: ExceptionSink {
     remember(key)
   }
 
-  func add(
+  package func add(
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: String, position: Int
   ) throws(DatabaseError) {
     precondition(!type.isOncePerText, "an exception that is kept once must not be kept again")

@@ -2,7 +2,7 @@
 import Revenue
 
 /// What a packed table holds of a sale.
-protocol SaleRecord {
+package protocol SaleRecord {
   /// The table. Its columns are `id` and `records`.
   static var table: StaticString { get }
   /// The size of one sale's record.
@@ -17,22 +17,22 @@ protocol SaleRecord {
 
 /// Writes the records of sales, and reads all of them. Row `n` holds the records of the sales from number
 /// `n × Record.rowCapacity` on, in numerical order, without gaps.
-struct PackedSaleTable<Record: SaleRecord> {
+package struct PackedSaleTable<Record: SaleRecord> {
   private let database: Database
   private var target: RowTarget?
   private var changed: [(sale: Int, record: Record)] = []
 
-  init(_ database: Database) { self.database = database }
+  package init(_ database: Database) { self.database = database }
 
   // MARK: Writing
 
   /// Queues the record of a new or changed sale.
-  mutating func add(_ record: Record, ofSale number: Int) {
+  package mutating func add(_ record: Record, ofSale number: Int) {
     changed.append((number, record))
   }
 
   /// Merges the queued records into the existing rows.
-  mutating func store(_ rows: RowWriter) throws(DatabaseError) {
+  package mutating func store(_ rows: RowWriter) throws(DatabaseError) {
     if changed.isEmpty { return }
     let capacity = Record.rowCapacity
     changed.sort { $0.sale < $1.sale }
@@ -103,7 +103,7 @@ struct PackedSaleTable<Record: SaleRecord> {
 
   /// Calls `body` with the record of each sale, by number, and never for a sale that does not exist. Returns false
   /// if the table does not match the sales, possibly only after the last call.
-  static func forEach(
+  package static func forEach(
     in database: Database, _ body: (_ sale: Int, Record) throws -> Void
   ) throws -> Bool {
     let saleCount = Int(try database.nextNumber(of: "sales"))

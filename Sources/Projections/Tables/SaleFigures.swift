@@ -1,8 +1,8 @@
 // The figures that a sale's journal lines need, in 51 bytes. Revenue reports read these instead of whole rows.
-import Revenue
+package import Revenue
 
 /// The figures that a sale contributes to its lines, without its texts.
-struct SaleFigures: Equatable, SaleRecord {
+package struct SaleFigures: Equatable, SaleRecord {
   var saleDateMs: Int64
   /// The amount of the Sale line; 0 if there is no price.
   var amountMicros: Int64
@@ -19,7 +19,7 @@ struct SaleFigures: Equatable, SaleRecord {
   var priceBasis: PriceBasis
   var trust: ReplyTrust
 
-  init(_ sale: Sale, currency: Symbol) {
+  package init(_ sale: Sale, currency: Symbol) {
     precondition(1...Sale.quantityMax ~= sale.quantity, "a sale of \(sale.quantity) units")
     saleDateMs = sale.saleDateMs
     amountMicros = sale.amountMicros ?? 0
@@ -57,13 +57,13 @@ struct SaleFigures: Equatable, SaleRecord {
 
   // MARK: As bytes
 
-  static let table: StaticString = "sale_figures"
-  static let byteCount = 51
+  package static let table: StaticString = "sale_figures"
+  package static let byteCount = 51
   /// A full row with its header just fits in a page of 8 KiB.
-  static let rowCapacity = 159
+  package static let rowCapacity = 159
 
   /// Writes the properties as little-endian integers, without gaps, in the order of their declarations.
-  func write(to bytes: UnsafeMutableRawPointer) {
+  package func write(to bytes: UnsafeMutableRawPointer) {
     bytes.storeBytes(of: saleDateMs.littleEndian, as: Int64.self)
     bytes.storeBytes(of: amountMicros.littleEndian, toByteOffset: 8, as: Int64.self)
     bytes.storeBytes(of: firstPosition.littleEndian, toByteOffset: 16, as: Int64.self)
@@ -79,7 +79,7 @@ struct SaleFigures: Equatable, SaleRecord {
   }
 
   /// Reads the bytes that `write` produces; nil if another program has stored impossible values.
-  init?(_ bytes: UnsafeRawPointer) {
+  package init?(_ bytes: UnsafeRawPointer) {
     saleDateMs = Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
     amountMicros = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
     firstPosition = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 16, as: Int64.self))

@@ -1,9 +1,9 @@
 // The tables of sales, their transactions and their journal lines.
 import Ledger
-import Revenue
+package import Revenue
 
 /// Writes the sales of a store, and fetches those of earlier runs.
-final class SaleTable: SaleSource {
+package final class SaleTable: SaleSource {
   private let database: Database
   private let symbols: StringInterner
   private let isFresh: Bool
@@ -82,7 +82,7 @@ final class SaleTable: SaleSource {
   /// With the times of the newest statements, which only the rules need.
   private static let fetchedColumns = "\(columns), \(StatementTime.ofSaleSQL)"
 
-  init(_ database: Database, _ symbols: StringInterner, isFresh: Bool) {
+  package init(_ database: Database, _ symbols: StringInterner, isFresh: Bool) {
     self.database = database
     self.symbols = symbols
     self.isFresh = isFresh
@@ -92,7 +92,7 @@ final class SaleTable: SaleSource {
 
   // MARK: Fetching
 
-  func fetch(_ key: SaleKey, into store: SaleStore) throws(DatabaseError) {
+  package func fetch(_ key: SaleKey, into store: SaleStore) throws(DatabaseError) {
     let statement = try selectByKey.get()
     defer { statement.reset() }
     statement.bind(1, text: key.text)
@@ -109,7 +109,7 @@ final class SaleTable: SaleSource {
     return try statement.step() ? try takeIn(statement, store) : nil
   }
 
-  func fetchChain(of sale: Sale, into store: SaleStore) throws(DatabaseError) {
+  package func fetchChain(of sale: Sale, into store: SaleStore) throws(DatabaseError) {
     let statement = try selectChain.get()
     defer { statement.reset() }
     statement.bind(1, sale.originalTransactionID.indexHash)
@@ -120,21 +120,21 @@ final class SaleTable: SaleSource {
     while try statement.step() { _ = try takeIn(statement, store) }
   }
 
-  func hasAlias(_ transaction: Text) throws(DatabaseError) -> Bool {
+  package func hasAlias(_ transaction: Text) throws(DatabaseError) -> Bool {
     let statement = try selectAlias.get()
     defer { statement.reset() }
     statement.bind(1, text: transaction)
     return try statement.step()
   }
 
-  func fetchSales(ofAccount account: Int32, into store: SaleStore) throws(DatabaseError) {
+  package func fetchSales(ofAccount account: Int32, into store: SaleStore) throws(DatabaseError) {
     let statement = try selectOfAccount.get()
     defer { statement.reset() }
     statement.bind(1, Int(account))
     while try statement.step() { _ = try takeIn(statement, store) }
   }
 
-  func claim(ofSale id: Int) throws(DatabaseError) -> SaleClaim? {
+  package func claim(ofSale id: Int) throws(DatabaseError) -> SaleClaim? {
     let statement = try selectClaim.get()
     defer { statement.reset() }
     statement.bind(1, id)
@@ -268,7 +268,7 @@ final class SaleTable: SaleSource {
   // MARK: Writing
 
   /// Writes the changed sales with their transactions, lines and refunds, and the times of statements.
-  func store(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
+  package func store(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
     if !isFresh { try queueTimes(sales) }
     for place in sales.sales.indices where sales.sales[place].isChanged {
       try write(place, sales, rows)

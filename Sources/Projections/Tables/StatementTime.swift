@@ -3,7 +3,7 @@ import Revenue
 
 /// The times of the newest statements about a sale (rules R12 and R13). Epoch milliseconds; the minimum if no such
 /// statement had a time.
-struct StatementTime: Equatable, SaleRecord {
+package struct StatementTime: Equatable, SaleRecord {
   var newestReplyMs: Int64
   /// The time of the event with that reply.
   var newestReplyEventMs: Int64
@@ -11,7 +11,7 @@ struct StatementTime: Equatable, SaleRecord {
   /// The time of the statement that says when the sale's period ends.
   var periodEndMs: Int64
 
-  init(
+  package init(
     newestReplyMs: Int64, newestReplyEventMs: Int64, newestSignedMs: Int64, periodEndMs: Int64
   ) {
     (self.newestReplyMs, self.newestReplyEventMs) = (newestReplyMs, newestReplyEventMs)
@@ -26,19 +26,19 @@ struct StatementTime: Equatable, SaleRecord {
 
   // MARK: As bytes
 
-  static let table: StaticString = "statement_times"
-  static let byteCount = 32
+  package static let table: StaticString = "statement_times"
+  package static let byteCount = 32
   /// Small, because a catch-up rewrites the rows of all sales that it meets.
-  static let rowCapacity = 64
+  package static let rowCapacity = 64
 
-  func write(to bytes: UnsafeMutableRawPointer) {
+  package func write(to bytes: UnsafeMutableRawPointer) {
     bytes.storeBytes(of: newestReplyMs.littleEndian, as: Int64.self)
     bytes.storeBytes(of: newestSignedMs.littleEndian, toByteOffset: 8, as: Int64.self)
     bytes.storeBytes(of: periodEndMs.littleEndian, toByteOffset: 16, as: Int64.self)
     bytes.storeBytes(of: newestReplyEventMs.littleEndian, toByteOffset: 24, as: Int64.self)
   }
 
-  init?(_ bytes: UnsafeRawPointer) {
+  package init?(_ bytes: UnsafeRawPointer) {
     newestReplyMs = Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
     newestSignedMs = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
     periodEndMs = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 16, as: Int64.self))

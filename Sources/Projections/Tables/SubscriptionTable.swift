@@ -1,9 +1,9 @@
 // The table `subscriptions`: the current period and the newest renewal information of each subscription (rule R13).
 import Ledger
-import Revenue
+package import Revenue
 
 /// Writes the subscriptions of a store, and fetches those of earlier runs.
-final class SubscriptionTable: SubscriptionSource {
+package final class SubscriptionTable: SubscriptionSource {
   private let database: Database
   private var target: RowTarget?
   private var turnTarget: RowTarget?
@@ -25,16 +25,16 @@ final class SubscriptionTable: SubscriptionSource {
       """)
   }
 
-  init(_ database: Database) { self.database = database }
+  package init(_ database: Database) { self.database = database }
 
   /// The number of the next subscription.
-  static func nextID(_ database: Database) throws(DatabaseError) -> Int {
+  package static func nextID(_ database: Database) throws(DatabaseError) -> Int {
     Int(try database.nextNumber(of: "subscriptions"))
   }
 
   // MARK: Fetching
 
-  func fetch(
+  package func fetch(
     _ key: SubscriptionKey, into store: SubscriptionStore
   ) throws(DatabaseError) {
     let statement = try selectByKey.get()
@@ -46,7 +46,7 @@ final class SubscriptionTable: SubscriptionSource {
     if try statement.step() { _ = store.takeIn(try Self.subscription(statement, store.arena)) }
   }
 
-  func fetchSubscriptions(
+  package func fetchSubscriptions(
     ofAccount account: Int32, into store: SubscriptionStore
   ) throws(DatabaseError) {
     let statement = try selectOfAccount.get()
@@ -117,7 +117,7 @@ final class SubscriptionTable: SubscriptionSource {
   // MARK: Writing
 
   /// Writes the changed subscriptions.
-  func store(_ store: SubscriptionStore, _ rows: RowWriter) throws(DatabaseError) {
+  package func store(_ store: SubscriptionStore, _ rows: RowWriter) throws(DatabaseError) {
     for place in store.subscriptions.indices where store.subscriptions[place].isChanged {
       try write(place, store, rows)
     }

@@ -1,9 +1,9 @@
 // The table `symbols`.
-import Revenue
+package import Revenue
 
 extension StringInterner {
   /// Loads the symbols of a database that are not in memory yet.
-  func load(from database: Database) throws(DatabaseError) {
+  package func load(from database: Database) throws(DatabaseError) {
     let statement = try database.prepare("SELECT text FROM symbols WHERE id >= ? ORDER BY id")
     statement.bind(1, count)
     while try statement.step() { _ = symbol(statement.bytes(0)) }
@@ -11,19 +11,25 @@ extension StringInterner {
 }
 
 /// Writes the symbols that the database does not have yet.
-struct SymbolRows {
+package struct SymbolRows {
   private let symbols: StringInterner
   /// How many symbols the database has.
   private var storedCount: Int
   private var target: RowTarget?
 
+  package init(symbols: StringInterner, storedCount: Int, target: RowTarget? = nil) {
+    self.symbols = symbols
+    self.storedCount = storedCount
+    self.target = target
+  }
+
   /// - Parameter symbols: exactly the symbols loaded from the database.
-  init(_ symbols: StringInterner) {
+  package init(_ symbols: StringInterner) {
     self.symbols = symbols
     storedCount = symbols.count
   }
 
-  mutating func store(_ rows: RowWriter) throws(DatabaseError) {
+  package mutating func store(_ rows: RowWriter) throws(DatabaseError) {
     guard storedCount < symbols.count else { return }
     if target == nil { target = try rows.target("INSERT INTO symbols(id, text)", valueCount: 2) }
     guard let target else { return }

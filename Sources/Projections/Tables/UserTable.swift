@@ -1,8 +1,8 @@
 // The table `users`: each user's number, count of uploads, and first and last upload, if any.
-import Revenue
+package import Revenue
 
 /// Users by identifier. Users already in the database are fetched when first needed.
-final class UserTable {
+package final class UserTable {
   private struct User {
     var number: Int32
     var identifier: Text
@@ -28,7 +28,7 @@ final class UserTable {
       """)
   }
 
-  init(_ database: Database, _ arena: TextArena, isFresh: Bool) throws(DatabaseError) {
+  package init(_ database: Database, _ arena: TextArena, isFresh: Bool) throws(DatabaseError) {
     self.database = database
     self.arena = arena
     self.isFresh = isFresh
@@ -36,7 +36,7 @@ final class UserTable {
   }
 
   /// The number of a user. A new user gets the next number.
-  func number(of identifier: Text) throws(DatabaseError) -> Int32 {
+  package func number(of identifier: Text) throws(DatabaseError) -> Int32 {
     let hash = identifier.placeHash()
     if let place = places.find(hash, { users[$0].identifier.equals(identifier) }) {
       return users[place].number
@@ -72,7 +72,7 @@ final class UserTable {
   }
 
   /// Counts an upload of a user.
-  func noteUpload(_ number: Int32, atMs: Int64) {
+  package func noteUpload(_ number: Int32, atMs: Int64) {
     guard let place = place(of: number) else { return }
     users.update(place) { user in
       user.uploads += 1
@@ -83,7 +83,7 @@ final class UserTable {
   }
 
   /// The identifier of a user.
-  func identifier(_ number: Int32) throws(DatabaseError) -> Text {
+  package func identifier(_ number: Int32) throws(DatabaseError) -> Text {
     if let place = place(of: number) { return users[place].identifier }
     let statement = try database.prepare("SELECT user_identifier FROM users WHERE id = ?")
     statement.bind(1, Int(number))
@@ -93,7 +93,7 @@ final class UserTable {
   }
 
   /// Writes the users that have changed.
-  func store(_ rows: RowWriter) throws(DatabaseError) {
+  package func store(_ rows: RowWriter) throws(DatabaseError) {
     for place in users.indices where users[place].isChanged {
       let user = users[place]
       rows.begin(try target(rows))

@@ -2,9 +2,9 @@
 import Revenue
 
 /// Bars in time order, above and below a line at 0.
-struct BarChart {
+package struct BarChart {
   /// One bar.
-  struct Bar {
+  package struct Bar {
     /// Its name on the axis.
     let axisLabel: String
     /// What a pointer over it shows.
@@ -12,6 +12,13 @@ struct BarChart {
     let value: Int128
     /// Whether it stands out.
     let isMarked: Bool
+
+    package init(axisLabel: String, title: String, value: Int128, isMarked: Bool) {
+      self.axisLabel = axisLabel
+      self.title = title
+      self.value = value
+      self.isMarked = isMarked
+    }
   }
 
   /// Names the chart, as a screen reader says it.
@@ -24,6 +31,16 @@ struct BarChart {
   /// The text of a tick; the scale's own if nil.
   var isOfCounts = false
 
+  package init(
+    title: String, description: String, id: String, bars: [Bar], isOfCounts: Bool = false
+  ) {
+    self.title = title
+    self.description = description
+    self.id = id
+    self.bars = bars
+    self.isOfCounts = isOfCounts
+  }
+
   private static let slot = 1000
   /// Bars are this wide, of `slot`.
   private static let barWidth = 720
@@ -32,7 +49,7 @@ struct BarChart {
   private static let axisLabelsMax = 8
 
   /// Writes the chart, without a table.
-  func write(to html: inout HTML) {
+  package func write(to html: inout HTML) {
     let scale = PageScale(bars.map(\.value), unit: isOfCounts ? 1 : 10_000)
     html.element("div", ["class": "plot"]) { html in
       html.element("div", ["class": "y", "aria-hidden": "true"]) { html in

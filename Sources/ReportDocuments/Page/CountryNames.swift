@@ -1,9 +1,9 @@
 // The English names of countries, for readers who do not know their codes.
 
 /// Names by ISO 3166-1 alpha-2 code; a name is shown beside its code, never instead of it.
-enum CountryNames {
+package enum CountryNames {
   /// The name of a country; nil for a code that is not in the table.
-  static func name(_ code: String) -> String? { names[code] }
+  package static func name(_ code: String) -> String? { names[code] }
 
   private static let names: [String: String] = Dictionary(
     uniqueKeysWithValues: table.split(separator: "\n").map {

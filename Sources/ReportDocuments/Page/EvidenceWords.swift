@@ -3,16 +3,16 @@
 import Revenue
 
 /// The words for a code of a report.
-struct CodeWords: Equatable {
-  let title: String
-  let meaning: String
+package struct CodeWords: Equatable {
+  package let title: String
+  package let meaning: String
 
   init(_ title: String, _ meaning: String) {
     (self.title, self.meaning) = (title, meaning)
   }
 
   /// What a price rests on, by the code in the column `price_basis`.
-  init(basis code: String) {
+  package init(basis code: String) {
     let basis = PriceBasis.allCases.first { "\($0.word)" == code }
     switch basis {
     case .signedTransaction:
@@ -35,7 +35,7 @@ struct CodeWords: Equatable {
   }
 
   /// Where the evidence came from, by the code in the column `trust`.
-  init(trust code: String) {
+  package init(trust code: String) {
     switch ReplyTrust.allCases.first(where: { "\($0.word)" == code }) {
     case .appStore: self.init("App Store", "Apple answered, or signed, itself.")
     case .configured:

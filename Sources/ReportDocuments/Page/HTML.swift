@@ -1,8 +1,8 @@
 // Writes HTML. Names are constants of the program, and every text is escaped: nothing from data can become markup.
 
 /// HTML under construction, as UTF-8.
-struct HTML {
-  private(set) var bytes: [UInt8] = []
+package struct HTML {
+  package private(set) var bytes: [UInt8] = []
 
   /// Elements that begin a line, so that a page can be read and compared as text.
   private static let blocks: Set<String> = [
@@ -11,7 +11,7 @@ struct HTML {
     "ul", "ol", "li", "details", "svg", "article",
   ]
 
-  init() {
+  package init() {
     bytes.reserveCapacity(1 << 16)
     write("<!DOCTYPE html>")
   }
@@ -29,7 +29,7 @@ struct HTML {
   }
 
   /// Writes an element that holds a text.
-  mutating func element(
+  package mutating func element(
     _ name: StaticString, _ attributes: KeyValuePairs<StaticString, String> = [:],
     text: String
   ) {

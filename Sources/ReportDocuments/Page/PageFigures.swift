@@ -2,7 +2,7 @@
 import Base
 package import Ledger
 package import Projections
-import Revenue
+package import Revenue
 
 /// What a page is asked for.
 package struct PageRequest: Sendable {
@@ -33,7 +33,7 @@ package struct PageBasis: Sendable {
 }
 
 /// All figures of a page.
-struct PageFigures {
+package struct PageFigures {
   let request: PageRequest
   let basis: PageBasis
   /// The number of events behind it, the root of their tree, and when the last was recorded.
@@ -52,7 +52,7 @@ struct PageFigures {
   var changes: PageChanges?
 
   /// The currencies, in the order in which a page shows them: the reporting currency, then those with more units.
-  var currencies: [Currency]
+  package var currencies: [Currency]
 
   /// - Parameter older: the state since which changes are shown; nil shows none.
   init(
@@ -92,13 +92,13 @@ struct PageFigures {
     }
   }
 
-  func total(_ currency: Currency?) -> PageSums { places.totals[currency] ?? PageSums() }
+  package func total(_ currency: Currency?) -> PageSums { places.totals[currency] ?? PageSums() }
 
   /// The counts over all currencies.
-  var counts: PageSums { places.totals.values.reduce(PageSums(), +) }
+  package var counts: PageSums { places.totals.values.reduce(PageSums(), +) }
 
   /// The one currency of all amounts, or that of the report; nil if there are several of equal standing.
-  var mainCurrency: Currency? {
+  package var mainCurrency: Currency? {
     request.report.reportingCurrency ?? (currencies.count == 1 ? currencies[0] : nil)
   }
 

@@ -2,15 +2,15 @@
 import Revenue
 
 /// Fractions in percent, computed exactly and rounded once.
-enum PagePercent {
+package enum PagePercent {
   /// `12.3 %`: part ÷ whole, rounded half to even to one decimal. Nil if the whole is not positive.
-  static func text(_ part: Int128, of whole: Int128) -> String? {
+  package static func text(_ part: Int128, of whole: Int128) -> String? {
     guard let (digits, isNegative) = permille(part, of: whole) else { return nil }
     return "\(isNegative && digits > 0 ? "-" : "")\(digits / 10).\(digits % 10) %"
   }
 
   /// How much more `after` is than `before`, with a sign. Nil if `before` is 0, or too small to compare with.
-  static func change(from before: Int128, to after: Int128) -> String? {
+  package static func change(from before: Int128, to after: Int128) -> String? {
     guard before != 0, let (digits, isNegative) = permille(after - before, of: abs(before)),
       // Beyond that a percentage says nothing.
       digits < 1_000_000
@@ -35,7 +35,7 @@ extension HTML {
   /// Writes the exact text of an amount or a count. Groups of three digits are set apart by the style sheet and
   /// decimals beyond the currency's own are set smaller; the text itself is that of every other report.
   /// - Parameter fineWidth: the room for such decimals, so that decimal points stand below each other; 0 for none.
-  mutating func number(_ text: String, minorDigits: Int = 0, fineWidth: Int = 0) {
+  package mutating func number(_ text: String, minorDigits: Int = 0, fineWidth: Int = 0) {
     let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
     var digits = Substring(parts[0])
     var sign = ""

@@ -1,6 +1,6 @@
 // The days of a page, the days before them that they are compared with, and the steps of its chart.
 package import Base
-import Revenue
+package import Revenue
 
 /// The days that a page is of, both ends included.
 package struct PagePeriod: Equatable, Sendable {
@@ -52,7 +52,7 @@ package struct PagePeriod: Equatable, Sendable {
   var isMonth: Bool { wholeMonths == 1 }
 
   /// As many months before it, or as many days if it is not of whole months.
-  var before: PagePeriod {
+  package var before: PagePeriod {
     if let months = wholeMonths {
       let start = Period.firstDay(ofMonth: firstMonth - months)
       return PagePeriod(unchecked: CivilDate(dayNumber: start), first.dayNumber - 1)
@@ -67,7 +67,7 @@ package struct PagePeriod: Equatable, Sendable {
   }
 
   /// The 13 months that end with it.
-  var year: PagePeriod {
+  package var year: PagePeriod {
     let start = Period.firstDay(ofMonth: lastMonth - Self.monthsShown + 1)
     return PagePeriod(unchecked: CivilDate(dayNumber: start), last.dayNumber)
   }
@@ -76,7 +76,7 @@ package struct PagePeriod: Equatable, Sendable {
   static let monthsShown = 13
 
   /// The steps of its chart: no more than about a hundred.
-  var granularity: Period.Granularity {
+  package var granularity: Period.Granularity {
     switch dayCount {
     case ...93: .day
     case ...731: .week
@@ -86,7 +86,7 @@ package struct PagePeriod: Equatable, Sendable {
   }
 
   /// Its steps, without gaps.
-  var steps: [Period] {
+  package var steps: [Period] {
     let granularity = granularity
     let from = Period(granularity, containing: first.dayNumber).ordinal
     let to = Period(granularity, containing: last.dayNumber).ordinal

@@ -2,7 +2,7 @@
 import Revenue
 
 /// A scale from `low` to `high`, both multiples of a round step; 0 is on it.
-struct PageScale {
+package struct PageScale {
   let low: Int128
   let high: Int128
   let step: Int128
@@ -14,7 +14,7 @@ struct PageScale {
 
   /// A scale for these values.
   /// - Parameter unit: the smallest step.
-  init(_ values: [Int128], unit: Int128 = 1) {
+  package init(_ values: [Int128], unit: Int128 = 1) {
     let top = max(0, values.max() ?? 0)
     let bottom = min(0, values.min() ?? 0)
     var step = unit
@@ -47,12 +47,12 @@ struct PageScale {
   }
 
   /// The multiples of the step, from the highest.
-  var ticks: [Int128] {
+  package var ticks: [Int128] {
     (0...Int((high - low) / step)).map { high - Int128($0) * step }
   }
 
   /// How far a value is above the low end, in parts of the scale.
-  func place(_ value: Int128) -> Int {
+  package func place(_ value: Int128) -> Int {
     var (part, whole) = (value - low, high - low)
     // The product must fit; what is cut off is far less than a part.
     while whole > Int128(1) << 100 { (part, whole) = (part >> 8, whole >> 8) }
@@ -67,7 +67,7 @@ struct PageScale {
   }
 
   /// The text of a tick, in thousands or more where all ticks are such.
-  func label(_ tick: Int128) -> String {
+  package func label(_ tick: Int128) -> String {
     let micros: Int128 = 1_000_000
     for (factor, suffix) in [(1_000_000_000, "bn"), (1_000_000, "M"), (1000, "k")]
       as [(Int128, String)]

@@ -2,15 +2,15 @@
 import Base
 
 /// The style sheet and its hash.
-enum PageStyle {
+package enum PageStyle {
   /// The source expression for the page's Content-Security-Policy.
-  static var source: String {
+  package static var source: String {
     var text = sheet.description
     let digest = text.withUTF8 { SHA256.hash(UnsafeRawBufferPointer($0)) }
     return "sha256-" + Base64.text(digest.bytes)
   }
 
-  static let sheet: StaticString = """
+  package static let sheet: StaticString = """
     :root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--soft:#59626d;--rule:#e2e5e9;--wash:#f5f6f8;
     --accent:#0a5f73;--quiet:#8fb6bf;--minus:#a8321a;--bar:#3c8799}
     @media (prefers-color-scheme:dark){:root{--paper:#13161a;--ink:#e7e9ec;--soft:#a4adb8;--rule:#2c323a;

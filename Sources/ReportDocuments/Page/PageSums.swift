@@ -1,9 +1,9 @@
 // The sums of a page: those of a revenue report, added up along other lines, and checked against its totals.
-import Projections
-import Revenue
+package import Projections
+package import Revenue
 
 /// The sums of a row of the revenue report; amounts in micros.
-struct PageSums: Equatable {
+package struct PageSums: Equatable {
   /// The report's columns, in the order of `values`.
   private static let names = [
     "units", "gross", "returned_units", "returns", "reversed_units", "reversals", "net",
@@ -11,21 +11,23 @@ struct PageSums: Equatable {
   ]
   private var values = [Int128](repeating: 0, count: names.count)
 
+  package init() {}
+
   var units: Int128 { values[0] }
   var gross: Int128 { values[1] }
   var returnedUnits: Int128 { values[2] }
   var returns: Int128 { values[3] }
   var reversedUnits: Int128 { values[4] }
   var reversals: Int128 { values[5] }
-  var net: Int128 { values[6] }
-  var unpricedUnits: Int128 { values[7] }
+  package var net: Int128 { values[6] }
+  package var unpricedUnits: Int128 { values[7] }
   var trials: Int128 { values[8] }
   var familyShared: Int128 { values[9] }
 
   /// The place of a column's sum; nil if the column holds none.
   static func place(_ column: ReportColumn) -> Int? { names.firstIndex(of: column.name) }
 
-  subscript(place: Int) -> Int128 {
+  package subscript(place: Int) -> Int128 {
     get { values[place] }
     set { values[place] = newValue }
   }
@@ -50,19 +52,30 @@ struct PageSums: Equatable {
 }
 
 /// A revenue report's rows, as its writer receives them.
-struct PageRows {
+package struct PageRows {
   /// One row.
-  struct Row {
+  package struct Row {
     /// The values of the dimensions, in their order.
     let labels: [String]
     /// Nil for what has no price: unpriced, trial and family-shared sales.
     let currency: Currency?
     let sums: PageSums
+
+    package init(labels: [String], currency: Currency? = nil, sums: PageSums) {
+      self.labels = labels
+      self.currency = currency
+      self.sums = sums
+    }
   }
 
   let dimensions: [ReportDimension]
-  var rows: [Row] = []
+  package var rows: [Row] = []
   var summary = ReportSummary()
+
+  package init(dimensions: [ReportDimension], rows: [Row] = []) {
+    self.dimensions = dimensions
+    self.rows = rows
+  }
 
   /// The sums by currency.
   var totals: [Currency?: PageSums] {
@@ -99,7 +112,7 @@ struct PageRows {
   }
 
   /// Throws if the rows do not add up to the report's own totals.
-  func check() throws(ProjectionError) {
+  package func check() throws(ProjectionError) {
     let totals = totals
     let isWhole =
       summary.totals.count == totals.count

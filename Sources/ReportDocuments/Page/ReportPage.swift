@@ -6,7 +6,7 @@ import Revenue
 
 /// One HTML file that needs nothing else: no network, no scripts, no other file.
 package struct ReportPage {
-  let figures: PageFigures
+  package let figures: PageFigures
 
   /// Computes the figures of a page, all from one state of the projections.
   /// - Parameter older: the state since which changes in ended months are shown; nil shows none.

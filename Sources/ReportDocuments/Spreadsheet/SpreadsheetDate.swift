@@ -1,9 +1,9 @@
 // Instants, days and months as the numbers that Excel shows as dates.
-import Base
-import Revenue
+package import Base
+package import Revenue
 
 /// Days since 30 December 1899, as Excel counts them from 1 March 1900 on.
-enum SpreadsheetDate {
+package enum SpreadsheetDate {
   private static let msPerDay: Int64 = 86_400_000
   /// 30 December 1899, in days since 1970.
   private static let epochDay = -25_569
@@ -11,7 +11,7 @@ enum SpreadsheetDate {
   private static let days = 61...2_958_465
 
   /// An instant in a zone's local time; nil if Excel has no number for it.
-  static func number(atMs epochMs: Int64, in zone: TimeZoneTable) -> Double? {
+  package static func number(atMs epochMs: Int64, in zone: TimeZoneTable) -> Double? {
     let (localMs, overflow) = epochMs.addingReportingOverflow(
       Int64(zone.offsetSeconds(atMs: epochMs)) * 1000)
     if overflow { return nil }
@@ -26,7 +26,7 @@ enum SpreadsheetDate {
   }
 
   /// `2026-03-14`, or the first day of `2026-03`; nil for any other text.
-  static func number(of period: UnsafeRawBufferPointer, _ granularity: Period.Granularity)
+  package static func number(of period: UnsafeRawBufferPointer, _ granularity: Period.Granularity)
     -> Double?
   {
     var text = String(decoding: period, as: UTF8.self)

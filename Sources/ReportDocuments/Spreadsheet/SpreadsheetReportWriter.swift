@@ -1,18 +1,18 @@
 // Reports as Excel files: typed cells, and beside each amount its exact text.
 import Base
 package import Projections
-import Revenue
+package import Revenue
 
 /// What the name of an amount's column gets for the column beside it, which holds the exact text.
 let exactSuffix = "_exact"
 
 /// An amount as a number cell: the nearest binary number, and the decimals that it is shown with.
-struct AmountNumber {
-  let value: Double
+package struct AmountNumber {
+  package let value: Double
   /// The currency's, or more if the amount needs them; at most 6.
-  let decimals: Int
+  package let decimals: Int
 
-  init(_ micros: Int128, _ currency: Currency?) {
+  package init(_ micros: Int128, _ currency: Currency?) {
     // The quotient of two exact numbers is rounded once. An amount beyond 2⁵³ micros, nine billion, is rounded twice:
     // the text beside it is exact.
     value = Double(micros) / 1_000_000

@@ -1,19 +1,21 @@
 // Texts as an Excel file holds them: no character that XML forbids, no accidental escape, and not too long.
 
 /// Makes texts of bytes that end with 0, as C wants them.
-struct SpreadsheetText {
+package struct SpreadsheetText {
   /// Excel's limit of characters in a cell.
   static let characterCountMax = 32_767
   private static let mark = " … (cut)"
 
   /// The last text, with a 0 at its end.
-  private(set) var bytes: [UInt8] = []
+  package private(set) var bytes: [UInt8] = []
   /// How many texts were cut.
   private(set) var cutCount = 0
 
+  package init() {}
+
   /// Takes a text. What Excel would read as an escape, and characters that XML cannot hold, are written as `_xHHHH_`,
   /// which Excel shows as the character.
-  mutating func set(_ text: UnsafeRawBufferPointer) {
+  package mutating func set(_ text: UnsafeRawBufferPointer) {
     bytes.removeAll(keepingCapacity: true)
     if Self.isPlain(text) {
       bytes.append(contentsOf: text)

@@ -1,11 +1,11 @@
 // Takes requests to erase, and answers questions about them. Its thread is its own: it reads and writes files.
 import Base
 import Erasure
-import Ledger
+package import Ledger
 import Synchronization
 
 /// Requests to erase, from HTTP to the queue on disk. It carries none of them out.
-final class ErasureIntake: Sendable {
+package final class ErasureIntake: Sendable {
   private enum Job: Sendable {
     case add(ErasureOrder, PendingResponse)
     case look(UUID16, appFamily: UUID16, PendingResponse)
@@ -25,7 +25,7 @@ final class ErasureIntake: Sendable {
   private let thread = Monitor<WorkerThread?>(nil)
 
   /// - Parameter confirm: returns once requests that are on disk may be acknowledged.
-  init(
+  package init(
     _ directory: LedgerDirectory, _ notes: OperatorNotes,
     confirm: @escaping @Sendable () throws(LedgerError) -> Void
   ) {
@@ -34,7 +34,7 @@ final class ErasureIntake: Sendable {
     self.confirm = confirm
   }
 
-  func start() throws(LedgerError) {
+  package func start() throws(LedgerError) {
     let started = try WorkerThread.start { [self] in work() }
     thread.withLock { $0 = started }
   }
@@ -43,14 +43,14 @@ final class ErasureIntake: Sendable {
   func beginStopping() { isStopping.store(true, ordering: .releasing) }
 
   /// Answers what is under way and ends the thread. Calling it again does nothing.
-  func stop() {
+  package func stop() {
     beginStopping()
     jobs.close()
     thread.withLock { $0.take() }?.join()
   }
 
   /// Takes a request, and answers once it is durable, with `sync` in the copy too.
-  func take(_ order: ErasureOrder, completion: @escaping @Sendable (ClientAnswer) -> Void) {
+  package func take(_ order: ErasureOrder, completion: @escaping @Sendable (ClientAnswer) -> Void) {
     admit(bytes: order.user.utf8.count, completion) { .add(order, $0) }
   }
 

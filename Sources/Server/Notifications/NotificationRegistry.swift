@@ -1,16 +1,16 @@
 // The notifications that the projections do not show yet: being appended, or durable and not folded.
-import Base
-import Ledger
+package import Base
+package import Ledger
 
 /// Keeps a notification from being appended twice. What is folded stands in the projections, and leaves.
 ///
 /// Whoever is about to append one claims its UUID, then asks the projections. As a UUID leaves only after it was
 /// folded, one that is in neither place is new.
-final class NotificationRegistry: Sendable {
+package final class NotificationRegistry: Sendable {
   /// The SHA-256 of `notificationUUID` as sent.
-  typealias Key = SHA256Digest
+  package typealias Key = SHA256Digest
 
-  enum Claim: Equatable {
+  package enum Claim: Equatable {
     /// The caller is to append it, or to abandon the claim.
     case first
     /// Someone else does; a response is kept until that is decided.
@@ -38,9 +38,9 @@ final class NotificationRegistry: Sendable {
   private let state = Monitor(State())
   private let entriesMax: Int
 
-  init(entriesMax: Int = NotificationRegistry.entriesMax) { self.entriesMax = entriesMax }
+  package init(entriesMax: Int = NotificationRegistry.entriesMax) { self.entriesMax = entriesMax }
 
-  static func key(of uuid: String) -> Key {
+  package static func key(of uuid: String) -> Key {
     Array(uuid.utf8).withUnsafeBytes { SHA256.hash($0) }
   }
 
@@ -48,7 +48,7 @@ final class NotificationRegistry: Sendable {
   /// - Parameters:
   ///   - response: the request's; nil for a synchronization, which has nobody to answer.
   ///   - foldedTo: the position up to which the projections have folded.
-  func claim(_ key: Key, _ response: PendingResponse?, foldedTo: Position) -> Claim {
+  package func claim(_ key: Key, _ response: PendingResponse?, foldedTo: Position) -> Claim {
     state.withLock { state in
       Self.forgetFolded(&state, foldedTo)
       switch state.entries[key] {
@@ -66,13 +66,13 @@ final class NotificationRegistry: Sendable {
 
   /// Ends a claim without an append.
   /// - Returns: the responses that had joined it.
-  func abandon(_ key: Key) -> [PendingResponse] {
+  package func abandon(_ key: Key) -> [PendingResponse] {
     state.withLock { Self.waiting(for: $0.entries.removeValue(forKey: key)) }
   }
 
   /// Ends a claim with a durable event. One that comes after a later position is kept a little longer than it must.
   /// - Returns: the responses that had joined it.
-  func recordDurable(_ key: Key, at position: Position) -> [PendingResponse] {
+  package func recordDurable(_ key: Key, at position: Position) -> [PendingResponse] {
     state.withLock { state in
       state.unfolded.append((key, position))
       return Self.waiting(for: state.entries.updateValue(.durable, forKey: key))
@@ -80,7 +80,7 @@ final class NotificationRegistry: Sendable {
   }
 
   /// How many UUIDs it holds.
-  var count: Int { state.withLock { $0.entries.count } }
+  package var count: Int { state.withLock { $0.entries.count } }
 
   private static func waiting(for entry: Entry?) -> [PendingResponse] {
     if case .underWay(let waiting)? = entry { waiting } else { [] }

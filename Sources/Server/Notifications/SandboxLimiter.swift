@@ -3,7 +3,7 @@
 import Base
 
 /// A token bucket: it fills at a given rate, and holds what comes in `burstSeconds`.
-struct TokenBucket: Sendable {
+package struct TokenBucket: Sendable {
   /// How many seconds' tokens it holds.
   static let burstSeconds: Int64 = 4
   private static let unit: Int64 = 1000
@@ -12,7 +12,12 @@ struct TokenBucket: Sendable {
   private var level: Int64
   private var filledAtMs: Int64
 
-  init(perSecond: Int, nowMs: Int64) {
+  package init(level: Int64, filledAtMs: Int64) {
+    self.level = level
+    self.filledAtMs = filledAtMs
+  }
+
+  package init(perSecond: Int, nowMs: Int64) {
     level = Self.capacity(perSecond)
     filledAtMs = nowMs
   }
@@ -24,7 +29,7 @@ struct TokenBucket: Sendable {
   /// Takes a token.
   /// - Parameter nowMs: on a clock that never goes back.
   /// - Returns: nil; where there is none, the seconds until there will be, rounded up.
-  mutating func take(perSecond: Int, nowMs: Int64) -> Int? {
+  package mutating func take(perSecond: Int, nowMs: Int64) -> Int? {
     let capacity = Self.capacity(perSecond)
     // Longer fills it anyway, and could not be multiplied.
     let elapsedMs = max(0, min(nowMs - filledAtMs, Self.burstSeconds * 1000))

@@ -24,7 +24,7 @@ package final class AdmissionLimiter: Sendable {
   func replace(countMax: Int) { state.withLock { $0.countMax = countMax } }
 
   /// Admits one more; false at the limit.
-  func admit(bytes: Int) -> Bool {
+  package func admit(bytes: Int) -> Bool {
     state.withLock { state in
       guard state.count < state.countMax, state.bytes + bytes <= bytesMax || state.count == 0
       else { return false }
@@ -49,13 +49,13 @@ package final class AdmissionLimiter: Sendable {
 }
 
 /// A client's request that awaits its response, and the room that it takes.
-final class PendingResponse: Sendable {
+package final class PendingResponse: Sendable {
   private let load: AdmissionLimiter
   private let bytes: Int
   private let completion: Monitor<(@Sendable (ClientAnswer) -> Void)?>
 
   /// The request must have been admitted.
-  init(
+  package init(
     _ load: AdmissionLimiter, bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void
   ) {
     self.load = load

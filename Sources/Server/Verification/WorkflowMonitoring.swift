@@ -73,7 +73,7 @@ final class AppendHealth: Sendable {
 }
 
 /// Writes messages, and suppresses recent repetitions. No text may contain a secret.
-final class OperatorNotes: Sendable {
+package final class OperatorNotes: Sendable {
   /// The pause before the same message is written again.
   static let pauseMs: Int64 = 600_000
   /// More kinds than an installation has; beyond it the memory is cleared.
@@ -84,7 +84,9 @@ final class OperatorNotes: Sendable {
   private let metrics: Metrics
   private let write: @Sendable (String) -> Void
 
-  init(_ clock: WorkflowClock, _ metrics: Metrics, write: @escaping @Sendable (String) -> Void) {
+  package init(
+    _ clock: WorkflowClock, _ metrics: Metrics, write: @escaping @Sendable (String) -> Void
+  ) {
     self.clock = clock
     self.metrics = metrics
     self.write = write

@@ -1,7 +1,7 @@
 // `token create`, `token list`, `token revoke`: who may use the client API.
 import Base
 import Projections
-import Server
+package import Server
 
 let tokenCreateCommand = Command(
   "token create", summary: "Create a token for an app's back end and show it once",
@@ -124,7 +124,7 @@ private func createToken(_ invocation: Invocation, _ context: Context) throws ->
 }
 
 /// Revokes a token that could not be printed or written. The error says that it is revoked, or how to revoke it.
-func withdrawToken(
+package func withdrawToken(
   _ id: String, from file: ConfigurationFile, because error: any Error
 ) -> Failure {
   var cause =

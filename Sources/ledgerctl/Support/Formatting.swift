@@ -7,7 +7,7 @@ func counted(_ count: Int, _ noun: String) -> String {
 }
 
 /// `17 B`, `1.5 MiB`, rounded down.
-func sizeText(_ byteCount: Int) -> String {
+package func sizeText(_ byteCount: Int) -> String {
   let names = ["B", "KiB", "MiB", "GiB", "TiB"]
   var (whole, rest, index) = (byteCount, 0, 0)
   while whole >= 1024, index + 1 < names.count {

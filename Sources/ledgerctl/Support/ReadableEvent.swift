@@ -1,12 +1,12 @@
 // An event's line as indented JSON with long strings cut.
-import JSON
+package import JSON
 
 /// Indents one JSON text that this program wrote. Numbers and escapes stay as written.
-struct ReadableEvent {
+package struct ReadableEvent {
   /// Strings up to this length are shown in full: ids, digests and dates are shorter.
   private static let stringLimitBytes = 128
   private static let shownByteCount = 32
-  private(set) var lines: [String] = []
+  package private(set) var lines: [String] = []
   private var line = ""
 
   /// An event's line, indented; unchanged if it is not JSON.
@@ -14,7 +14,7 @@ struct ReadableEvent {
     (try? ReadableEvent(line).lines) ?? [String(decoding: line, as: UTF8.self)]
   }
 
-  init(_ bytes: [UInt8]) throws(JSONError) {
+  package init(_ bytes: [UInt8]) throws(JSONError) {
     let result: Result<Void, JSONError> = bytes.withUnsafeBytes { raw in
       var cursor = JSONCursor(raw)
       do throws(JSONError) { return .success(try value(&cursor, depth: 0)) } catch {

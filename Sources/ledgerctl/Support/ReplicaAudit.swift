@@ -33,8 +33,8 @@ struct ReplicaAudit {
       "epoch": report.newest.epoch, "step_at": timeText(report.newest.atMs),
       "size": report.newest.size, "root": report.newest.root.base64, "lag": report.lag,
       "steps": report.stepCount, "objects": report.objectCount, "bytes": report.byteCount,
-      "lost_steps": report.lostSteps.map { ledgerctl.record(of: $0) },
-      "outdated": report.outdated, "faults": report.faults.map { ledgerctl.record(of: $0) },
+      "lost_steps": report.lostSteps.map { Commands.record(of: $0) },
+      "outdated": report.outdated, "faults": report.faults.map { Commands.record(of: $0) },
     ]
   }
 

@@ -2,7 +2,7 @@
 
 /// UTF-8 `bytes` in which control characters, except line feeds and tabs, and marks that change the reading direction
 /// are written as JSON escapes. The program's own bold text stays. A file or a pipe gets the bytes unchanged.
-func harmlessBytes(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+package func harmlessBytes(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
   var result: [UInt8] = []
   result.reserveCapacity(bytes.count)
   var index = 0

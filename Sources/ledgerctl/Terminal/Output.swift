@@ -1,9 +1,9 @@
 // Buffered writing to a descriptor, without C's own buffers.
 import Glibc
-import Ledger
+package import Ledger
 
 /// Why output could not be written.
-enum OutputError: Error, Equatable {
+package enum OutputError: Error, Equatable {
   /// The reader closed the pipe: not an error for the user.
   case closedPipe
   /// The system call failed, with its `errno`.
@@ -11,7 +11,7 @@ enum OutputError: Error, Equatable {
 }
 
 /// A buffer for a descriptor or file that it does not own. The owner must flush it at the end.
-final class Output {
+package final class Output {
   private static let capacityBytes = 64 * 1024
   /// Sends all bytes; returns 0 or the `errno`.
   private let send: (UnsafeRawBufferPointer) -> Int32
@@ -24,14 +24,14 @@ final class Output {
   private(set) var hasWritten = false
 
   /// - Parameter name: its name in errors.
-  init(descriptor: Int32, name: String) {
+  package init(descriptor: Int32, name: String) {
     send = { writeAll($0, to: descriptor) }
     self.name = name
     isTerminal = isatty(descriptor) == 1
   }
 
   /// Writes to a file from its beginning.
-  init(file: StorageFile, name: String) {
+  package init(file: StorageFile, name: String) {
     var offset = 0
     send = { bytes in
       do throws(LedgerError) { try file.write(bytes, offsetBytes: offset) } catch {
@@ -49,7 +49,7 @@ final class Output {
     if buffer.count >= Self.capacityBytes { try flush() }
   }
 
-  func write(_ bytes: [UInt8]) throws(OutputError) {
+  package func write(_ bytes: [UInt8]) throws(OutputError) {
     buffer.append(contentsOf: bytes)
     if buffer.count >= Self.capacityBytes { try flush() }
   }
@@ -61,7 +61,7 @@ final class Output {
 
   func writeLine() throws(OutputError) { try write("\n") }
 
-  func writeLine(_ text: some StringProtocol) throws(OutputError) {
+  package func writeLine(_ text: some StringProtocol) throws(OutputError) {
     buffer.append(contentsOf: text.utf8)
     buffer.append(UInt8(ascii: "\n"))
     if buffer.count >= Self.capacityBytes { try flush() }
@@ -70,7 +70,7 @@ final class Output {
   /// Drops what is still in the buffer.
   func discard() { buffer.removeAll(keepingCapacity: true) }
 
-  func flush() throws(OutputError) {
+  package func flush() throws(OutputError) {
     if !buffer.isEmpty { hasWritten = true }
     let code = buffer.withUnsafeBytes { bytes in
       observer?(bytes)

@@ -1,11 +1,11 @@
 // `-o FILE`: a file that is created atomically.
 import Base
-import Glibc
-import Ledger
+package import Glibc
+package import Ledger
 
 /// A file that is written under a temporary name in the same folder and renamed at the end. Unless `commit` succeeds,
 /// no new file remains and an existing one stays unchanged.
-final class OutputFile {
+package final class OutputFile {
   /// A regular file that is being made.
   private struct Replacement {
     let folder: Folder
@@ -18,7 +18,7 @@ final class OutputFile {
   /// Nil if the target is not a regular file (a device, a pipe) and is written in place.
   private var replacement: Replacement?
   private var descriptor: Int32 = -1
-  let output: Output
+  package let output: Output
 
   /// Opens the file. If the path is a symbolic link, its target is replaced, not the link.
   ///
@@ -27,7 +27,7 @@ final class OutputFile {
   ///   - ledger: the ledger that the command has opened.
   ///   - mode: of a new file; an existing file keeps its mode.
   ///   - isPrivate: whether only its owner may read it, whatever the permissions of a file that it replaces.
-  init(
+  package init(
     path: String, outside ledger: LedgerDirectory?, mode newMode: mode_t = 0o666,
     isPrivate: Bool = false, storage: any Storage = PosixStorage()
   ) throws {
@@ -78,7 +78,7 @@ final class OutputFile {
   }
 
   /// Flushes the buffer, syncs the file and renames it to its final name.
-  func commit() throws {
+  package func commit() throws {
     try output.flush()
     guard let made = replacement else {
       let code = close(descriptor) == 0 ? 0 : errno

@@ -2,9 +2,9 @@
 import Base
 
 /// A bar with rate and remaining time, drawn at most ten times a second and only on a terminal.
-final class Progress {
+package final class Progress {
   /// What is counted.
-  enum Unit { case bytes, count(String) }
+  package enum Unit { case bytes, count(String) }
 
   private let label: String
   private let unit: Unit
@@ -57,7 +57,7 @@ final class Progress {
 
   /// The line to draw. If it is too long for the columns, the bar is shortened or left out. Binary floating point is
   /// good enough here: nothing is counted with it.
-  static func line(
+  package static func line(
     label: String, unit: Unit, done: Int, total: Int?, elapsedMs: Int64, columns: Int
   ) -> String {
     let seconds = Double(max(elapsedMs, 1)) / 1000

@@ -1,7 +1,7 @@
 // How a text table fits a terminal: which headings are wrapped and which texts are cut.
 
 /// The widths of a table's columns, side by side, and their headings in lines.
-struct TableLayout: Equatable {
+package struct TableLayout: Equatable {
   /// A column as the layout sees it.
   struct Column {
     let heading: String
@@ -68,7 +68,7 @@ struct TableLayout: Equatable {
   }
 
   /// A heading in lines of at most `limit` columns where its words allow it. It breaks after `_` and at spaces.
-  static func wrapped(_ heading: String, toColumns limit: Int) -> [String] {
+  package static func wrapped(_ heading: String, toColumns limit: Int) -> [String] {
     var lines: [String] = []
     for word in words(heading) {
       if let last = lines.last, widthColumns(last) + widthColumns(word) <= limit {

@@ -1,24 +1,24 @@
 // Text tables with aligned columns and escaped text.
 
 /// Rows under headings. Cells are escaped when they are added.
-struct TextTable {
+package struct TextTable {
   /// A column; one of text is written as its heading alone.
-  struct Column: ExpressibleByStringLiteral {
+  package struct Column: ExpressibleByStringLiteral {
     let heading: String
     /// Numbers are aligned to the right, and never cut: a cut number is a wrong number.
     fileprivate(set) var isNumber: Bool
     /// Whether it identifies a row: a key is neither cut nor left out.
     let isKey: Bool
 
-    init(_ heading: String, isNumber: Bool = false, isKey: Bool = false) {
+    package init(_ heading: String, isNumber: Bool = false, isKey: Bool = false) {
       self.heading = heading
       self.isNumber = isNumber
       self.isKey = isKey
     }
 
-    init(stringLiteral heading: String) { self.init(heading) }
+    package init(stringLiteral heading: String) { self.init(heading) }
 
-    static func number(_ heading: String) -> Column { Column(heading, isNumber: true) }
+    package static func number(_ heading: String) -> Column { Column(heading, isNumber: true) }
   }
 
   /// Wider cells do not widen their column: one huge cell must not pad every row.
@@ -34,7 +34,7 @@ struct TextTable {
   /// The places of the columns that are written.
   private var shown: [Int]
 
-  init(_ columns: [Column]) {
+  package init(_ columns: [Column]) {
     self.columns = columns
     cellWidths = Array(repeating: 0, count: columns.count)
     isUsed = Array(repeating: false, count: columns.count)
@@ -45,7 +45,7 @@ struct TextTable {
   var isEmpty: Bool { rows.isEmpty }
 
   /// Adds a row. Missing cells are empty; surplus cells are a programming error.
-  mutating func append(_ cells: [String]) {
+  package mutating func append(_ cells: [String]) {
     precondition(cells.count <= columns.count)
     let safe = cells.map { visible($0) }
     for (index, cell) in safe.enumerated() where !cell.isEmpty {
@@ -64,11 +64,11 @@ struct TextTable {
   mutating func isText(_ column: Int) { columns[column].isNumber = false }
 
   /// Has the cells of a column written in full, as amounts in several currencies must be.
-  mutating func neverCut(_ column: Int) { uncut.insert(column) }
+  package mutating func neverCut(_ column: Int) { uncut.insert(column) }
 
   /// Leaves out the columns that are empty or zero in every row, but no keys.
   /// - Returns: their headings; none if there are no rows.
-  mutating func leaveOutUnused() -> [String] {
+  package mutating func leaveOutUnused() -> [String] {
     if rows.isEmpty { return [] }
     let kept = columns.indices.filter { columns[$0].isKey || isUsed[$0] }
     if kept.isEmpty { return [] }
@@ -89,7 +89,7 @@ struct TextTable {
   /// - Parameters:
   ///   - limit: the width in columns; nil sets none.
   ///   - bold: what becomes of a line of headings.
-  func write(
+  package func write(
     to output: Output, limit: Int?, isCut: Bool = true, bold: (String) -> String = { $0 }
   ) throws(OutputError) {
     let columns = shown.map { index in

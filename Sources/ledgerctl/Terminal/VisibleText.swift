@@ -2,7 +2,7 @@
 
 /// `text` with control characters, marks that change the reading direction and the like written as escapes, so
 /// that a hostile string can neither control a terminal nor break a line. At most `limit` scalars are kept.
-func visible(_ text: some StringProtocol, limit: Int = .max) -> String {
+package func visible(_ text: some StringProtocol, limit: Int = .max) -> String {
   var result = String.UnicodeScalarView()
   for (index, scalar) in text.unicodeScalars.enumerated() {
     if index == limit {
@@ -33,7 +33,7 @@ private func isDangerous(_ scalar: Unicode.Scalar) -> Bool {
 }
 
 /// The columns that `text` occupies in a terminal: combining marks count 0, wide characters 2.
-func widthColumns(_ text: String) -> Int {
+package func widthColumns(_ text: String) -> Int {
   var width = 0
   for scalar in text.unicodeScalars { width += widthColumns(scalar) }
   return width
@@ -56,7 +56,7 @@ private func widthColumns(_ scalar: Unicode.Scalar) -> Int {
 }
 
 /// `text` cut to `limit` columns; the last one is then an ellipsis.
-func truncated(_ text: String, toColumns limit: Int) -> String {
+package func truncated(_ text: String, toColumns limit: Int) -> String {
   guard widthColumns(text) > limit, limit > 0 else { return limit > 0 ? text : "" }
   var result = String.UnicodeScalarView()
   var width = 0

@@ -1,6 +1,6 @@
 // A signed object with any byte changed, and objects of many signers from many threads.
 
-@testable import AppStore
+import AppStore
 import AppStoreAuthority
 import Base
 import Testing

@@ -1,6 +1,6 @@
 // Verdicts of signed objects: good ones, malformed ones, forged ones, and those out of time.
 
-@testable import AppStore
+import AppStore
 import AppStoreAuthority
 import Base
 import Testing

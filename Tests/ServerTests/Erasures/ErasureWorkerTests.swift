@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Server
+import Server
 
 /// Passes as a test scripts them: each removes all open requests, or fails.
 final class ScriptedPasses: Sendable {

@@ -2,7 +2,7 @@
 import Base
 import Testing
 
-@testable import Server
+import Server
 
 @Suite("Parts of the way of notifications") struct NotificationPartsTests {
   @Test("a bucket holds four seconds' tokens and fills evenly") func bucket() {

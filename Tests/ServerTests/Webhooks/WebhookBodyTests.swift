@@ -4,8 +4,8 @@ import Server
 import TestSupport
 import Testing
 
-@testable import Projections
-@testable import Revenue
+import Projections
+import Revenue
 
 @Suite struct WebhookBodyTests {
   private func body(_ content: LedgerChange.Content) throws -> String {

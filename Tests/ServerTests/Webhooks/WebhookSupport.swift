@@ -9,7 +9,7 @@ import Server
 import TestSupport
 import Testing
 
-@testable import Projections
+import Projections
 
 /// What webhooks read, as a test says it.
 final class ScriptedChanges: WebhookSource {

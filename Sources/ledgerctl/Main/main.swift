@@ -1,0 +1,5 @@
+// Starts the program.
+import Commands
+import Glibc
+
+exit(runProgram(Array(CommandLine.arguments.dropFirst())))
