@@ -54,7 +54,7 @@ import Testing
     ("SELECT load_extension('x')", "the function load_extension"),
     ("SELECT fts3_tokenizer('simple')", "the function fts3_tokenizer"),
     ("SELECT sqlite_compileoption_get(1)", "the function sqlite_compileoption_get"),
-    ("SELECT name FROM pragma_table_info('sales')", "the table pragma_table_info"),
+    ("SELECT name FROM pragma_table_info('sales')", "this table"),
     ("SELECT name FROM dbstat", "this table"),
   ])
   func whateverDoesMoreThanReadIsRefused(sql: String, subject: String) throws {

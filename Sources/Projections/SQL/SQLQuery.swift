@@ -192,11 +192,12 @@ package final class SQLQuery {
   private func error(_ code: Int32, preparing sql: String?) -> any Error {
     let message = String(cString: sqlite3_errmsg(database.handle))
     if let sql, var subject = authorizer.refused {
-      // To make a virtual table, SQLite asks as if for a write.
-      if message.hasPrefix("vtable constructor failed") { subject = "this table" }
       // What SQLite understood as a statement begins with a keyword.
       let first = sql.drop(while: \.isWhitespace).prefix(while: \.isLetter).uppercased()
-      if subject == SQLAuthorizer.statement, !["", "WITH"].contains(first) { subject = first }
+      if subject == SQLAuthorizer.statement, !["", "WITH"].contains(first) {
+        // To make a virtual table, SQLite asks as if for a write.
+        subject = first == "SELECT" ? "this table" : first
+      }
       return SQLError.refused(subject)
     }
     switch code & 0xFF {

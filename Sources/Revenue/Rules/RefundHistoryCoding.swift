@@ -118,7 +118,9 @@ private struct HistoryReader {
 
   /// The number of parts that follow, each at least one byte: never more than the bytes left.
   mutating func count() throws(Damage) -> Int {
-    Int(try integer(in: 0...Int64(bytes.count - place)))
+    let count = try integer()
+    guard count >= 0, count <= bytes.count - place else { throw Damage() }
+    return Int(count)
   }
 
   mutating func text() throws(Damage) -> Text {
