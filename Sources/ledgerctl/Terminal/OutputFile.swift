@@ -1,6 +1,6 @@
 // `-o FILE`: a file that is created atomically.
 import Base
-package import Glibc
+import Glibc
 package import Ledger
 
 /// A file that is written under a temporary name in the same folder and renamed at the end. Unless `commit` succeeds,
