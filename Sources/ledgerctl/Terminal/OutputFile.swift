@@ -28,7 +28,7 @@ package final class OutputFile {
   ///   - mode: of a new file; an existing file keeps its mode.
   ///   - isPrivate: whether only its owner may read it, whatever the permissions of a file that it replaces.
   package init(
-    path: String, outside ledger: LedgerDirectory?, mode newMode: mode_t = 0o666,
+    path: String, outside ledger: LedgerDirectory?, mode newMode: UInt32 = 0o666,
     isPrivate: Bool = false, storage: any Storage = PosixStorage()
   ) throws {
     self.path = path
