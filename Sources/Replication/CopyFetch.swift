@@ -10,12 +10,7 @@ package struct FetchCounts: Sendable, Equatable {
   package var kept = 0
   package var keptBytes = 0
 
-  package init(objects: Int = 0, bytes: Int = 0, kept: Int = 0, keptBytes: Int = 0) {
-    self.objects = objects
-    self.bytes = bytes
-    self.kept = kept
-    self.keptBytes = keptBytes
-  }
+  package init() {}
 }
 
 /// Fetches files as `NAME.new`. Files that are in place already, and parts of unfinished ones, are kept if their

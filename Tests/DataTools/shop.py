@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LEDGERCTL = os.environ.get("LEDGERCTL", str(ROOT / ".build/debug/ledgerctl"))
@@ -57,3 +58,15 @@ class Shop:
 
     def close(self):
         self.temporary.cleanup()
+
+
+class ShopTests(unittest.TestCase):
+    """Tests of one class share a shop."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shop = Shop()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.shop.close()

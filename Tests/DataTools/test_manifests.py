@@ -7,7 +7,7 @@ import decimal
 import json
 import unittest
 
-from shop import Shop
+from shop import ShopTests
 
 REPORTS = [
     "revenue", "revenue --by period,product,basis,trust", "journal", "sales", "exceptions",
@@ -30,15 +30,7 @@ JSON_TYPES = {
 }
 
 
-class ManifestTests(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.shop = Shop()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.shop.close()
-
+class ManifestTests(ShopTests):
     def manifest(self, words, file):
         self.shop.export(f"{words} -o {file} --manifest")
         return (self.shop.folder / f"{file}.manifest.json").read_bytes()

@@ -12,22 +12,14 @@ import subprocess
 import time
 import unittest
 
-from shop import HOSTILE_USER, LEDGERCTL, Shop
+from shop import HOSTILE_USER, LEDGERCTL, ShopTests
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 # One step of SQLite that takes hours.
 STUCK = "SELECT instr(zeroblob(8000000), CAST(zeroblob(4000000) || 'x' AS BLOB))"
 
 
-class QueryTests(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.shop = Shop()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.shop.close()
-
+class QueryTests(ShopTests):
     def query(self, *arguments, check=True, stdin=None):
         done = subprocess.run(
             [LEDGERCTL, "query", *arguments], cwd=self.shop.folder, env=self.shop.environment,

@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import unittest
 
-from shop import ROOT, Shop
+from shop import ROOT, ShopTests
 
 PAGE = ROOT / "docs/reports.md"
 
@@ -29,15 +29,11 @@ def needs(*modules):
     return unittest.skipIf(missing, f"not installed: {', '.join(missing)}")
 
 
-class RecipeTests(unittest.TestCase):
+class RecipeTests(ShopTests):
     @classmethod
     def setUpClass(cls):
-        cls.shop = Shop()
+        super().setUpClass()
         cls.recipes = recipes()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.shop.close()
 
     def run_recipe(self, title):
         found = [commands for name, commands in self.recipes.items() if name.startswith(title)]
@@ -105,16 +101,8 @@ class RecipeTests(unittest.TestCase):
             self.assertEqual(int(sums[currency]), round(float(net) * 1_000_000), printed)
 
 
-class CopyTests(unittest.TestCase):
+class CopyTests(ShopTests):
     """The copies for analysts, read by Python's own SQLite."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.shop = Shop()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.shop.close()
 
     def test_statements_give_the_same_on_a_full_copy_as_in_the_ledger(self):
         self.shop.sh("ledgerctl export --sqlite full.sqlite")

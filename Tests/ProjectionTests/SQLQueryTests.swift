@@ -123,6 +123,11 @@ import Testing
       ),
       ("SELECT abs(-9223372036854775807 - 1)", "integer overflow"),
       ("SELECT json_extract('{', '$.x')", "malformed JSON"),
+      ("SELECT (SELECT 1, 2)", "a subquery has a wrong number of columns"),
+      (
+        "SELECT 1 UNION SELECT 1, 2",
+        "the SELECTs of a compound statement have different numbers of columns"
+      ),
     ] as [(String, String)])
   func aStatementThatCannotRun(sql: String, cause: String) throws {
     #expect(try Books().error(sql).cause == cause)

@@ -64,20 +64,7 @@ package struct Ownership {
   /// Tokens and accounts that are others'. They keep their names, so that nothing changes for these.
   var others: Set<[UInt8]> = []
 
-  package init(
-    transactionIDs: Set<[UInt8]> = [], originalTransactionIDs: Set<[UInt8]> = [],
-    appAccountTokens: Set<[UInt8]> = [], accounts: Set<[UInt8]> = [],
-    sharedAccounts: Set<[UInt8]> = [], unclaimedTransactionIDs: Set<[UInt8]> = [],
-    others: Set<[UInt8]> = []
-  ) {
-    self.transactionIDs = transactionIDs
-    self.originalTransactionIDs = originalTransactionIDs
-    self.appAccountTokens = appAccountTokens
-    self.accounts = accounts
-    self.sharedAccounts = sharedAccounts
-    self.unclaimedTransactionIDs = unclaimedTransactionIDs
-    self.others = others
-  }
+  package init() {}
 
   /// Whether a purchase is about the user.
   func holds(_ purchase: PurchaseFacts) -> Bool {

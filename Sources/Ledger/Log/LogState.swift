@@ -42,16 +42,6 @@ package struct LogState {
   /// The first damage; everything before it is intact.
   private(set) var damage: LedgerError?
 
-  package init(
-    newest: SegmentIndex? = nil, tails: [TailView] = [], isLimited: Bool = false,
-    damage: LedgerError? = nil
-  ) {
-    self.newest = newest
-    self.tails = tails
-    self.isLimited = isLimited
-    self.damage = damage
-  }
-
   /// The number of whole events.
   var size: Int { tails.last?.endPosition ?? newest?.endPosition ?? 0 }
   var frontier: Frontier { tails.last?.frontierAfter ?? newest?.frontierAfter ?? Frontier() }

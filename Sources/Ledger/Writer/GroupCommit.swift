@@ -128,7 +128,7 @@ final class GroupCommit: @unchecked Sendable {
     return true
   }
 
-  /// Waits until nobody uses the closed writer in other ways than appending.
+  /// Waits until no thread uses the closed writer for anything but appends.
   func waitForUsers() {
     monitor.wait(on: Condition.idle) { state in state.userCount == 0 ? () : nil }
   }

@@ -13,7 +13,7 @@ struct BlockRewriting {
 /// It only saves time: `rewriteSegments` writes what is missing here, and everything after a failure. The files have
 /// temporary names until `rewriteSegments` puts them in use; the others are removed with this.
 package final class RewrittenSegments {
-  /// How many bytes of segments get new files this way at most: these exist beside them all at the same time.
+  /// At most this many bytes of segments get new files this way, which exist next to the old ones until the commit.
   static let byteCountMax = 1 << 30
 
   /// A segment, its new file, and the blocks that are in that so far.
@@ -40,7 +40,7 @@ package final class RewrittenSegments {
 
   deinit { discard() }
 
-  /// How blocks of a segment get new members; nil if it is none of these segments. Thread-safe.
+  /// How the blocks of a segment get new members; nil if it is not one of these segments. Thread-safe.
   func rewriting(_ segment: SegmentIndex) -> BlockRewriting? {
     firsts.contains(segment.first) ? BlockRewriting(segment: segment, encoders: encoders) : nil
   }

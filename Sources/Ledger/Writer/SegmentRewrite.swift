@@ -55,7 +55,7 @@ extension LedgerWriter {
 
   private var encoders: BlockEncoders { BlockEncoders(level: options.compressionLevel) }
 
-  /// The affected segments. Throws if one can't be written anew.
+  /// The affected segments. Throws if one can't be rewritten.
   private func checkedSegments(
     _ lines: RedactedLines
   ) throws(LedgerError) -> [(first: Position, byteCount: Int)] {

@@ -18,15 +18,6 @@ package struct FoldTask {
   package let momentMs: Int64?
   package let reports: [ReportRequest]
 
-  package init(
-    ledgers: [Ledger], declarationsPath: String, momentMs: Int64? = nil, reports: [ReportRequest]
-  ) {
-    self.ledgers = ledgers
-    self.declarationsPath = declarationsPath
-    self.momentMs = momentMs
-    self.reports = reports
-  }
-
   private static let byteCountMax = 16 << 20
   /// The index of a ledger has 16 bits.
   private static let ledgerCountMax = 1 << 16

@@ -6,10 +6,6 @@ package struct ScratchFolder {
   /// Without links: databases are opened without following any.
   let path: String
 
-  package init(path: String) {
-    self.path = path
-  }
-
   package init(_ given: String?) throws(RulesFailure) {
     let fromEnvironment = getenv("TMPDIR").map { String(cString: $0) } ?? ""
     let name = given ?? (fromEnvironment.isEmpty ? "/tmp" : fromEnvironment)

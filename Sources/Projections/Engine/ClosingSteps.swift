@@ -8,13 +8,7 @@ package struct WritingPace: Sendable {
   package var closingDivisor = 5
   var closingEventCountMax = 65_536
 
-  package init(
-    settledEventCount: Int = 4096, closingDivisor: Int = 5, closingEventCountMax: Int = 65_536
-  ) {
-    self.settledEventCount = settledEventCount
-    self.closingDivisor = closingDivisor
-    self.closingEventCountMax = closingEventCountMax
-  }
+  package init() {}
 
   /// How many last events the closing steps have, of a total.
   func closingEventCount(of total: Int) -> Int {
@@ -39,10 +33,6 @@ package struct ClosingSteps {
 
   private var left = all[...]
   private let pace: WritingPace
-
-  package init(pace: WritingPace) {
-    self.pace = pace
-  }
 
   package init(_ pace: WritingPace) { self.pace = pace }
 

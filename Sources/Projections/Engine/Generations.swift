@@ -8,9 +8,6 @@ package struct Generations {
   /// The ledger.
   let ledger: LedgerDirectory
 
-  package init(ledger: LedgerDirectory) {
-    self.ledger = ledger
-  }
   static let folderName = "projections"
   private static let linkName = "projections.sqlite"
 

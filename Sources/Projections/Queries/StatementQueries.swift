@@ -213,7 +213,7 @@ extension LedgerQueries {
       guard let bytes = view.reply else { return [] }
       let reply = try Reply(bytes, keeper, notification: view.notification)
       let environment = symbols.symbol(verification.environment)
-      // One that names no bundle has its receipt's (rule R2).
+      // A reply that names no bundle has that of its receipt (rule R2).
       let bundle = reply.bundleID.map { symbols.symbol($0) } ?? symbols.symbol(sale.bundleID)
       return reply.rows.filter {
         isOf(sale, SaleKey(of: $0, environment: environment, bundle: bundle))

@@ -20,11 +20,6 @@ package struct JournalOrder {
   private var places: [JournalPlace] = []
   private let batchLineCount: Int
 
-  package init(source: ReportSource, batchLineCount: Int) {
-    self.source = source
-    self.batchLineCount = batchLineCount
-  }
-
   /// - Parameter batchLineCount: how many lines are completed at a time. The sales of a batch are read in the order in
   ///   which they are stored, so larger batches read less often.
   package init(_ source: ReportSource, batchLineCount: Int = 1 << 16) throws {

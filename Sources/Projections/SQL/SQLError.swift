@@ -27,8 +27,8 @@ package struct SQLError: Error, Equatable, Sendable {
   /// is shown of it is one of the words below.
   /// - Parameter place: what follows them.
   init(_ kind: Kind, message: String, _ place: String) {
-    let words = Self.words.first { message.contains($0) } ?? "SQLite cannot run it"
-    self.init(kind, words + place)
+    let found = Self.words.first { message.contains($0) } ?? "SQLite cannot run it"
+    self.init(kind, (Self.whole[found] ?? found) + place)
     let name = ["no such table: ", "no such column: ", "no such function: "]
       .first(where: message.hasPrefix)
       .map { message.dropFirst($0.count) }
@@ -45,5 +45,11 @@ package struct SQLError: Error, Equatable, Sendable {
     "Expression tree is too large", "parser stack overflow", "integer overflow", "malformed JSON",
     "bad JSON path", "JSON path error", "pattern too complex",
     "ESCAPE expression must be a single character",
+  ]
+  /// Sentences for words that are parts of one.
+  private static let whole = [
+    "do not have the same number of result columns":
+      "the SELECTs of a compound statement have different numbers of columns",
+    "sub-select returns": "a subquery has a wrong number of columns",
   ]
 }

@@ -34,7 +34,7 @@ package final class SQLQuery {
       """)
     // Makes the two virtual tables that statements may read; from then on, they exist like others.
     _ = try database.integer("SELECT count(*) FROM json_each('[]'), json_tree('[]')")
-    // The rows, and the head that is told with them, must be of one moment.
+    // The rows and the head that is reported with them must be of the same moment.
     try database.execute("BEGIN")
     let progress = try Progress(database)
     head = (progress.position, progress.root)

@@ -17,12 +17,6 @@ package struct SymbolRows {
   private var storedCount: Int
   private var target: RowTarget?
 
-  package init(symbols: StringInterner, storedCount: Int, target: RowTarget? = nil) {
-    self.symbols = symbols
-    self.storedCount = storedCount
-    self.target = target
-  }
-
   /// - Parameter symbols: exactly the symbols loaded from the database.
   package init(_ symbols: StringInterner) {
     self.symbols = symbols

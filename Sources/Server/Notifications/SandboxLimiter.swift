@@ -12,11 +12,6 @@ package struct TokenBucket: Sendable {
   private var level: Int64
   private var filledAtMs: Int64
 
-  package init(level: Int64, filledAtMs: Int64) {
-    self.level = level
-    self.filledAtMs = filledAtMs
-  }
-
   package init(perSecond: Int, nowMs: Int64) {
     level = Self.capacity(perSecond)
     filledAtMs = nowMs
