@@ -1,6 +1,7 @@
 // Apple's certificates that come with the program: each is what its fingerprint says, and leads to the pinned root.
 
 import Base
+import TestSupport
 import Testing
 
 import AppStore
@@ -12,7 +13,7 @@ struct AppleCertificateTests {
   )
   func proven() throws {
     let root = try #require(AppleCertificates.shippedRoot.certificate)
-    #expect(root.fingerprint == .appleRoot)
+    expectEqual(root.fingerprint, .appleRoot)
     for shipped in AppleCertificates.shippedIntermediates {
       let certificate = try #require(shipped.certificate)
       #expect(CertificateChain.leads(from: certificate, over: nil, to: root))
@@ -20,8 +21,8 @@ struct AppleCertificateTests {
         certificate.bears(.iTunesStoreIntermediate)
           != certificate.bears(.developerRelationsIntermediate))
     }
-    #expect(AppleCertificates.intermediates.count == 4)
-    #expect(AppleCertificates.root.fingerprint == .appleRoot)
+    expectEqual(AppleCertificates.intermediates.count, 4)
+    expectEqual(AppleCertificates.root.fingerprint, .appleRoot)
   }
 
   @Test("a text that is not of its fingerprint is no certificate")

@@ -35,8 +35,8 @@ struct ReceiptDERTests {
     ] as [([UInt8], Range<Int>)])
   func lengths(bytes: [UInt8], content: Range<Int>) throws {
     let element = try readOne(bytes)
-    #expect(element.content == content)
-    #expect(element.range == bytes.indices)
+    expectEqual(element.content, content)
+    expectEqual(element.range, bytes.indices)
   }
 
   @Test(
@@ -55,7 +55,7 @@ struct ReceiptDERTests {
       ([0x1F, 0x81, 0x01, 0x00], .unsupportedTag), ([0x05, 0x00, 0x00], .trailingBytes),
     ] as [([UInt8], DERError.Kind)])
   func broken(bytes: [UInt8], expected: DERError.Kind) {
-    #expect(kind { _ = try readOne(bytes) } == expected)
+    expectEqual(kind { _ = try readOne(bytes) }, expected)
   }
 
   @Test(
@@ -64,11 +64,11 @@ struct ReceiptDERTests {
       as [Int64])
   func integers(value: Int64) throws {
     let bytes = DER.integer(value)
-    #expect(
-      try bytes.withUnsafeBytes { buffer in
+    try expectEqual(
+      bytes.withUnsafeBytes { buffer in
         var reader = DERReader(buffer)
         return try reader.nextInteger()
-      } == value)
+      }, value)
   }
 
   @Test(
@@ -81,7 +81,7 @@ struct ReceiptDERTests {
         _ = try reader.nextInteger()
       }
     }
-    #expect(found == .integerOutOfRange)
+    expectEqual(found, .integerOutOfRange)
   }
 
   func octets(_ bytes: [UInt8]) throws -> [UInt8] {
@@ -98,15 +98,15 @@ struct ReceiptDERTests {
     let nested = DER.indefinite(
       0x24, DER.octets([1]), DER.element(0x24, DER.octets([2]), DER.octets([])),
       DER.indefinite(0x24, DER.octets([3, 4]), DER.indefinite(0x24)), DER.octets([5]))
-    #expect(try octets(nested) == [1, 2, 3, 4, 5])
-    #expect(try octets(DER.octets([6, 7])) == [6, 7])
-    #expect(try octets(DER.indefinite(0x24)) == [])
+    try expectEqual(octets(nested), [1, 2, 3, 4, 5])
+    try expectEqual(octets(DER.octets([6, 7])), [6, 7])
+    try expectEqual(octets(DER.indefinite(0x24)), [])
   }
 
   @Test("a constructed string of anything but strings is refused")
   func foreignPiece() {
     let found = kind { _ = try octets(DER.indefinite(0x24, DER.integer(1))) }
-    #expect(found == .unexpectedElement(identifier: 0x02))
+    expectEqual(found, .unexpectedElement(identifier: 0x02))
   }
 
   @Test(
@@ -116,7 +116,7 @@ struct ReceiptDERTests {
     let indefinite =
       [UInt8]((0..<levels).flatMap { _ in [0x24, 0x80] as [UInt8] })
       + [UInt8](repeating: 0, count: levels * 2)
-    #expect(kind { _ = try octets(indefinite) } == .tooDeep)
+    expectEqual(kind { _ = try octets(indefinite) }, .tooDeep)
     #expect(throws: ReceiptError.self) {
       try ReceiptFile.decode([0x30] + indefinite.dropFirst())
     }
@@ -126,8 +126,9 @@ struct ReceiptDERTests {
   func allowedNesting() throws {
     var bytes = DER.octets([9])
     for _ in 0..<DERReader.maximumDepth - 1 { bytes = DER.indefinite(0x24, bytes) }
-    #expect(try octets(bytes) == [9])
-    #expect(kind { _ = try octets(DER.indefinite(0x24, DER.indefinite(0x24, bytes))) } == .tooDeep)
+    try expectEqual(octets(bytes), [9])
+    expectEqual(
+      kind { _ = try octets(DER.indefinite(0x24, DER.indefinite(0x24, bytes))) }, .tooDeep)
   }
 
   @Test(
@@ -140,9 +141,9 @@ struct ReceiptDERTests {
     try bytes.withUnsafeBytes { buffer in
       var reader = DERReader(buffer)
       let octets = try reader.nextOctets()
-      #expect(octets.withBytes(of: buffer) { $0.count } == pieceCount)
+      expectEqual(octets.withBytes(of: buffer) { $0.count }, pieceCount)
       // Each piece, and each level's beginning and end.
-      #expect(reader.scannedHeaderCount == pieceCount + 2 * levels - 1)
+      expectEqual(reader.scannedHeaderCount, pieceCount + 2 * levels - 1)
     }
   }
 
@@ -155,7 +156,7 @@ struct ReceiptDERTests {
       var reader = DERReader(buffer)
       _ = try reader.nextOctets()
       // The innermost pieces lie in a definite length: nothing has to look for their end.
-      #expect(reader.scannedHeaderCount == 20)
+      expectEqual(reader.scannedHeaderCount, 20)
     }
   }
 
@@ -165,8 +166,8 @@ struct ReceiptDERTests {
     let element: [UInt8] = [0x24, 0x80, 0, 0]
     let fitting = Array(repeatElement(element, count: count - 1).joined())
     #expect(kind { _ = try octets(DER.indefinite(0x24, fitting)) } == nil)
-    #expect(
-      kind { _ = try octets(DER.indefinite(0x24, fitting + element)) } == .tooManyIndefinite)
+    expectEqual(
+      kind { _ = try octets(DER.indefinite(0x24, fitting + element)) }, .tooManyIndefinite)
   }
 
   @Test("random bytes never crash the reader or the decoder")
@@ -192,8 +193,8 @@ struct ReceiptDERTests {
 
   @Test("an error names the offset and the cause")
   func messages() {
-    #expect(
-      DERError(kind: .unexpectedElement(identifier: 0x0C), offsetBytes: 17).description
-        == "ASN.1 at offset 17: unexpected element with identifier 0xc")
+    expectEqual(
+      DERError(kind: .unexpectedElement(identifier: 0x0C), offsetBytes: 17).description,
+      "ASN.1 at offset 17: unexpected element with identifier 0xc")
   }
 }

@@ -52,13 +52,13 @@ struct ReceiptFileTests {
     second.isTrialPeriod = true
     second.isInIntroOfferPeriod = true
     second.promotionalOfferID = "spring"
-    #expect(
-      receipt
-        == Receipt(
-          style: .unified, environment: "Production", bundleID: "com.example.game",
-          applicationVersion: "42", originalApplicationVersion: "1.0",
-          creationDateMs: 1_714_979_289_000, expirationDateMs: 1_893_456_000_000,
-          purchases: [first, second]))
+    expectEqual(
+      receipt,
+      Receipt(
+        style: .unified, environment: "Production", bundleID: "com.example.game",
+        applicationVersion: "42", originalApplicationVersion: "1.0",
+        creationDateMs: 1_714_979_289_000, expirationDateMs: 1_893_456_000_000,
+        purchases: [first, second]))
   }
 
   @Test("unknown attributes, whatever they hold, are left out")
@@ -68,12 +68,12 @@ struct ReceiptFileTests {
       UnifiedReceiptPlan.attribute(-1, DER.null),
     ])
     let expected = try ReceiptFile.decode(try file(UnifiedReceiptPlan()))
-    #expect(try ReceiptFile.decode(try file(plan)) == expected)
+    try expectEqual(ReceiptFile.decode(try file(plan)), expected)
   }
 
   @Test("a receipt without purchases is a receipt")
   func noPurchases() throws {
-    #expect(try ReceiptFile.decode(try file(UnifiedReceiptPlan(purchases: []))).purchases == [])
+    try expectEqual(ReceiptFile.decode(try file(UnifiedReceiptPlan(purchases: []))).purchases, [])
   }
 
   @Test("a transaction receipt's purchase is its own fields")
@@ -100,7 +100,7 @@ struct ReceiptFileTests {
       style: .transaction, environment: nil, bundleID: "com.example.game",
       applicationVersion: "1", purchases: [purchase])
     expected.unsignedEnvironment = "Sandbox"
-    #expect(try ReceiptFile.decode(list) == expected)
+    try expectEqual(ReceiptFile.decode(list), expected)
   }
 
   @Test("an old transaction receipt's readable dates serve where no milliseconds stand")
@@ -111,39 +111,38 @@ struct ReceiptFileTests {
       ("expires-date", "2012-05-30 15:05:55 Etc/GMT"),
     ]
     let receipt = try ReceiptFile.decode(plan.list(blob: [2], purchaseInfo: plan.purchaseInfo))
-    #expect(receipt.purchases.first?.purchaseDateMs == 1_335_798_355_000)
-    #expect(receipt.purchases.first?.expiresDateMs == 1_338_390_355_000)
+    expectEqual(receipt.purchases.first?.purchaseDateMs, 1_335_798_355_000)
+    expectEqual(receipt.purchases.first?.expiresDateMs, 1_338_390_355_000)
   }
 
   @Test("what is no receipt gets an error that says why and shows none of its bytes")
   func messages() throws {
     let plan = UnifiedReceiptPlan()
     let start = "decode receipt: "
-    #expect(error([]) == start + "empty")
-    #expect(
-      error(Array("PK\u{3}\u{4}".utf8)) == start + "neither a PKCS#7 file nor a property list")
-    #expect(error([0x20, 0x0A]) == start + "neither a PKCS#7 file nor a property list")
-    #expect(error([0x30, 0x05]) == start + "PKCS#7: ASN.1 at offset 0: truncated")
+    expectEqual(error([]), start + "empty")
+    expectEqual(
+      error(Array("PK\u{3}\u{4}".utf8)), start + "neither a PKCS#7 file nor a property list")
+    expectEqual(error([0x20, 0x0A]), start + "neither a PKCS#7 file nor a property list")
+    expectEqual(error([0x30, 0x05]), start + "PKCS#7: ASN.1 at offset 0: truncated")
     let otherType = DER.sequence(
       DER.objectIdentifier("1.2.840.113549.1.7.1"), DER.element(0xA0, DER.octets([])))
-    #expect(error(otherType) == start + "PKCS#7: not SignedData with content")
-    #expect(
-      error(try file(plan, content: DER.set())) == start + "no bundle id (attribute 2)")
-    #expect(
-      error(try file(plan, content: DER.octets([])))
-        == start + "attributes: ASN.1 at offset 0: unexpected element with identifier 0x4")
+    expectEqual(error(otherType), start + "PKCS#7: not SignedData with content")
+    expectEqual(error(try file(plan, content: DER.set())), start + "no bundle id (attribute 2)")
+    expectEqual(
+      error(try file(plan, content: DER.octets([]))),
+      start + "attributes: ASN.1 at offset 0: unexpected element with identifier 0x4")
     func withAttribute(_ type: Int64, _ value: [UInt8]) throws -> String? {
       error(
         try file(plan, content: DER.set(UnifiedReceiptPlan.attribute(type, value))))
     }
-    #expect(try withAttribute(12, DER.ia5("today")) == start + "attribute 12: not an RFC 3339 date")
-    #expect(try withAttribute(2, DER.integer(1)) == start + "attribute 2: not a string")
-    #expect(try withAttribute(2, DER.element(0x0C, [0xFF])) == start + "attribute 2: not UTF-8")
-    #expect(
-      try withAttribute(2, [0x0C, 0x05, 0x41])
-        == start + "attribute 2: ASN.1 at offset 0: truncated")
-    #expect(error(Array("{".utf8)) == start + "property list receipt: offset 1: truncated")
-    #expect(error(Array("{}".utf8)) == start + "property list receipt: no field purchase-info")
+    try expectEqual(
+      withAttribute(12, DER.ia5("today")), start + "attribute 12: not an RFC 3339 date")
+    try expectEqual(withAttribute(2, DER.integer(1)), start + "attribute 2: not a string")
+    try expectEqual(withAttribute(2, DER.element(0x0C, [0xFF])), start + "attribute 2: not UTF-8")
+    try expectEqual(
+      withAttribute(2, [0x0C, 0x05, 0x41]), start + "attribute 2: ASN.1 at offset 0: truncated")
+    expectEqual(error(Array("{".utf8)), start + "property list receipt: offset 1: truncated")
+    expectEqual(error(Array("{}".utf8)), start + "property list receipt: no field purchase-info")
     #expect(
       error(Array("{\"purchase-info\"=\"e30\";}".utf8))
         == start + "field purchase-info: base64: length 3 is not a multiple of 4 "
@@ -153,9 +152,9 @@ struct ReceiptFileTests {
         == start + "property list purchase-info: no field bid")
     var transaction = TransactionReceiptPlan()
     transaction.fields[2] = ("purchase-date-ms", "9e9")
-    #expect(
-      error(transaction.list(blob: [2], purchaseInfo: transaction.purchaseInfo))
-        == start + "field purchase-date-ms: not a valid value")
+    expectEqual(
+      error(transaction.list(blob: [2], purchaseInfo: transaction.purchaseInfo)),
+      start + "field purchase-date-ms: not a valid value")
   }
 
   @Test("a million claimed purchases are refused, not held")
@@ -164,9 +163,9 @@ struct ReceiptFileTests {
     var content: [UInt8] = []
     content.reserveCapacity(empty.count * (ReceiptFile.maximumPurchaseCount + 1))
     for _ in 0...ReceiptFile.maximumPurchaseCount { content += empty }
-    #expect(
-      error(try file(UnifiedReceiptPlan(), content: DER.set(content)))
-        == "decode receipt: more than 65536 purchases")
+    expectEqual(
+      error(try file(UnifiedReceiptPlan(), content: DER.set(content))),
+      "decode receipt: more than 65536 purchases")
   }
 
   @Test("a transaction receipt cut anywhere is refused")
@@ -206,7 +205,7 @@ struct ReceiptDateTests {
       ("2011-12-02 08:08:02 America/Los_Angeles", 1_322_842_082_000),
     ] as [(String, Int64)])
   func read(text: String, milliseconds: Int64) {
-    #expect(parse(text) == milliseconds)
+    expectEqual(parse(text), milliseconds)
   }
 
   @Test(
@@ -249,7 +248,7 @@ struct ReceiptDateTests {
               zip(candidates, [-25_200, -28_800]).first { instant, offset in
                 pacific.secondsFromGMT(for: instant) == offset
               }?.0 ?? candidates[1]
-            #expect(found == Int64(expected.timeIntervalSince1970) * 1_000, "\(text)")
+            expectEqual(found, Int64(expected.timeIntervalSince1970) * 1_000, "\(text)")
           }
         }
       }
@@ -265,7 +264,7 @@ struct ReceiptDateTests {
     for _ in 0..<2_000 {
       let seconds = Int64.random(in: -2_000_000_000...100_000_000_000, using: &random)
       let text = formatter.string(from: Date(timeIntervalSince1970: Double(seconds)))
-      #expect(parse(text) == seconds * 1_000, "\(text), seed \(random.seed)")
+      expectEqual(parse(text), seconds * 1_000, "\(text), seed \(random.seed)")
     }
   }
 }

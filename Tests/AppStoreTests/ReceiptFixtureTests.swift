@@ -46,8 +46,8 @@ struct ReceiptFixtureTests {
     let file = try Fixtures.receipt(name)
     let receipt = try ReceiptFile.decode(file)
     let verifier = try Self.verifier()
-    #expect(verifier.verify(file, receipt: receipt) == .valid)
-    #expect(verifier.verify(file, receipt: receipt) == .valid)
+    expectEqual(verifier.verify(file, receipt: receipt), .valid)
+    expectEqual(verifier.verify(file, receipt: receipt), .valid)
   }
 
   @Test("an Apple-signed receipt fails at another time, for time alone", arguments: appleSigned)
@@ -59,16 +59,16 @@ struct ReceiptFixtureTests {
     case .unified: receipt.creationDateMs = year2030Ms
     case .transaction: receipt.purchases[0].purchaseDateMs = year2030Ms
     }
-    #expect(try Self.verifier().verify(file, receipt: receipt) == .timeOnly(.expired))
+    try expectEqual(Self.verifier().verify(file, receipt: receipt), .timeOnly(.expired))
   }
 
   @Test("Xcode's receipt decodes and is refused")
   func xcodeIsRefused() throws {
     let file = try Fixtures.receipt("unified-xcode-must-be-refused")
     let receipt = try ReceiptFile.decode(file)
-    #expect(receipt.environment == "Xcode")
-    #expect(
-      try Self.verifier().verify(file, receipt: receipt) == .invalid(.localTestingEnvironment))
+    expectEqual(receipt.environment, "Xcode")
+    try expectEqual(
+      Self.verifier().verify(file, receipt: receipt), .invalid(.localTestingEnvironment))
   }
 
   @Test("Xcode's receipt is valid where the fingerprint of its signer is configured")
@@ -78,7 +78,7 @@ struct ReceiptFixtureTests {
       "ff0ba36e721d2db741d2aa11e6112ef78bf7131b46c7f035b00891d045c864fe".utf8)
     let signer = try #require(fingerprint.withUnsafeBytes { SHA256Digest(hex: $0) })
     let verifier = try ReceiptVerifier(configuration: .init(localTestingSigners: [signer]))
-    #expect(verifier.verify(file, receipt: try ReceiptFile.decode(file)) == .valid)
+    expectEqual(verifier.verify(file, receipt: try ReceiptFile.decode(file)), .valid)
   }
 
   @Test("a transaction receipt verifies with what an operator configured before, too")
@@ -90,10 +90,10 @@ struct ReceiptFixtureTests {
     for certificates in [[], [intermediate], [intermediate, root]] as [[[UInt8]]] {
       let verifier = try ReceiptVerifier(
         configuration: .init(transactionIntermediates: certificates))
-      #expect(verifier.verify(file, receipt: receipt) == .valid)
+      expectEqual(verifier.verify(file, receipt: receipt), .valid)
     }
     let without = try ReceiptVerifier(configuration: .init(pinnedRoots: []))
-    #expect(without.verify(file, receipt: receipt) == .undecided(.intermediateNotConfigured))
+    expectEqual(without.verify(file, receipt: receipt), .undecided(.intermediateNotConfigured))
   }
 
   @Test("a flipped bit in any byte of a real receipt is refused", arguments: appleSigned)
@@ -119,26 +119,26 @@ struct ReceiptFixtureTests {
     let name = "unified-sha1-sandbox"
     let receipt = try ReceiptFile.decode(try Fixtures.receipt(name))
     let expected = try Fixtures.expected(name)
-    #expect(receipt.style == .unified)
-    #expect(receipt.environment == expected["environment"] as? String)
-    #expect(receipt.bundleID == expected["bundle_id"] as? String)
-    #expect(receipt.applicationVersion == expected["application_version"] as? String)
-    #expect(
-      receipt.originalApplicationVersion == expected["original_application_version"] as? String)
-    #expect(receipt.creationDateMs == milliseconds(expected["creation_date"]))
+    expectEqual(receipt.style, .unified)
+    expectEqual(receipt.environment, expected["environment"] as? String)
+    expectEqual(receipt.bundleID, expected["bundle_id"] as? String)
+    expectEqual(receipt.applicationVersion, expected["application_version"] as? String)
+    expectEqual(
+      receipt.originalApplicationVersion, expected["original_application_version"] as? String)
+    expectEqual(receipt.creationDateMs, milliseconds(expected["creation_date"]))
     let purchases = try #require(expected["in_app"] as? [[String: Any]])
-    #expect(receipt.purchases.count == purchases.count)
+    expectEqual(receipt.purchases.count, purchases.count)
     for (found, wanted) in zip(receipt.purchases, purchases) {
       let webOrder = wanted["web_order_line_item_id"] as? Int64 ?? 0
-      #expect(found.productID == wanted["product_id"] as? String)
-      #expect(found.transactionID == wanted["transaction_id"] as? String)
-      #expect(found.originalTransactionID == wanted["original_transaction_id"] as? String)
-      #expect(found.quantity == (wanted["quantity"] as? Int).map(String.init))
-      #expect(found.webOrderLineItemID == (webOrder == 0 ? nil : String(webOrder)))
-      #expect(found.purchaseDateMs == milliseconds(wanted["purchase_date"]))
-      #expect(found.originalPurchaseDateMs == milliseconds(wanted["original_purchase_date"]))
-      #expect(found.expiresDateMs == milliseconds(wanted["expires_date"]))
-      #expect(found.cancellationDateMs == milliseconds(wanted["cancellation_date"]))
+      expectEqual(found.productID, wanted["product_id"] as? String)
+      expectEqual(found.transactionID, wanted["transaction_id"] as? String)
+      expectEqual(found.originalTransactionID, wanted["original_transaction_id"] as? String)
+      expectEqual(found.quantity, (wanted["quantity"] as? Int).map(String.init))
+      expectEqual(found.webOrderLineItemID, (webOrder == 0 ? nil : String(webOrder)))
+      expectEqual(found.purchaseDateMs, milliseconds(wanted["purchase_date"]))
+      expectEqual(found.originalPurchaseDateMs, milliseconds(wanted["original_purchase_date"]))
+      expectEqual(found.expiresDateMs, milliseconds(wanted["expires_date"]))
+      expectEqual(found.cancellationDateMs, milliseconds(wanted["cancellation_date"]))
     }
   }
 
@@ -147,29 +147,28 @@ struct ReceiptFixtureTests {
     let name = "transaction-v2-sandbox"
     let receipt = try ReceiptFile.decode(try Fixtures.receipt(name))
     let expected = try Fixtures.expected(name).compactMapValues { $0 as? String }
-    #expect(receipt.style == .transaction)
+    expectEqual(receipt.style, .transaction)
     #expect(receipt.environment == nil)
-    #expect(receipt.bundleID == expected["bid"])
-    #expect(receipt.applicationVersion == expected["bvrs"])
+    expectEqual(receipt.bundleID, expected["bid"])
+    expectEqual(receipt.applicationVersion, expected["bvrs"])
     let purchase = try #require(receipt.purchases.first)
-    #expect(receipt.purchases.count == 1)
-    #expect(purchase.productID == expected["product_id"])
-    #expect(purchase.transactionID == expected["transaction_id"])
-    #expect(purchase.originalTransactionID == expected["original_transaction_id"])
-    #expect(purchase.webOrderLineItemID == expected["web_order_line_item_id"])
-    #expect(purchase.quantity == expected["quantity"])
-    #expect(purchase.purchaseDateMs == expected["purchase_date_ms"].flatMap { Int64($0) })
-    #expect(
-      purchase.originalPurchaseDateMs == expected["original_purchase_date_ms"].flatMap { Int64($0) }
-    )
-    #expect(purchase.expiresDateMs == expected["expires_date"].flatMap { Int64($0) })
+    expectEqual(receipt.purchases.count, 1)
+    expectEqual(purchase.productID, expected["product_id"])
+    expectEqual(purchase.transactionID, expected["transaction_id"])
+    expectEqual(purchase.originalTransactionID, expected["original_transaction_id"])
+    expectEqual(purchase.webOrderLineItemID, expected["web_order_line_item_id"])
+    expectEqual(purchase.quantity, expected["quantity"])
+    expectEqual(purchase.purchaseDateMs, expected["purchase_date_ms"].flatMap { Int64($0) })
+    expectEqual(
+      purchase.originalPurchaseDateMs, expected["original_purchase_date_ms"].flatMap { Int64($0) })
+    expectEqual(purchase.expiresDateMs, expected["expires_date"].flatMap { Int64($0) })
   }
 
   // The file's name promises 35; an independent decoder finds 7 attributes of type 17 as well.
   @Test("the receipt with many purchases holds 7, each with its ids and dates")
   func manyPurchases() throws {
     let receipt = try ReceiptFile.decode(try Fixtures.receipt("unified-with-35-purchases"))
-    #expect(receipt.purchases.count == 7)
+    expectEqual(receipt.purchases.count, 7)
     for purchase in receipt.purchases {
       #expect(purchase.productID != nil)
       #expect(purchase.transactionID != nil)

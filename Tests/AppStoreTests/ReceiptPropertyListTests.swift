@@ -20,7 +20,7 @@ struct ReceiptPropertyListTests {
       ("{\"a\"=\"\u{e9}\n\";}", ["a": "\u{e9}\n"]),
     ])
   func read(list: String, expected: [String: String]) throws {
-    #expect(try texts(list) == expected)
+    try expectEqual(texts(list), expected)
   }
 
   @Test(
@@ -70,7 +70,7 @@ struct ReceiptPropertyListTests {
   @Test("more entries than the limit are refused")
   func manyEntries() throws {
     let most = (0..<PropertyList.maximumEntryCount).map { "\"k\($0)\"=\"v\";" }.joined()
-    #expect(try texts("{\(most)}").count == PropertyList.maximumEntryCount)
+    try expectEqual(texts("{\(most)}").count, PropertyList.maximumEntryCount)
     #expect(throws: PropertyListError.self) { try texts("{\(most)\"more\"=\"v\";}") }
   }
 

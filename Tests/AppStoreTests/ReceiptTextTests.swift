@@ -2,6 +2,7 @@
 import AppStore
 import Base
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Base64 of receipts")
@@ -13,9 +14,9 @@ struct ReceiptTextTests {
       ("\n", ""), ("", ""), ("a~b&", "a~b&"), ("-_ \n", "-_+"),
     ])
   func normalized(text: String, expected: String) {
-    #expect(ReceiptText.normalize(Array(text.utf8)) == Array(expected.utf8))
+    expectEqual(ReceiptText.normalize(Array(text.utf8)), Array(expected.utf8))
     let isUntouched = Array(text.utf8).withUnsafeBytes { ReceiptText.normalized($0) == nil }
-    #expect(isUntouched == (text == expected))
+    expectEqual(isUntouched, (text == expected))
   }
 
   @Test("a receipt that a form has damaged decodes to the same bytes")
@@ -23,6 +24,6 @@ struct ReceiptTextTests {
     let bytes = [UInt8](repeating: 0xFB, count: 100)
     let text = String(decoding: Base64.encode(bytes), as: UTF8.self)
     let damaged = Array(text.replacingOccurrences(of: "+", with: " ").utf8) + [0x0D, 0x0A]
-    #expect(try damaged.withUnsafeBytes { try ReceiptText.decode($0) } == bytes)
+    try expectEqual(damaged.withUnsafeBytes { try ReceiptText.decode($0) }, bytes)
   }
 }

@@ -72,7 +72,7 @@ private struct ReplyWords: Equatable {
   func rowsComeInTheOrderOfTheirSources(
     _ situation: String, _ reply: JSONText, _ expected: [String]
   ) throws {
-    #expect(try ReplyWords(reply.bytes).rows == expected, "\(situation)")
+    try expectEqual(ReplyWords(reply.bytes).rows, expected, "\(situation)")
   }
 
   @Test(
@@ -81,7 +81,7 @@ private struct ReplyWords: Equatable {
       ("1e3", nil), ("99999999999999999999", nil), ("[]", nil), (#""-1""#, nil), ("-1", -1),
     ] as [(String, Int64?)])
   func aStatusIsAnIntegerOrAStringOfDigits(_ text: String, _ expected: Int64?) throws {
-    #expect(try ReplyWords(Array("{\"status\":\(text)}".utf8)).status == expected)
+    try expectEqual(ReplyWords(Array("{\"status\":\(text)}".utf8)).status, expected)
   }
 
   @Test(
@@ -97,7 +97,7 @@ private struct ReplyWords: Equatable {
       (#"{"is_retryable":false,"is-retryable":null}"#, false),
     ] as [(String, Bool?)])
   func whetherToRetryIsReadInBothSpellings(_ text: String, _ expected: Bool?) throws {
-    #expect(try ReplyWords(Array(text.utf8)).isRetryable == expected)
+    try expectEqual(ReplyWords(Array(text.utf8)).isRetryable, expected)
   }
 
   @Test(
@@ -107,7 +107,7 @@ private struct ReplyWords: Equatable {
       (#"{"bundle_id":"a"}"#, nil), (#"{"receipt":{"bundle_id":"\u0061"}}"#, "a"),
     ] as [(String, String?)])
   func theBundleIsThatOfTheReceipt(_ text: String, _ expected: String?) throws {
-    #expect(try ReplyWords(Array(text.utf8)).bundleID == expected)
+    try expectEqual(ReplyWords(Array(text.utf8)).bundleID, expected)
   }
 
   @Test(arguments: [#"{"receipt":{"bundle_id":"a"}}"#, #"{"status":21003}"#, "[]"])
@@ -116,7 +116,7 @@ private struct ReplyWords: Equatable {
       try Array(#"{"bid":"n"}"#.utf8).withUnsafeBytes { body in
         let reply = try Reply(
           JSONBytes(bytes), TextKeeper(), notification: JSONBytes(body))
-        #expect(reply.bundleID.map { String(decoding: $0, as: UTF8.self) } == "n")
+        expectEqual(reply.bundleID.map { String(decoding: $0, as: UTF8.self) }, "n")
       }
     }
   }
@@ -129,7 +129,7 @@ private struct ReplyWords: Equatable {
     ] as [(String, Int64?)])
   func aDateIsOneThatCanBeWritten(_ text: String, _ expected: Int64?) throws {
     let bytes = Array("{\"receipt\":{\"request_date_ms\":\(text)}}".utf8)
-    #expect(try ReplyWords(bytes).requestDateMs == expected)
+    try expectEqual(ReplyWords(bytes).requestDateMs, expected)
   }
 
   @Test(
@@ -158,7 +158,7 @@ private struct ReplyWords: Equatable {
       let keeper = TextKeeper()
       try bytes.withUnsafeBytes { raw in
         let reply = try Reply(raw, keeper)
-        #expect(reply.rows.count == 2)
+        expectEqual(reply.rows.count, 2)
         for row in reply.rows {
           let found =
             switch name {
@@ -167,18 +167,18 @@ private struct ReplyWords: Equatable {
             case "expires_date": row.expiresAtMs
             default: row.cancellationDateMs
             }
-          #expect(found == expected, "\(renamed)")
+          expectEqual(found, expected, "\(renamed)")
         }
       }
     }
     let request = row.replacing("purchase_date", with: "request_date")
     let words = try ReplyWords(Array("{\"receipt\":\(request)}".utf8))
-    #expect(words.requestDateMs == expected, "\(request)")
+    expectEqual(words.requestDateMs, expected, "\(request)")
     let grace = row.replacing("purchase_date", with: "grace_period_expires_date")
     let keeper = TextKeeper()
     try Array("{\"pending_renewal_info\":[\(grace)]}".utf8).withUnsafeBytes { raw in
       let reply = try Reply(raw, keeper)
-      #expect(reply.renewals[0].gracePeriodEndMs == expected, "\(grace)")
+      expectEqual(reply.renewals[0].gracePeriodEndMs, expected, "\(grace)")
     }
   }
 
@@ -201,9 +201,9 @@ private struct ReplyWords: Equatable {
     try Array(text.utf8).withUnsafeBytes { bytes in
       var cursor = JSONCursor(bytes)
       let value = try keeper.read(&cursor)
-      #expect(value.id.map { String(decoding: $0, as: UTF8.self) } == id)
-      #expect(value.integer == integer)
-      #expect(value.flag == flag)
+      expectEqual(value.id.map { String(decoding: $0, as: UTF8.self) }, id)
+      expectEqual(value.integer, integer)
+      expectEqual(value.flag, flag)
     }
   }
 
@@ -236,13 +236,13 @@ private struct ReplyWords: Equatable {
   private func recordedRepliesAreReadWhole(_ expected: Recorded) throws {
     let bytes = try Fixtures.bytes("replies/\(expected.description).json")
     let words = try ReplyWords(bytes)
-    #expect(words.status == expected.status)
-    #expect(words.environment == expected.environment)
-    #expect(words.bundleID == "com.mbaasy.ios.demo")
-    #expect(words.isLegacy == expected.isLegacy)
-    #expect(words.requestDateMs == expected.requestDateMs)
+    expectEqual(words.status, expected.status)
+    expectEqual(words.environment, expected.environment)
+    expectEqual(words.bundleID, "com.mbaasy.ios.demo")
+    expectEqual(words.isLegacy, expected.isLegacy)
+    expectEqual(words.requestDateMs, expected.requestDateMs)
     let counts = (0..<4).map { source in words.rows.count { $0.hasPrefix("\(source):") } }
-    #expect(counts == expected.rowCounts)
+    expectEqual(counts, expected.rowCounts)
     #expect(!words.rows.contains { $0.hasSuffix("-") })
   }
 

@@ -52,7 +52,7 @@ struct SignatureTamperingTests {
         content: content, certificates: authority.chain, signer: authority.signer,
         signature: signature)
     }
-    #expect(verdict(framed(content, signature)) == .valid)
+    expectEqual(verdict(framed(content, signature)), .valid)
     for bit in 0..<content.count * 8 {
       var altered = content
       altered[bit / 8] ^= 1 << UInt8(bit % 8)
@@ -61,8 +61,8 @@ struct SignatureTamperingTests {
     for bit in 0..<signature.count * 8 {
       var altered = signature
       altered[bit / 8] ^= 1 << UInt8(bit % 8)
-      #expect(
-        verdict(framed(content, altered)) == .invalid(.wrongSignature), "signature bit \(bit)")
+      expectEqual(
+        verdict(framed(content, altered)), .invalid(.wrongSignature), "signature bit \(bit)")
     }
   }
 
@@ -121,7 +121,7 @@ struct SignatureTamperingTests {
         }
       }
     }
-    #expect(fresh.verify(file, receipt: receipt) == .valid)
+    expectEqual(fresh.verify(file, receipt: receipt), .valid)
   }
 
   @Test("swapped content between two signed receipts is refused")
@@ -131,6 +131,6 @@ struct SignatureTamperingTests {
     let swapped = first.frame(
       content: first.content, certificates: authority.chain, signer: authority.signer,
       signature: try authority.signer.key.sign(second.content, .sha256))
-    #expect(verdict(swapped) == .invalid(.wrongSignature))
+    expectEqual(verdict(swapped), .invalid(.wrongSignature))
   }
 }

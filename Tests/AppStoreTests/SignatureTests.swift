@@ -2,6 +2,7 @@
 
 import AppStore
 import AppStoreAuthority
+import TestSupport
 import Testing
 
 @Suite("Signatures of unified receipts")
@@ -23,8 +24,8 @@ struct SignatureTests {
     arguments: SigningDigest.allCases)
   func signedIsValid(digest: SigningDigest) throws {
     let file = try UnifiedReceiptPlan(digest: digest).signed(by: authority)
-    #expect(try verdict(file) == .valid)
-    #expect(try verdict(file) == .valid)
+    try expectEqual(verdict(file), .valid)
+    try expectEqual(verdict(file), .valid)
   }
 
   @Test("an altered receipt leaves no trace on its signer's next ones, whatever their digest")
@@ -32,13 +33,13 @@ struct SignatureTests {
     for round in 0..<3 {
       for digest in SigningDigest.allCases {
         var plan = UnifiedReceiptPlan(digest: digest)
-        #expect(try verdict(plan.signed(by: authority)) == .valid)
+        try expectEqual(verdict(plan.signed(by: authority)), .valid)
         let signature = try authority.signer.key.sign(plan.content, digest)
         plan.creationDate = "2020-01-0\(round + 1)T00:00:00Z"
         let altered = plan.frame(
           content: plan.content, certificates: authority.chain, signer: authority.signer,
           signature: signature)
-        #expect(try verdict(altered) == .invalid(.wrongSignature))
+        try expectEqual(verdict(altered), .invalid(.wrongSignature))
       }
     }
   }
@@ -46,7 +47,7 @@ struct SignatureTests {
   @Test("a signed receipt in indefinite-length BER is valid")
   func indefiniteIsValid() throws {
     let file = try UnifiedReceiptPlan(isIndefinite: true).signed(by: authority)
-    #expect(try verdict(file) == .valid)
+    try expectEqual(verdict(file), .valid)
   }
 
   @Test(
@@ -57,8 +58,8 @@ struct SignatureTests {
       ("2035-01-01T00:00:00Z", .timeOnly(.expired)),
     ])
   func dateDecides(date: String, expected: SignatureVerdict) throws {
-    #expect(try verdict(UnifiedReceiptPlan().signed(by: authority)) == .valid)
-    #expect(try verdict(UnifiedReceiptPlan(creationDate: date).signed(by: authority)) == expected)
+    try expectEqual(verdict(UnifiedReceiptPlan().signed(by: authority)), .valid)
+    try expectEqual(verdict(UnifiedReceiptPlan(creationDate: date).signed(by: authority)), expected)
   }
 
   @Test("an altered receipt outside the certificates' time is forged, not late")
@@ -69,7 +70,7 @@ struct SignatureTests {
     let file = plan.frame(
       content: plan.content, certificates: authority.chain, signer: authority.signer,
       signature: signature)
-    #expect(try verdict(file) == .invalid(.wrongSignature))
+    try expectEqual(verdict(file), .invalid(.wrongSignature))
   }
 
   @Test("an expired intermediate is a fault of time alone")
@@ -80,11 +81,11 @@ struct SignatureTests {
     ).issue(authority.intermediate.key, by: authority.root)
     let chain = [authority.signer.der, expired.der, authority.root.der]
     let late = try UnifiedReceiptPlan(certificates: chain).signed(by: authority)
-    #expect(try verdict(late) == .timeOnly(.expired))
+    try expectEqual(verdict(late), .timeOnly(.expired))
     let early = try UnifiedReceiptPlan(
       creationDate: "2015-12-31T23:59:59Z", certificates: chain
     ).signed(by: authority)
-    #expect(try verdict(early) == .valid)
+    try expectEqual(verdict(early), .valid)
   }
 
   @Test("certificates that are never valid together are a fault of time alone")
@@ -99,7 +100,7 @@ struct SignatureTests {
     ).issue(authority.signer.key, by: early)
     let file = try UnifiedReceiptPlan().signed(
       by: later, certificates: [later.der, early.der, authority.root.der])
-    #expect(try verdict(file) == .timeOnly(.expired))
+    try expectEqual(verdict(file), .timeOnly(.expired))
   }
 
   @Test(
@@ -114,28 +115,28 @@ struct SignatureTests {
   func chainShape(places: [Int], fault: SignatureFault) throws {
     let chain = places.map { authority.chain[$0] }
     let file = try UnifiedReceiptPlan(certificates: chain).signed(by: authority)
-    #expect(try verdict(file) == .invalid(fault))
+    try expectEqual(verdict(file), .invalid(fault))
   }
 
   @Test("a stranger's receipt is refused, also with the true certificates stuffed in")
   func strangers() throws {
     let stranger = try TestAuthority.stranger.get()
     let own = try UnifiedReceiptPlan().signed(by: stranger)
-    #expect(try verdict(own) == .invalid(.untrustedRoot))
+    try expectEqual(verdict(own), .invalid(.untrustedRoot))
     let trueRoot = try UnifiedReceiptPlan().signed(
       by: stranger.signer,
       certificates: [stranger.signer.der, stranger.intermediate.der, authority.root.der])
-    #expect(try verdict(trueRoot) == .invalid(.brokenChain))
+    try expectEqual(verdict(trueRoot), .invalid(.brokenChain))
     let trueAuthorities = try UnifiedReceiptPlan().signed(
       by: stranger.signer,
       certificates: [stranger.signer.der, authority.intermediate.der, authority.root.der])
-    #expect(try verdict(trueAuthorities) == .invalid(.brokenChain))
+    try expectEqual(verdict(trueAuthorities), .invalid(.brokenChain))
     let allTrue = try UnifiedReceiptPlan().signed(
       by: stranger.signer, certificates: authority.chain)
-    #expect(try verdict(allTrue) == .invalid(.wrongSignature))
+    try expectEqual(verdict(allTrue), .invalid(.wrongSignature))
     let stuffed = try UnifiedReceiptPlan().signed(
       by: stranger.signer, certificates: [stranger.signer.der] + authority.chain)
-    #expect(try verdict(stuffed) == .invalid(.unexpectedCertificates))
+    try expectEqual(verdict(stuffed), .invalid(.unexpectedCertificates))
   }
 
   @Test("a self-signed signer is refused")
@@ -145,13 +146,13 @@ struct SignatureTests {
       purposes: [CertificatePlan.developerRelations, CertificatePlan.receiptSigning]
     ).issue(SigningKey(bits: 1_024), by: nil)
     let alone = try UnifiedReceiptPlan().signed(by: own, certificates: [own.der])
-    #expect(try verdict(alone) == .invalid(.unexpectedCertificates))
+    try expectEqual(verdict(alone), .invalid(.unexpectedCertificates))
     let thrice = try UnifiedReceiptPlan().signed(
       by: own, certificates: [own.der, own.der, own.der])
-    #expect(try verdict(thrice) == .invalid(.untrustedRoot))
+    try expectEqual(verdict(thrice), .invalid(.untrustedRoot))
     let stuffed = try UnifiedReceiptPlan().signed(
       by: own, certificates: [own.der, authority.intermediate.der, authority.root.der])
-    #expect(try verdict(stuffed) == .invalid(.brokenChain))
+    try expectEqual(verdict(stuffed), .invalid(.brokenChain))
   }
 
   @Test("a certificate under the true root that is not for receipts is refused")
@@ -161,7 +162,7 @@ struct SignatureTests {
     let byDeveloper = try UnifiedReceiptPlan().signed(
       by: developer,
       certificates: [developer.der, authority.intermediate.der, authority.root.der])
-    #expect(try verdict(byDeveloper) == .invalid(.wrongPurpose))
+    try expectEqual(verdict(byDeveloper), .invalid(.wrongPurpose))
     let unmarked = try CertificatePlan(name: "Other Intermediate", isAuthority: true)
       .issue(authority.intermediate.key, by: authority.root)
     let signer = try CertificatePlan(
@@ -169,7 +170,7 @@ struct SignatureTests {
     ).issue(authority.signer.key, by: unmarked)
     let underUnmarked = try UnifiedReceiptPlan().signed(
       by: signer, certificates: [signer.der, unmarked.der, authority.root.der])
-    #expect(try verdict(underUnmarked) == .invalid(.wrongPurpose))
+    try expectEqual(verdict(underUnmarked), .invalid(.wrongPurpose))
   }
 
   @Test("a signer that is not the first certificate's owner is refused")
@@ -178,7 +179,7 @@ struct SignatureTests {
       name: "Test Receipt Signing", purposes: [CertificatePlan.receiptSigning], serial: 8
     ).issue(authority.signer.key, by: authority.intermediate)
     let file = try UnifiedReceiptPlan().signed(by: other, certificates: authority.chain)
-    #expect(try verdict(file) == .invalid(.wrongSigner))
+    try expectEqual(verdict(file), .invalid(.wrongSigner))
   }
 
   @Test("signed or unsigned attributes of the signer are refused")
@@ -186,7 +187,7 @@ struct SignatureTests {
     let file = try UnifiedReceiptPlan().signed(
       by: authority.signer, certificates: authority.chain,
       signerInfoExtra: DER.element(0xA1, DER.sequence()))
-    #expect(try verdict(file) == .invalid(.malformedEnvelope))
+    try expectEqual(verdict(file), .invalid(.malformedEnvelope))
   }
 
   @Test("the digest that was not signed with is refused")
@@ -195,21 +196,21 @@ struct SignatureTests {
     let file = plan.frame(
       content: plan.content, certificates: authority.chain, signer: authority.signer,
       signature: try authority.signer.key.sign(plan.content, .sha1))
-    #expect(try verdict(file) == .invalid(.wrongSignature))
+    try expectEqual(verdict(file), .invalid(.wrongSignature))
   }
 
   @Test("a receipt without a creation date is refused")
   func noDate() throws {
     let file = try UnifiedReceiptPlan(creationDate: nil).signed(by: authority)
-    #expect(try verdict(file) == .invalid(.missingDate))
+    try expectEqual(verdict(file), .invalid(.missingDate))
   }
 
   @Test("without the test root pinned, the test authority is a stranger")
   func shippedConfigurationRefusesTestRoot() throws {
     let shipped = try ReceiptVerifier(configuration: .init())
     let file = try UnifiedReceiptPlan().signed(by: authority)
-    #expect(
-      shipped.verify(file, receipt: try ReceiptFile.decode(file)) == .invalid(.untrustedRoot))
+    expectEqual(
+      shipped.verify(file, receipt: try ReceiptFile.decode(file)), .invalid(.untrustedRoot))
   }
 
   @Test(
@@ -220,25 +221,25 @@ struct SignatureTests {
       .issue(SigningKey(bits: 1_024), by: nil)
     let file = try UnifiedReceiptPlan(environment: environment)
       .signed(by: own, certificates: [own.der])
-    #expect(try verdict(file) == .invalid(.localTestingEnvironment))
+    try expectEqual(verdict(file), .invalid(.localTestingEnvironment))
     let trulySigned = try UnifiedReceiptPlan(environment: environment).signed(by: authority)
-    #expect(try verdict(trulySigned) == .invalid(.localTestingEnvironment))
+    try expectEqual(verdict(trulySigned), .invalid(.localTestingEnvironment))
 
     var configuration = authority.configuration
     configuration.localTestingSigners = [own.fingerprint]
     let configured = try ReceiptVerifier(configuration: configuration)
-    #expect(configured.verify(file, receipt: try ReceiptFile.decode(file)) == .valid)
+    expectEqual(configured.verify(file, receipt: try ReceiptFile.decode(file)), .valid)
     let production = try UnifiedReceiptPlan().signed(by: own, certificates: [own.der])
-    #expect(
-      configured.verify(production, receipt: try ReceiptFile.decode(production))
-        == .invalid(.unexpectedCertificates))
+    expectEqual(
+      configured.verify(production, receipt: try ReceiptFile.decode(production)),
+      .invalid(.unexpectedCertificates))
     let other = try CertificatePlan(name: "StoreKit", isAuthority: true)
       .issue(SigningKey(bits: 1_024), by: nil)
     let foreign = try UnifiedReceiptPlan(environment: environment)
       .signed(by: other, certificates: [other.der])
-    #expect(
-      configured.verify(foreign, receipt: try ReceiptFile.decode(foreign))
-        == .invalid(.localTestingEnvironment))
+    expectEqual(
+      configured.verify(foreign, receipt: try ReceiptFile.decode(foreign)),
+      .invalid(.localTestingEnvironment))
   }
 
   @Test("a receipt with the dates of Xcode 12 is read, called Xcode's, and admitted by its signer")
@@ -249,12 +250,12 @@ struct SignatureTests {
       environment: "Xcode", creationDate: "2020-07-22T18:33:15+0100"
     ).signed(by: own, certificates: [own.der])
     let receipt = try ReceiptFile.decode(file)
-    #expect(receipt.creationDateMs == 1_595_439_195_000)
-    #expect(verifier.verify(file, receipt: receipt) == .invalid(.localTestingEnvironment))
+    expectEqual(receipt.creationDateMs, 1_595_439_195_000)
+    expectEqual(verifier.verify(file, receipt: receipt), .invalid(.localTestingEnvironment))
     var configuration = authority.configuration
     configuration.localTestingSigners = [own.fingerprint]
     let configured = try ReceiptVerifier(configuration: configuration)
-    #expect(configured.verify(file, receipt: receipt) == .valid)
+    expectEqual(configured.verify(file, receipt: receipt), .valid)
   }
 
   @Test("many threads at once get the verdicts that one gets")

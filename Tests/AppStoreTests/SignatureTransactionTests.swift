@@ -32,7 +32,7 @@ struct SignatureTransactionTests {
     let third = try TransactionReceiptPlan(version: 3).signed(by: authority.signer)
     let fourth = try TransactionReceiptPlan(version: 4).signed(by: authority.signer)
     for file in [second, second, third, third, fourth, fourth] {
-      #expect(try verdict(file) == .valid)
+      try expectEqual(verdict(file), .valid)
     }
   }
 
@@ -41,8 +41,8 @@ struct SignatureTransactionTests {
     let second = try TransactionReceiptPlan(version: 2).signed(by: authority.signer)
     let third = try TransactionReceiptPlan(version: 3).signed(by: authority.purchaseSigner)
     // The two intermediates share a key in this authority: their names keep them apart.
-    #expect(try verdict(second) == .invalid(.brokenChain))
-    #expect(try verdict(third) == .invalid(.brokenChain))
+    try expectEqual(verdict(second), .invalid(.brokenChain))
+    try expectEqual(verdict(third), .invalid(.brokenChain))
   }
 
   @Test("a signer under the right intermediate without its OID is refused")
@@ -50,33 +50,33 @@ struct SignatureTransactionTests {
     let signer = try CertificatePlan(name: "Developer")
       .issue(SigningKey(bits: 1_024), by: authority.iTunesStore)
     let file = try TransactionReceiptPlan().signed(by: signer)
-    #expect(try verdict(file) == .invalid(.wrongPurpose))
+    try expectEqual(verdict(file), .invalid(.wrongPurpose))
     let unconfigured = try verifier(intermediates: [])
-    #expect(try verdict(file, by: unconfigured) == .invalid(.wrongPurpose))
+    try expectEqual(verdict(file, by: unconfigured), .invalid(.wrongPurpose))
   }
 
   @Test("strangers and self-signed signers are refused")
   func strangers() throws {
     let stranger = try TestAuthority.stranger.get()
     let foreign = try TransactionReceiptPlan().signed(by: stranger.purchaseSigner)
-    #expect(try verdict(foreign) == .invalid(.brokenChain))
+    try expectEqual(verdict(foreign), .invalid(.brokenChain))
     let own = try CertificatePlan(name: "Self", purposes: [CertificatePlan.purchaseSigning])
       .issue(SigningKey(bits: 1_024), by: nil)
     let selfSigned = try TransactionReceiptPlan().signed(by: own)
-    #expect(try verdict(selfSigned) == .invalid(.brokenChain))
-    #expect(try verdict(selfSigned, by: verifier(intermediates: [])) == .invalid(.brokenChain))
+    try expectEqual(verdict(selfSigned), .invalid(.brokenChain))
+    try expectEqual(verdict(selfSigned, by: verifier(intermediates: [])), .invalid(.brokenChain))
   }
 
   @Test("without the version's intermediate a good signature is undecided, a bad one refused")
   func noIntermediate() throws {
     let file = try TransactionReceiptPlan().signed(by: authority.purchaseSigner)
     let other = try verifier(intermediates: [authority.intermediate, authority.root])
-    #expect(try verdict(file, by: other) == .undecided(.intermediateNotConfigured))
+    try expectEqual(verdict(file, by: other), .undecided(.intermediateNotConfigured))
     let plan = TransactionReceiptPlan()
     let forged = plan.file(
       signature: try authority.purchaseSigner.key.sign([2] + plan.purchaseInfo + [0], .sha1),
       certificate: authority.purchaseSigner.der, purchaseInfo: plan.purchaseInfo)
-    #expect(try verdict(forged, by: other) == .invalid(.wrongSignature))
+    try expectEqual(verdict(forged, by: other), .invalid(.wrongSignature))
   }
 
   @Test(
@@ -91,7 +91,7 @@ struct SignatureTransactionTests {
       ([], .invalid(.malformedEnvelope)), ([0, 0], .invalid(.malformedEnvelope)),
     ] as [([UInt8], SignatureVerdict)] {
       let file = plan.list(blob: [version] + rest, purchaseInfo: plan.purchaseInfo)
-      #expect(try verdict(file) == expected)
+      try expectEqual(verdict(file), expected)
     }
   }
 
@@ -102,7 +102,7 @@ struct SignatureTransactionTests {
       let signature = try authority.signer.key.sign([version] + plan.purchaseInfo, digest)
       let file = plan.file(
         signature: signature, certificate: authority.signer.der, purchaseInfo: plan.purchaseInfo)
-      #expect(try verdict(file) == .invalid(.wrongSignature))
+      try expectEqual(verdict(file), .invalid(.wrongSignature))
     }
   }
 
@@ -113,12 +113,12 @@ struct SignatureTransactionTests {
     plan.fields[8] = ("product-id", "lifetime")
     let altered = plan.file(
       signature: signature, certificate: authority.signer.der, purchaseInfo: plan.purchaseInfo)
-    #expect(try verdict(altered) == .invalid(.wrongSignature))
+    try expectEqual(verdict(altered), .invalid(.wrongSignature))
     let stranger = try TestAuthority.stranger.get()
-    #expect(try verdict(plan.signed(by: stranger.signer)) == .invalid(.brokenChain))
+    try expectEqual(verdict(plan.signed(by: stranger.signer)), .invalid(.brokenChain))
     let developer = try CertificatePlan(name: "Developer")
       .issue(SigningKey(bits: 2_048), by: authority.intermediate)
-    #expect(try verdict(plan.signed(by: developer)) == .invalid(.wrongPurpose))
+    try expectEqual(verdict(plan.signed(by: developer)), .invalid(.wrongPurpose))
   }
 
   @Test("an intermediate that was issued again with its key serves for both of its times")
@@ -144,7 +144,7 @@ struct SignatureTransactionTests {
     for (milliseconds, expected) in cases {
       var plan = TransactionReceiptPlan(version: 3)
       plan.fields[2] = ("purchase-date-ms", milliseconds)
-      #expect(try verdict(plan.signed(by: authority.signer), by: verifier) == expected)
+      try expectEqual(verdict(plan.signed(by: authority.signer), by: verifier), expected)
     }
   }
 
@@ -155,20 +155,20 @@ struct SignatureTransactionTests {
     for name in AppleNames.all {
       let claimed = try AppleNames.signer(under: name)
       let file = try TransactionReceiptPlan(version: name.version).signed(by: claimed)
-      #expect(try verdict(file, by: shipped) == .invalid(.brokenChain), "\(name.commonName)")
+      try expectEqual(verdict(file, by: shipped), .invalid(.brokenChain), "\(name.commonName)")
     }
   }
 
   @Test("the intermediate alone is enough; with the root it must lead there")
   func rootConfigured() throws {
     let file = try TransactionReceiptPlan().signed(by: authority.purchaseSigner)
-    #expect(try verdict(file, by: verifier(intermediates: [authority.iTunesStore])) == .valid)
+    try expectEqual(verdict(file, by: verifier(intermediates: [authority.iTunesStore])), .valid)
     let stranger = try TestAuthority.stranger.get()
     let foreignRoot = try ReceiptVerifier(
       configuration: .init(
         pinnedRoots: [stranger.root.fingerprint],
         transactionIntermediates: [authority.iTunesStore.der, stranger.root.der]))
-    #expect(try verdict(file, by: foreignRoot) == .invalid(.brokenChain))
+    try expectEqual(verdict(file, by: foreignRoot), .invalid(.brokenChain))
   }
 
   @Test(
@@ -180,7 +180,7 @@ struct SignatureTransactionTests {
   func dateDecides(milliseconds: String, expected: SignatureVerdict) throws {
     var plan = TransactionReceiptPlan()
     plan.fields[2] = ("purchase-date-ms", milliseconds)
-    #expect(try verdict(plan.signed(by: authority.purchaseSigner)) == expected)
+    try expectEqual(verdict(plan.signed(by: authority.purchaseSigner)), expected)
   }
 
   @Test("the environment line is neither signed nor believed")
@@ -189,7 +189,7 @@ struct SignatureTransactionTests {
       .signed(by: authority.purchaseSigner)
     let receipt = try ReceiptFile.decode(file)
     #expect(receipt.environment == nil)
-    #expect(verifier.verify(file, receipt: receipt) == .valid)
+    expectEqual(verifier.verify(file, receipt: receipt), .valid)
   }
 
   @Test("a signature blob that is built otherwise is refused")
@@ -200,13 +200,13 @@ struct SignatureTransactionTests {
     let certificate = authority.purchaseSigner.der
     let length = (0..<4).map { UInt8(truncatingIfNeeded: certificate.count >> (24 - 8 * $0)) }
     let good = [2] + signature + length + certificate
-    #expect(try verdict(plan.list(blob: good, purchaseInfo: info)) == .valid)
+    try expectEqual(verdict(plan.list(blob: good, purchaseInfo: info)), .valid)
     for count in 0..<good.count {
       let cut = plan.list(blob: Array(good.prefix(count)), purchaseInfo: info)
-      #expect(try verdict(cut) == .invalid(.malformedEnvelope), "cut at \(count)")
+      try expectEqual(verdict(cut), .invalid(.malformedEnvelope), "cut at \(count)")
     }
     let longer = plan.list(blob: good + [0], purchaseInfo: info)
-    #expect(try verdict(longer) == .invalid(.malformedEnvelope))
+    try expectEqual(verdict(longer), .invalid(.malformedEnvelope))
   }
 
   @Test("a flipped bit in any byte of what is signed or of the signature is refused")
@@ -261,11 +261,11 @@ struct SignatureTransactionTests {
     }
     let good = authority.iTunesStore.der
     let prefix = "configure receipt verification: transaction intermediate"
-    #expect(error([good, [1, 2, 3]]) == "\(prefix) 1: not a certificate in DER")
-    #expect(error([good + [0]]) == "\(prefix) 0: not a certificate in DER")
-    #expect(
-      error([authority.signer.der])
-        == "\(prefix) 0: neither a pinned root nor an intermediate that signs receipt signers")
+    expectEqual(error([good, [1, 2, 3]]), "\(prefix) 1: not a certificate in DER")
+    expectEqual(error([good + [0]]), "\(prefix) 0: not a certificate in DER")
+    expectEqual(
+      error([authority.signer.der]),
+      "\(prefix) 0: neither a pinned root nor an intermediate that signs receipt signers")
     #expect(error([good]) == nil)
   }
 }

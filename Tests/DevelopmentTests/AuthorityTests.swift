@@ -31,13 +31,13 @@ struct AuthorityTests {
     let receipt = StandInShop.receipt([StandInShop.coins, StandInShop.plus])
     for file in [try signer.unified(receipt), try signer.transaction(receipt)] {
       let decoded = try ReceiptFile.decode(file)
-      #expect(try authority.verifier().verify(file, receipt: decoded) == .valid)
+      try expectEqual(authority.verifier().verify(file, receipt: decoded), .valid)
       let shipped = try ReceiptVerifier(configuration: .init())
       let verdict = shipped.verify(file, receipt: decoded)
-      #expect(
-        verdict
-          == (decoded.style == .unified
-            ? .invalid(.untrustedRoot) : .undecided(.intermediateNotConfigured)))
+      expectEqual(
+        verdict,
+        (decoded.style == .unified
+          ? .invalid(.untrustedRoot) : .undecided(.intermediateNotConfigured)))
     }
   }
 
@@ -48,10 +48,10 @@ struct AuthorityTests {
       seed: 7, bundleID: "com.example.game", environment: .mixed, atMs: StandInShop.nowMs)
     for customer in 0..<20 {
       let receipt = customers.receipt(customer: customer, ordinal: customer % 3)
-      #expect(try ReceiptFile.decode(signer.unified(receipt)) == receipt)
+      try expectEqual(ReceiptFile.decode(signer.unified(receipt)), receipt)
       var transaction = try ReceiptFile.decode(signer.transaction(receipt)).purchases[0]
       transaction.productType = receipt.purchases[0].productType
-      #expect(transaction == receipt.purchases[0])
+      expectEqual(transaction, receipt.purchases[0])
     }
   }
 
@@ -73,8 +73,8 @@ struct AuthorityTests {
       purchaseCount += receipt.purchases.count
       transactions.formUnion(receipt.purchases.compactMap(\.transactionID))
     }
-    #expect(files.count == 60)
-    #expect(transactions.count == purchaseCount)
+    expectEqual(files.count, 60)
+    expectEqual(transactions.count, purchaseCount)
   }
 
   @Test("a directory gives each process the same authority; its keys are the owner's alone")
@@ -82,11 +82,11 @@ struct AuthorityTests {
     let path = try SharedAuthority.directory.get().path("authority")
     let first = try AuthorityDirectory.open(path)
     let second = try AuthorityDirectory.open(path)
-    #expect(first.chain == second.chain)
-    #expect(first.transactionIntermediates == second.transactionIntermediates)
+    expectEqual(first.chain, second.chain)
+    expectEqual(first.transactionIntermediates, second.transactionIntermediates)
     let file = try ReceiptSigner(authority: first).unified(StandInShop.receipt([StandInShop.coins]))
     let receipt = try ReceiptFile.decode(file)
-    #expect(try second.verifier().verify(file, receipt: receipt) == .valid)
+    try expectEqual(second.verifier().verify(file, receipt: receipt), .valid)
     var status = stat()
     #expect(stat(path + "/signer.key", &status) == 0 && status.st_mode & 0o777 == 0o600)
     #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o700)
@@ -98,12 +98,12 @@ struct AuthorityTests {
     _ = try AuthorityDirectory.open(path)
     let first = try AuthorityDirectory.loadSignedObjects(path)
     let second = try AuthorityDirectory.loadSignedObjects(path)
-    #expect(first.chain == second.chain)
+    expectEqual(first.chain, second.chain)
     let payload = Array(#"{"environment":"Sandbox","signedDate":1767323045678}"#.utf8)
     let object = try SignedObject(first.sign(payload: payload))
-    #expect(
-      second.verifier.verify(object, nowMs: 1_767_323_045_678)
-        == .valid(root: second.root.fingerprint))
+    expectEqual(
+      second.verifier.verify(object, nowMs: 1_767_323_045_678),
+      .valid(root: second.root.fingerprint))
   }
 
   @Test("a directory that holds no authority is refused by name")

@@ -86,14 +86,14 @@ struct FleetLedgersTests {
     for event in events where event.type == "receipt.verified" {
       let upload = events[Int(try #require(event.data["upload"]?.integerValue))]
       #expect(upload.type == "receipt.uploaded" && upload.position < event.position)
-      #expect(upload.data["name"] == event.data["of"])
+      expectEqual(upload.data["name"], event.data["of"])
       var reply = event.data["reply"]
       if let position = event.data["reply_of"]?.integerValue {
         reusedCount += 1
         #expect(position < event.position)
         reply = events[Int(position)].data["reply"]
       }
-      if let was = event.data["was"] { #expect(reply?["upload"] == was) }
+      if let was = event.data["was"] { expectEqual(reply?["upload"], was) }
     }
     return reusedCount
   }
@@ -101,28 +101,28 @@ struct FleetLedgersTests {
   @Test("one ledger of one is the same events with the same positions")
   func splitIntoOne() throws {
     let fleet = try split(into: 1, seed: 1)
-    #expect(fleet == [try events(source.path)])
+    expectEqual(fleet, [try events(source.path)])
   }
 
   @Test("verifications follow their uploads and name them, replies of other ledgers are copied")
   func splitIntoMany() throws {
     let fleet = try split(into: 5, seed: 2, "--stray-percent", "0", "--block-bytes", "4096")
     let all = try events(source.path)
-    #expect(fleet.map(\.count).reduce(0, +) == all.count)
+    expectEqual(fleet.map(\.count).reduce(0, +), all.count)
     #expect(fleet.allSatisfy { $0.count > all.count / 20 })
     let reusedCount = try fleet.map(checkReferences).reduce(0, +)
     #expect((1..<Self.uploadCount / 3).contains(reusedCount))
     // What is no position stays as it is.
     let declared = fleet.joined().filter { $0.type == "app.registered" }
-    #expect(
-      Set(declared.compactMap { $0.data["upload"]?.integerValue })
-        == Set(stride(from: 0, to: Int64(Self.uploadCount), by: 10)))
-    for ledger in fleet { #expect(ledger.map(\.atMs) == ledger.map(\.atMs).sorted()) }
+    expectEqual(
+      Set(declared.compactMap { $0.data["upload"]?.integerValue }),
+      Set(stride(from: 0, to: Int64(Self.uploadCount), by: 10)))
+    for ledger in fleet { expectEqual(ledger.map(\.atMs), ledger.map(\.atMs).sorted()) }
     let named = try JSONValue(
       Data(contentsOf: URL(fileURLWithPath: directory.path("fleet/fleet.json"))).map { $0 })
-    #expect(
-      named["ledgers"]?.arrayValue?.compactMap { $0["name"]?.stringValue }
-        == (1...5).map { "shop-\($0)" })
+    expectEqual(
+      named["ledgers"]?.arrayValue?.compactMap { $0["name"]?.stringValue },
+      (1...5).map { "shop-\($0)" })
   }
 
   @Test("a merged ledger has all events by time, ledger id and position, and maps positions")
@@ -134,7 +134,7 @@ struct FleetLedgersTests {
       in: directory.path)
     try #require(outcome.exitCode == 0, "\(outcome.diagnostics)")
     let merged = try events(directory.path("merged"))
-    #expect(try checkReferences(merged) == fleet.map(checkReferences).reduce(0, +))
+    try expectEqual(checkReferences(merged), fleet.map(checkReferences).reduce(0, +))
 
     let ids = try folders.map {
       try LedgerDirectory.open(path: directory.path($0)).identity.id.description
@@ -142,13 +142,13 @@ struct FleetLedgersTests {
     let expected = fleet.indices.flatMap { ledger in
       fleet[ledger].map { (at: $0.atMs, id: ids[ledger], ledger: ledger, event: $0) }
     }.sorted { ($0.at, $0.id, $0.event.position) < ($1.at, $1.id, $1.event.position) }
-    #expect(merged.map(\.atMs) == expected.map(\.at))
-    #expect(merged.map(\.type) == expected.map(\.event.type))
+    expectEqual(merged.map(\.atMs), expected.map(\.at))
+    expectEqual(merged.map(\.type), expected.map(\.event.type))
     let map = try String(contentsOfFile: directory.path("map.csv"), encoding: .utf8)
     let lines =
       ["merged,ledger,position"]
       + expected.enumerated().map { "\($0),shop-\($1.ledger + 1),\($1.event.position)" }
-    #expect(map == lines.joined(separator: "\n") + "\n")
+    expectEqual(map, lines.joined(separator: "\n") + "\n")
   }
 
   @Test("what names nothing in its ledger names nothing in the merged one")
@@ -166,12 +166,12 @@ struct FleetLedgersTests {
     for (event, place) in zip(merged, map) {
       let ledger = fleet[(Int(place[1].dropFirst("shop-".count)) ?? 0) - 1]
       let before = ledger[Int(place[2]) ?? 0]
-      #expect(before.type == event.type)
+      expectEqual(before.type, event.type)
       guard event.type == "receipt.verified", let old = before.data["upload"]?.integerValue,
         let new = event.data["upload"]?.integerValue
       else { continue }
       if old < ledger.count {
-        #expect(merged[Int(new)].type == ledger[Int(old)].type)
+        expectEqual(merged[Int(new)].type, ledger[Int(old)].type)
       } else {
         danglingCount += 1
         #expect(new >= merged.count)
@@ -183,13 +183,14 @@ struct FleetLedgersTests {
   @Test("wrong usage and ledgers that are none are refused")
   func refusals() throws {
     let usage = ["split", source.path, "--seed", "1", "-o", "fleet"]
-    #expect(try Outcome(of: "fleet-ledgers", usage, in: directory.path).exitCode == 2)
-    #expect(
-      try run("deal").diagnostics == """
-        fleet-ledgers: unknown command 'deal'
-        Try 'fleet-ledgers --help'.
+    try expectEqual(Outcome(of: "fleet-ledgers", usage, in: directory.path).exitCode, 2)
+    try expectEqual(
+      run("deal").diagnostics,
+      """
+      fleet-ledgers: unknown command 'deal'
+      Try 'fleet-ledgers --help'.
 
-        """)
+      """)
     let twice = try run("merge", source.path, source.path, "-o", "merged", "--map", "map.csv")
     #expect(twice.exitCode == 2 && twice.diagnostics.contains("have the same id"))
     let none = try run("merge", "none", "-o", "merged", "--map", "map.csv")

@@ -57,7 +57,7 @@ struct NotificationSenderTests {
     let mail = try mail()
     let counts = try NotificationSender(plan(server, customers: 12), mail).run()
     let all = expected(mail, customers: 12)
-    #expect(uuids(try told(server)) == all)
+    expectEqual(uuids(try told(server)), all)
     #expect(counts.notifications == all.count && counts.delivered == all.count)
     #expect(counts.givenUp == 0 && counts.pending == 0 && server.connectionCount == 1)
     let head = try #require(server.seen.first).head
@@ -74,7 +74,7 @@ struct NotificationSenderTests {
       let counts = try NotificationSender(plan(server, customers: 2), mail).run()
       let all = expected(mail, customers: 2)
       let found = uuids(try told(server))
-      #expect(found.count == all.count * attempts)
+      expectEqual(found.count, all.count * attempts)
       #expect(all.allSatisfy { uuid in found.filter { $0 == uuid }.count == attempts })
       #expect(counts.givenUp == all.count && counts.answered == [status: found.count])
     }
@@ -86,8 +86,8 @@ struct NotificationSenderTests {
     defer { server.stop() }
     let mail = try mail(.sandbox)
     let counts = try NotificationSender(plan(server, customers: 3), mail).run()
-    #expect(uuids(try told(server)) == expected(mail, customers: 3))
-    #expect(counts.givenUp == counts.notifications)
+    expectEqual(uuids(try told(server)), expected(mail, customers: 3))
+    expectEqual(counts.givenUp, counts.notifications)
   }
 
   @Test("a connection that ends without an answer, or with it, costs no notification")
@@ -98,9 +98,9 @@ struct NotificationSenderTests {
     defer { server.stop() }
     let mail = try mail()
     let counts = try NotificationSender(plan(server, customers: 8, connections: 2), mail).run()
-    #expect(counts.delivered == counts.notifications - counts.givenUp)
+    expectEqual(counts.delivered, counts.notifications - counts.givenUp)
     #expect(counts.delivered > 0 && counts.unanswered > 0)
-    #expect(Set(uuids(try told(server))) == Set(expected(mail, customers: 8)))
+    expectEqual(Set(uuids(try told(server))), Set(expected(mail, customers: 8)))
   }
 
   @Test("nobody listens: each is tried six times and given up")
@@ -122,11 +122,11 @@ struct NotificationSenderTests {
     let (all, found) = (expected(mail, customers: 20), try told(server))
     #expect(counts.faults == [fault: all.count] && counts.notifications == all.count)
     switch fault {
-    case .duplicate: #expect(uuids(found).sorted() == (all + all).sorted())
+    case .duplicate: expectEqual(uuids(found).sorted(), (all + all).sorted())
     case .loss: #expect(found.isEmpty && counts.attempts == 0)
     case .disorder:
       #expect(uuids(found).sorted() == all.sorted() && uuids(found) != all)
-    case .delay: #expect(uuids(found).sorted() == all.sorted())
+    case .delay: expectEqual(uuids(found).sorted(), all.sorted())
     case .wrongApp:
       #expect(found.allSatisfy { $0["data"]?["bundleId"] == .string("com.example.stranger") })
       let inner = try found.compactMap { $0["data"]?["signedTransactionInfo"] }
@@ -158,7 +158,7 @@ struct NotificationSenderTests {
     let both = struck.filter { $0 == [.duplicate, .loss] }.count
     #expect(
       (340...460).contains(twice) && (900...1_100).contains(lost) && (140...260).contains(both))
-    #expect((0..<2_000).map(plan.faults) == struck)
+    expectEqual((0..<2_000).map(plan.faults), struck)
   }
 
   @Test("a sender that is stopped says what it left")
@@ -205,16 +205,16 @@ struct NotificationSenderTests {
         "--customers", "4", "--seed", "5", "--at", String(Self.atMs), "--rate", "1000",
         "--retry-scale", "0", "--log", "sent.ndjson",
       ], in: directory.path)
-    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    expectEqual(outcome.exitCode, 0, "\(outcome.diagnostics)")
     let counts = try outcome.json()
     let all = expected(try mail(), customers: 4)
-    #expect(counts["delivered"] == .number(String(all.count)))
-    #expect(counts["answered"]?["503"] == .number("3"))
+    expectEqual(counts["delivered"], .number(String(all.count)))
+    expectEqual(counts["answered"]?["503"], .number("3"))
     let log = try String(contentsOfFile: directory.path("sent.ndjson"), encoding: .utf8)
       .split(separator: "\n").map { try JSONValue(Array($0.utf8)) }
-    #expect(log.count == all.count + 3)
+    expectEqual(log.count, all.count + 3)
     let good = log.filter { $0["status"] == .number("200") }
-    #expect(good.compactMap { $0["uuid"]?.stringValue }.sorted() == all.sorted())
+    expectEqual(good.compactMap { $0["uuid"]?.stringValue }.sorted(), all.sorted())
     #expect(log.contains { $0["attempt"] == .number("2") })
   }
 
@@ -228,7 +228,7 @@ struct NotificationSenderTests {
       ("http://127.0.0.1:70000/", false), ("http://127.0.0.1:80/a b", false), ("", false),
     ])
   func addresses(url: String, isGood: Bool) {
-    #expect((PostAddress(url) != nil) == isGood)
+    expectEqual((PostAddress(url) != nil), isGood)
   }
 
   // MARK: A running stand-in
@@ -255,14 +255,14 @@ struct NotificationSenderTests {
         status = try shop.call("\(path)/\(token)")
         attempts = try #require(status["sendAttempts"]?.arrayValue)
       }
-      #expect(attempts.map { $0["sendAttemptResult"] } == [.string("SUCCESS")])
+      expectEqual(attempts.map { $0["sendAttemptResult"] }, [.string("SUCCESS")])
       let sent = try #require(told(server).last)
       let payload = try ServerAPIShop.payload(status["signedPayload"])
       #expect(sent == payload && payload["notificationType"] == .string("TEST"))
       let isSandbox = path.hasPrefix("/sandbox")
-      #expect(payload["data"]?["environment"] == .string(isSandbox ? "Sandbox" : "Production"))
-      #expect((payload["data"]?["appAppleId"] == nil) == isSandbox)
-      #expect(try shop.errorCode("\(path)/\(token)x") == 4_040_008)
+      expectEqual(payload["data"]?["environment"], .string(isSandbox ? "Sandbox" : "Production"))
+      expectEqual((payload["data"]?["appAppleId"] == nil), isSandbox)
+      try expectEqual(shop.errorCode("\(path)/\(token)x"), 4_040_008)
     }
   }
 
@@ -282,12 +282,12 @@ struct NotificationSenderTests {
     try shop.server.control(#"{"undo_refund":"\#(id)"}"#)
     wait(for: 3, server)
     let found = try told(server)
-    #expect(
-      found.compactMap { $0["notificationType"]?.stringValue }
-        == ["REFUND", "REFUND", "REFUND_REVERSED"])
-    #expect(found[0]["notificationUUID"] == found[1]["notificationUUID"])
+    expectEqual(
+      found.compactMap { $0["notificationType"]?.stringValue },
+      ["REFUND", "REFUND", "REFUND_REVERSED"])
+    expectEqual(found[0]["notificationUUID"], found[1]["notificationUUID"])
     let inner = try found.map { try ServerAPIShop.payload($0["data"]?["signedTransactionInfo"]) }
     #expect(inner.allSatisfy { $0["transactionId"] == .string(id) })
-    #expect(inner.map { $0["revocationDate"] != nil } == [true, true, false])
+    expectEqual(inner.map { $0["revocationDate"] != nil }, [true, true, false])
   }
 }

@@ -5,6 +5,7 @@ import AppStoreStandIn
 import Base
 import Glibc
 import JSON
+import TestSupport
 import Testing
 
 struct ServerAPIShop {
@@ -78,7 +79,7 @@ struct ServerAPIShop {
 
   func call(_ path: String, body: String? = nil) throws -> JSONValue {
     let answer = try answer(path, body: body)
-    #expect(answer.status == 200, "\(path): \(answer.text)")
+    expectEqual(answer.status, 200, "\(path): \(answer.text)")
     return try JSONValue(answer.body)
   }
 
@@ -86,7 +87,7 @@ struct ServerAPIShop {
   func errorCode(_ path: String, body: String? = nil) throws -> Int64? {
     let answer = try answer(path, body: body)
     let code = try JSONValue(answer.body)["errorCode"]?.integerValue
-    #expect(code.map { $0 / 10_000 } == Int64(answer.status))
+    expectEqual(code.map { $0 / 10_000 }, Int64(answer.status))
     return code
   }
 

@@ -4,6 +4,7 @@ import AppStoreAuthority
 import AppStoreStandIn
 import Base
 import JSON
+import TestSupport
 import Testing
 
 @Suite("The stand-in's App Store Server API")
@@ -18,9 +19,9 @@ struct ServerAPITests {
     let known = shop.sales.standings(customer: 0, atMs: ServerAPIShop.atMs, count: 45)
       .map(\.transaction.transactionID)
     let (pages, revision) = try shop.history(known[7])
-    #expect(pages.map(\.count) == [20, 20, known.count - 40])
-    #expect(pages.flatMap { ids($0) } == known)
-    #expect(try shop.history(known[44]).pages.flatMap { ids($0) } == known)
+    expectEqual(pages.map(\.count), [20, 20, known.count - 40])
+    expectEqual(pages.flatMap { ids($0) }, known)
+    try expectEqual(shop.history(known[44]).pages.flatMap { ids($0) }, known)
     let after = try shop.history(known[0], from: revision)
     #expect(after.pages == [[]] && after.revision == revision)
   }
@@ -37,22 +38,22 @@ struct ServerAPITests {
       try shop.server.control(control)
       let later = try shop.history(single.transactionID, from: revision)
       revision = later.revision
-      #expect(later.pages.map(\.count) == [1], "\(control)")
+      expectEqual(later.pages.map(\.count), [1], "\(control)")
       return try #require(later.pages.first?.first)
     }
     let refund = try next(#"{"refund":"\#(single.transactionID)","percentage":40000}"#)
-    #expect(refund["revocationPercentage"] == .number("40000"))
-    #expect(refund["revocationType"] == .string("REFUND_PRORATED"))
+    expectEqual(refund["revocationPercentage"], .number("40000"))
+    expectEqual(refund["revocationType"], .string("REFUND_PRORATED"))
     let lookup = try shop.history(subscription.transactionID, call: "v2/refund/lookup")
-    #expect(lookup.pages.map { ids($0) } == [[single.transactionID]])
+    expectEqual(lookup.pages.map { ids($0) }, [[single.transactionID]])
     let undone = try next(#"{"undo_refund":"\#(single.transactionID)"}"#)
     #expect(undone["revocationDate"] == nil)
-    #expect(undone["transactionId"] == .string(single.transactionID))
+    expectEqual(undone["transactionId"], .string(single.transactionID))
     let renewal = try next(#"{"renew":"\#(subscription.originalTransactionID)"}"#)
-    #expect(renewal["originalTransactionId"] == .string(subscription.originalTransactionID))
+    expectEqual(renewal["originalTransactionId"], .string(subscription.originalTransactionID))
     #expect(renewal["purchaseDate"]?.integerValue ?? 0 > subscription.purchaseMs)
     let id = try #require(renewal["transactionId"]?.stringValue)
-    #expect(try shop.history(single.transactionID).pages.flatMap { ids($0) }.last == id)
+    try expectEqual(shop.history(single.transactionID).pages.flatMap { ids($0) }.last, id)
   }
 
   @Test("a history says of each transaction what the last notification about it said")
@@ -66,7 +67,7 @@ struct ServerAPITests {
       }
       let id = try #require(last.keys.sorted().first)
       let history = try shop.history(id).pages.flatMap { $0 }
-      #expect(Set(ids(history)) == Set(last.keys))
+      expectEqual(Set(ids(history)), Set(last.keys))
       for transaction in history {
         let id = try #require(transaction["transactionId"]?.stringValue)
         #expect(transaction["revocationDate"]?.integerValue == last[id] ?? nil)
@@ -81,7 +82,7 @@ struct ServerAPITests {
       .transactionID
     let answer = try shop.call("/inApps/v1/transactions/\(id)")
     let payload = try ServerAPIShop.payload(answer["signedTransactionInfo"])
-    #expect(payload["transactionId"] == .string(id))
+    expectEqual(payload["transactionId"], .string(id))
     #expect((payload["signedDate"]?.integerValue ?? 0) > ServerAPIShop.atMs)
     let text = try #require(answer["signedTransactionInfo"]?.stringValue)
     let parts = text.split(separator: ".").map { Array($0.utf8) }
@@ -116,8 +117,8 @@ struct ServerAPITests {
       let answer = try shop.answer("/inApps/v2/history/1", authorization: "Bearer \(token)")
       #expect(answer.status == 401 && answer.text == "Unauthenticated\n", "\(token)")
     }
-    #expect(try shop.answer("/inApps/v2/history/1", authorization: "Basic x").status == 401)
-    #expect(try shop.errorCode("/inApps/v2/history/1") == 4_040_010)
+    try expectEqual(shop.answer("/inApps/v2/history/1", authorization: "Basic x").status, 401)
+    try expectEqual(shop.errorCode("/inApps/v2/history/1"), 4_040_010)
     // Apple's own libraries do not say when a token was made.
     func withoutIssue(_ claims: [String: Any]) -> [String: Any] {
       claims.filter { $0.key != "iat" }
@@ -125,7 +126,7 @@ struct ServerAPITests {
     for (expires, status) in [(now + 3_000, 404), (now + 7_200, 401)] {
       let token = try shop.token(claims: withoutIssue(claims("exp", expires)))
       let answer = try shop.answer("/inApps/v2/history/1", authorization: "Bearer \(token)")
-      #expect(answer.status == status, "\(expires - now)")
+      expectEqual(answer.status, status, "\(expires - now)")
     }
   }
 
@@ -139,13 +140,13 @@ struct ServerAPITests {
       let isSandbox = transaction.environment == "Sandbox"
       let path = "/inApps/v2/history/\(transaction.transactionID)"
       let page = try shop.call((isSandbox ? "/sandbox" : "") + path)
-      #expect(page["environment"] == .string(transaction.environment))
-      #expect(page["bundleId"] == .string("com.example.game"))
-      #expect((page["appAppleId"] == nil) == isSandbox)
-      #expect(try shop.errorCode((isSandbox ? "" : "/sandbox") + path) == 4_040_010)
+      expectEqual(page["environment"], .string(transaction.environment))
+      expectEqual(page["bundleId"], .string("com.example.game"))
+      expectEqual((page["appAppleId"] == nil), isSandbox)
+      try expectEqual(shop.errorCode((isSandbox ? "" : "/sandbox") + path), 4_040_010)
       found.insert(transaction.environment)
     }
-    #expect(found.count == 2)
+    expectEqual(found.count, 2)
   }
 
   // MARK: Subscriptions
@@ -161,30 +162,30 @@ struct ServerAPITests {
       let answer = try shop.call("/inApps/v1/subscriptions/\(original)")
       let last = try #require(
         answer["data"]?.arrayValue?.first?["lastTransactions"]?.arrayValue?[0])
-      #expect(last["originalTransactionId"] == .string(original))
+      expectEqual(last["originalTransactionId"], .string(original))
       return (last["status"]?.integerValue, try ServerAPIShop.payload(last["signedRenewalInfo"]))
     }
     func count(_ query: String) throws -> Int? {
       try shop.call("/inApps/v1/subscriptions/\(original)?\(query)")["data"]?.arrayValue?.count
     }
-    #expect(try count("status=1") == 1)
-    #expect(try count("status=2&status=1") == 1)
-    #expect(try count("status=2&status=5") == 0)
-    #expect(try shop.errorCode("/inApps/v1/subscriptions/\(original)?status=6") == 4_000_031)
+    try expectEqual(count("status=1"), 1)
+    try expectEqual(count("status=2&status=1"), 1)
+    try expectEqual(count("status=2&status=5"), 0)
+    try expectEqual(shop.errorCode("/inApps/v1/subscriptions/\(original)?status=6"), 4_000_031)
     let (active, renewal) = try status()
     #expect(active == 1 && renewal["autoRenewStatus"] == .number("1"))
     try shop.server.control(#"{"lapse":"\#(original)","cause":"billing"}"#)
     try shop.server.control(#"{"advance_ms":\#(expiresMs - ServerAPIShop.atMs)}"#)
     let (grace, inGrace) = try status()
     #expect(grace == 4 && inGrace["isInBillingRetryPeriod"] == .boolean(true))
-    #expect(inGrace["gracePeriodExpiresDate"]?.integerValue == expiresMs + 16 * 86_400_000)
+    expectEqual(inGrace["gracePeriodExpiresDate"]?.integerValue, expiresMs + 16 * 86_400_000)
     try shop.server.control(#"{"advance_ms":\#(20 * 86_400_000)}"#)
     let (retry, inRetry) = try status()
     #expect(retry == 3 && inRetry["expirationIntent"] == .number("2"))
     try shop.server.control(#"{"advance_ms":\#(60 * 86_400_000)}"#)
-    #expect(try status().0 == 2)
+    try expectEqual(status().0, 2)
     try shop.server.control(#"{"refund":"\#(story.transaction.transactionID)"}"#)
-    #expect(try status().0 == 5)
+    try expectEqual(status().0, 5)
   }
 
   // MARK: Notifications
@@ -220,9 +221,9 @@ struct ServerAPITests {
       let expected = told.filter {
         $0.environment == environment && $0.signedMs >= fromMs && $0.signedMs <= toMs
       }
-      #expect(
-        found.compactMap { $0["notificationUUID"]?.stringValue }.sorted()
-          == expected.map(\.uuid).sorted())
+      expectEqual(
+        found.compactMap { $0["notificationUUID"]?.stringValue }.sorted(),
+        expected.map(\.uuid).sorted())
       #expect(expected.count > (environment == "Production" ? 20 : 0))
     }
   }
@@ -235,19 +236,19 @@ struct ServerAPITests {
     let (fromMs, toMs) = (ServerAPIShop.atMs - 30 * 86_400_000, ServerAPIShop.atMs + 7_200_000)
     let told = shop.sales.notifications(customer: 4).map(\.payload.uuid)
     let own = try notifications(shop, fromMs, toMs, filter: #","transactionId":"\#(id)""#)
-    #expect(own.compactMap { $0["notificationUUID"]?.stringValue } == told)
+    expectEqual(own.compactMap { $0["notificationUUID"]?.stringValue }, told)
     try shop.server.control(#"{"refund":"\#(id)","reason":"1"}"#)
     let later = try notifications(shop, fromMs, toMs, filter: #","transactionId":"\#(id)""#)
-    #expect(later.count == told.count + 1)
+    expectEqual(later.count, told.count + 1)
     let refund = try #require(later.last)
-    #expect(refund["notificationType"] == .string("REFUND"))
+    expectEqual(refund["notificationType"], .string("REFUND"))
     let transaction = try ServerAPIShop.payload(refund["data"]?["signedTransactionInfo"])
-    #expect(transaction["transactionId"] == .string(id))
-    #expect(transaction["revocationReason"] == .number("1"))
+    expectEqual(transaction["transactionId"], .string(id))
+    expectEqual(transaction["revocationReason"], .number("1"))
     let refunds = try notifications(
       shop, fromMs, toMs, filter: #","notificationType":"REFUND""#)
-    #expect(Set(refunds.compactMap { $0["notificationType"]?.stringValue }) == ["REFUND"])
-    #expect(refunds.last?["notificationUUID"] == refund["notificationUUID"])
+    expectEqual(Set(refunds.compactMap { $0["notificationType"]?.stringValue }), ["REFUND"])
+    expectEqual(refunds.last?["notificationUUID"], refund["notificationUUID"])
   }
 
   // MARK: Errors
@@ -264,7 +265,7 @@ struct ServerAPITests {
       ("/inApps/v2/history/\(id)?sort=UP", 4_000_021),
       ("/inApps/v1/notifications/test/7", 4_040_008),
     ] as [(String, Int64)] {
-      #expect(try shop.errorCode(path) == code, "\(path)")
+      try expectEqual(shop.errorCode(path), code, "\(path)")
     }
     let now = ServerAPIShop.atMs
     for (query, body, code) in [
@@ -275,22 +276,22 @@ struct ServerAPITests {
       ("?paginationToken=x", #"{"startDate":\#(now - 1),"endDate":\#(now)}"#, 4_000_014),
     ] as [(String, String, Int64)] {
       let path = "/inApps/v1/notifications/history" + query
-      #expect(try shop.errorCode(path, body: body) == code, "\(body)")
+      try expectEqual(shop.errorCode(path, body: body), code, "\(body)")
     }
-    #expect(try shop.errorCode("/inApps/v1/notifications/test", body: "") == 4_040_007)
+    try expectEqual(shop.errorCode("/inApps/v1/notifications/test", body: ""), 4_040_007)
   }
 
   @Test("over the rate it answers 429 with the time, in epoch milliseconds, from which it goes on")
   func rate() throws {
     let shop = try ServerAPIShop(customers: 1, callsPerSecond: 1)
-    #expect(try shop.errorCode("/inApps/v2/history/7") == 4_040_010)
+    try expectEqual(shop.errorCode("/inApps/v2/history/7"), 4_040_010)
     let answer = try shop.answer("/inApps/v2/history/7")
-    #expect(answer.status == 429)
-    #expect(try JSONValue(answer.body)["errorCode"] == .number("4290000"))
+    expectEqual(answer.status, 429)
+    try expectEqual(JSONValue(answer.body)["errorCode"], .number("4290000"))
     let freeAtMs = try #require(answer.retryAfter.flatMap { Int64($0) })
     #expect(freeAtMs > ServerAPIShop.atMs)
     // The other environment has its own.
-    #expect(try shop.errorCode("/sandbox/inApps/v2/history/7") == 4_040_010)
+    try expectEqual(shop.errorCode("/sandbox/inApps/v2/history/7"), 4_040_010)
   }
 
   @Test("behaviours hold at the API alone where they name it, and calls are counted by name")
@@ -300,7 +301,7 @@ struct ServerAPITests {
       .transactionID
     let path = "/inApps/v1/transactions/\(id)"
     try shop.server.control(#"{"behaviour":"api_error","count":1,"endpoint":"server_api"}"#)
-    #expect(try shop.errorCode(path) == 5_000_000)
+    try expectEqual(shop.errorCode(path), 5_000_000)
     try shop.server.control(
       #"{"behaviour":"api_error","code":4290000,"retry_after":"7","count":1}"#)
     let limited = try shop.answer(path)
@@ -312,13 +313,13 @@ struct ServerAPITests {
     try shop.server.control(#"{"behaviour":"cut","endpoint":"production"}"#)
     #expect(try shop.call(path)["signedTransactionInfo"] != nil)
     let counts = try JSONValue(shop.server.counts)["calls"]?["server_api"]
-    #expect(counts?["total"] == .number("5"))
-    #expect(counts?["by_call"] == .object([.init("transaction", .number("5"))]))
-    #expect(
-      counts?["by_status"]
-        == .object([
-          .init("200", .number("2")), .init("429", .number("1")), .init("500", .number("1")),
-          .init("503", .number("1")),
-        ]))
+    expectEqual(counts?["total"], .number("5"))
+    expectEqual(counts?["by_call"], .object([.init("transaction", .number("5"))]))
+    expectEqual(
+      counts?["by_status"],
+      .object([
+        .init("200", .number("2")), .init("429", .number("1")), .init("500", .number("1")),
+        .init("503", .number("1")),
+      ]))
   }
 }

@@ -43,21 +43,21 @@ struct SignObjectsTests {
     ])
   func exactBytes(line: String, payload: String) throws {
     let outcome = try sign(line)
-    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    expectEqual(outcome.exitCode, 0, "\(outcome.diagnostics)")
     let object = try #require(outcome.output.split(separator: "\n").first)
-    #expect(parts(object).count == 3)
-    #expect(try decoded(parts(object)[1]) == Array(payload.utf8))
+    expectEqual(parts(object).count, 3)
+    try expectEqual(decoded(parts(object)[1]), Array(payload.utf8))
   }
 
   @Test("each line gives an object under the directory's chain, in order")
   func inOrder() throws {
     let outcome = try sign(#"{"payload":1}"#, "", #"{"payload":2}"#, #"{"payload":3}"#)
     let objects = outcome.output.split(separator: "\n")
-    #expect(try objects.map { try decoded(parts($0)[1]) } == [[0x31], [0x32], [0x33]])
+    try expectEqual(objects.map { try decoded(parts($0)[1]) }, [[0x31], [0x32], [0x33]])
     let authority = try AuthorityDirectory.loadSignedObjects(directory.path("authority"))
     for object in objects {
-      #expect(try certificates(object) == authority.chain)
-      #expect(try decoded(parts(object)[2]).count == 64)
+      try expectEqual(certificates(object), authority.chain)
+      try expectEqual(decoded(parts(object)[2]).count, 64)
     }
     // Real ones have 1007, 778 and 583 bytes.
     for (der, size) in zip(authority.chain, [1_000, 780, 580]) {
@@ -71,9 +71,9 @@ struct SignObjectsTests {
     let signer = ObjectSigner(authority: authority)
     let good = Substring(String(decoding: try signer.sign([0x37]), as: UTF8.self))
     let bad = Substring(String(decoding: try signer.sign([0x37], fault), as: UTF8.self))
-    #expect(try decoded(parts(bad)[1]) == [0x37])
+    try expectEqual(decoded(parts(bad)[1]), [0x37])
     if [.twoParts, .fourParts].contains(fault) {
-      #expect(parts(bad).count == (fault == .twoParts ? 2 : 4))
+      expectEqual(parts(bad).count, (fault == .twoParts ? 2 : 4))
       return
     }
     let isOtherHeader = parts(bad)[0] != parts(good)[0]
@@ -85,8 +85,8 @@ struct SignObjectsTests {
     case .derSignature: #expect(!isOtherHeader && signature?.first == 0x30)
     case .zeroR: #expect(signature?.prefix(32).allSatisfy { $0 == 0 } == true)
     case .zeroS: #expect(signature?.suffix(32).allSatisfy { $0 == 0 } == true)
-    case .orderR: #expect(signature.map { Array($0.prefix(32)) } == SignedObjectForm.order)
-    case .orderS: #expect(signature.map { Array($0.suffix(32)) } == SignedObjectForm.order)
+    case .orderR: expectEqual(signature.map { Array($0.prefix(32)) }, SignedObjectForm.order)
+    case .orderS: expectEqual(signature.map { Array($0.suffix(32)) }, SignedObjectForm.order)
     default: #expect(isOtherHeader && signature?.count == 64)
     }
   }
@@ -124,10 +124,10 @@ struct SignObjectsTests {
         return verifier.verify(try SignedObject(signer.sign(payload, fault)), nowMs: nowMs)
       } catch let fault as SignedObjectFault { return .invalid(fault) }
     }
-    #expect(try verdict(nil) == .valid(root: authority.root.fingerprint))
+    try expectEqual(verdict(nil), .valid(root: authority.root.fingerprint))
     for fault in ObjectFault.allCases {
       let expected = try #require(Self.verdicts[fault])
-      #expect(try verdict(fault) == .invalid(expected), "\(fault)")
+      try expectEqual(verdict(fault), .invalid(expected), "\(fault)")
     }
   }
 
@@ -141,14 +141,14 @@ struct SignObjectsTests {
     ])
   func wrongLines(line: String, cause: String) throws {
     let outcome = try sign(#"{"payload":1}"#, line)
-    #expect(outcome.diagnostics == "app-store-stand-in: standard input, line 2: \(cause)\n")
-    #expect(outcome.exitCode == 1)
+    expectEqual(outcome.diagnostics, "app-store-stand-in: standard input, line 2: \(cause)\n")
+    expectEqual(outcome.exitCode, 1)
   }
 
   @Test("a fault without such a name is told with all names")
   func wrongFault() throws {
     let outcome = try sign(#"{"payload":1,"fault":"odd"}"#)
-    #expect(outcome.exitCode == 1)
+    expectEqual(outcome.exitCode, 1)
     for fault in ObjectFault.allCases { #expect(outcome.diagnostics.contains(fault.rawValue)) }
   }
 }

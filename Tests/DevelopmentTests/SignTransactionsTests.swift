@@ -20,7 +20,7 @@ struct SignTransactionsTests {
       of: "app-store-stand-in",
       [command, "--authority", "authority", "--seed", "5", "--at", String(Self.atMs)] + arguments,
       in: directory.path)
-    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    expectEqual(outcome.exitCode, 0, "\(outcome.diagnostics)")
     return outcome.output.split(separator: "\n").map(String.init)
   }
 
@@ -46,22 +46,22 @@ struct SignTransactionsTests {
       let receipt = customers.receipt(customer: index / 2, ordinal: 0)
       let purchase = receipt.purchases[index % 2]
       let told = try payload(object)
-      #expect(told["transactionId"]?.stringValue == purchase.transactionID)
-      #expect(told["originalTransactionId"]?.stringValue == purchase.originalTransactionID)
-      #expect(told["webOrderLineItemId"]?.stringValue == purchase.webOrderLineItemID)
-      #expect(told["productId"]?.stringValue == purchase.productID)
-      #expect(told["purchaseDate"]?.integerValue == purchase.purchaseDateMs)
-      #expect(told["expiresDate"]?.integerValue == purchase.expiresDateMs)
+      expectEqual(told["transactionId"]?.stringValue, purchase.transactionID)
+      expectEqual(told["originalTransactionId"]?.stringValue, purchase.originalTransactionID)
+      expectEqual(told["webOrderLineItemId"]?.stringValue, purchase.webOrderLineItemID)
+      expectEqual(told["productId"]?.stringValue, purchase.productID)
+      expectEqual(told["purchaseDate"]?.integerValue, purchase.purchaseDateMs)
+      expectEqual(told["expiresDate"]?.integerValue, purchase.expiresDateMs)
       let isSandbox = receipt.environment != "Production"
-      #expect(told["environment"]?.stringValue == (isSandbox ? "Sandbox" : "Production"))
-      #expect(told["signedDate"]?.integerValue == Self.atMs)
+      expectEqual(told["environment"]?.stringValue, (isSandbox ? "Sandbox" : "Production"))
+      expectEqual(told["signedDate"]?.integerValue, Self.atMs)
       let store = CustomerReceipts.storefront(customer: index / 2)
       let product = try #require(
         CustomerReceipts.products.first { $0.id == purchase.productID })
       let milliunits = try #require(told["price"]?.integerValue)
-      #expect(Double(milliunits) / 1000 == Double(store.price(product)))
-      #expect(told["currency"]?.stringValue == store.currency)
-      #expect(told["storefront"]?.stringValue == StoreCountry(alpha2: store.country)?.alpha3)
+      expectEqual(Double(milliunits) / 1000, Double(store.price(product)))
+      expectEqual(told["currency"]?.stringValue, store.currency)
+      expectEqual(told["storefront"]?.stringValue, StoreCountry(alpha2: store.country)?.alpha3)
     }
   }
 
@@ -70,7 +70,7 @@ struct SignTransactionsTests {
     for format in ["uploads", "import"] {
       let lines = try lines(
         "sign-transactions", "--customers", "6", "--transactions", "7", "--format", format)
-      #expect(lines.count == 6)
+      expectEqual(lines.count, 6)
       for (customer, line) in lines.enumerated() {
         let body = try JSONValue(Array(line.utf8))
         let objects = try #require(body["signed_transactions"]?.arrayValue)
@@ -78,12 +78,12 @@ struct SignTransactionsTests {
           try payload($0.stringValue ?? "")["transactionId"]?.stringValue
         }
         #expect(ids.count == 7 && Set(ids).count == 7)
-        #expect(body["user_identifier"] == .string("user-\(customer)"))
-        #expect(
-          body["country_code"] == .string(CustomerReceipts.storefront(customer: customer).country))
-        #expect(body["metadata"]?["upload"] == .string("000000000000"))
-        #expect((body["marketplace"] != nil) == (format == "import"))
-        #expect((body["occurred_at"] != nil) == (format == "import"))
+        expectEqual(body["user_identifier"], .string("user-\(customer)"))
+        expectEqual(
+          body["country_code"], .string(CustomerReceipts.storefront(customer: customer).country))
+        expectEqual(body["metadata"]?["upload"], .string("000000000000"))
+        expectEqual((body["marketplace"] != nil), (format == "import"))
+        expectEqual((body["occurred_at"] != nil), (format == "import"))
       }
     }
   }
@@ -96,27 +96,27 @@ struct SignTransactionsTests {
       "GRACE_PERIOD_EXPIRED", "EXPIRED", "ONE_TIME_CHARGE", "CONSUMPTION_REQUEST", "REFUND",
       "REFUND_DECLINED", "REFUND_REVERSED", "TEST",
     ]
-    #expect(Set(told.compactMap { $0["notificationType"]?.stringValue }) == Set(types))
-    #expect(Set(told.compactMap { $0["notificationUUID"]?.stringValue }).count == told.count)
+    expectEqual(Set(told.compactMap { $0["notificationType"]?.stringValue }), Set(types))
+    expectEqual(Set(told.compactMap { $0["notificationUUID"]?.stringValue }).count, told.count)
     var revoked: Set<String> = []
     for notification in told {
       let type = notification["notificationType"]?.stringValue
       let signedMs = try #require(notification["signedDate"]?.integerValue)
       #expect(signedMs <= Self.atMs)
       let transaction = try data(notification, "signedTransactionInfo")
-      #expect((transaction == nil) == (type == "TEST"))
+      expectEqual((transaction == nil), (type == "TEST"))
       guard let transaction else { continue }
-      #expect(transaction["signedDate"]?.integerValue == signedMs)
-      #expect(transaction["bundleId"] == notification["data"]?["bundleId"])
+      expectEqual(transaction["signedDate"]?.integerValue, signedMs)
+      expectEqual(transaction["bundleId"], notification["data"]?["bundleId"])
       let renewal = try data(notification, "signedRenewalInfo")
-      #expect((renewal == nil) == (transaction["webOrderLineItemId"] == nil))
-      #expect((transaction["revocationDate"] != nil) == (type == "REFUND"))
+      expectEqual((renewal == nil), (transaction["webOrderLineItemId"] == nil))
+      expectEqual((transaction["revocationDate"] != nil), (type == "REFUND"))
       let id = try #require(transaction["transactionId"]?.stringValue)
       if type == "REFUND" { revoked.insert(id) }
       if type == "REFUND_REVERSED" { #expect(revoked.contains(id)) }
       if type == "DID_RENEW" {
         #expect(transaction["originalTransactionId"]?.stringValue != id)
-        #expect(transaction["transactionReason"] == .string("RENEWAL"))
+        expectEqual(transaction["transactionReason"], .string("RENEWAL"))
       }
     }
   }
@@ -127,7 +127,7 @@ struct SignTransactionsTests {
     for line in bodies {
       let body = try JSONValue(Array(line.utf8))
       let notification = try payload(body["signedPayload"]?.stringValue ?? "")
-      #expect(notification["notificationType"] == .string("ONE_TIME_CHARGE"))
+      expectEqual(notification["notificationType"], .string("ONE_TIME_CHARGE"))
     }
     let imports = try lines(
       "sign-notifications", "--customers", "3", "--type", "ONE_TIME_CHARGE", "--format", "import")
@@ -150,8 +150,8 @@ struct SignTransactionsTests {
         return try payload(String(outcome.output.prefix { $0 != "\n" }))
       }
       let wrong = try first("wrong_app")
-      #expect(
-        (wrong["bundleId"] ?? wrong["data"]?["bundleId"]) == .string("com.example.stranger"))
+      expectEqual(
+        (wrong["bundleId"] ?? wrong["data"]?["bundleId"]), .string("com.example.stranger"))
       let skewedMs = try #require(try first("clock_skew")["signedDate"]?.integerValue)
       #expect(skewedMs > Int64(Date().timeIntervalSince1970 * 1000) + 3_000_000)
       #expect(try first("wrong_signature")["signedDate"] != nil)

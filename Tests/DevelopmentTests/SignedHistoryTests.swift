@@ -15,7 +15,7 @@ struct SignedHistoryTests {
     let outcome = try Outcome(
       of: "generate-history", ["--uploads", "400", "--seed", "3", "--small"] + arguments,
       in: directory.path)
-    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    expectEqual(outcome.exitCode, 0, "\(outcome.diagnostics)")
     return try outcome.output.split(separator: "\n").map { try JSONValue(Array($0.utf8)) }
   }
 
@@ -42,7 +42,7 @@ struct SignedHistoryTests {
     var receiptEventCount = 0
     for (line, receipt) in zip(mixed, receipts) {
       if line["receipt"] != nil {
-        #expect(line == receipt)
+        expectEqual(line, receipt)
         receiptEventCount += line["verification"] == nil ? 1 : 2
         continue
       }
@@ -50,12 +50,12 @@ struct SignedHistoryTests {
       let objects = try objects(line)
       #expect(!objects.isEmpty)
       for object in objects {
-        #expect(
-          verifier.verify(object, nowMs: 1_795_000_000_000)
-            == .valid(root: authority.root.fingerprint))
+        expectEqual(
+          verifier.verify(object, nowMs: 1_795_000_000_000),
+          .valid(root: authority.root.fingerprint))
       }
     }
-    #expect(mixed.count == receipts.count)
+    expectEqual(mixed.count, receipts.count)
     let percent = signedCount * 100 / (signedCount + receiptEventCount)
     #expect((40...60).contains(percent))
   }
@@ -78,12 +78,12 @@ struct SignedHistoryTests {
         let row = transaction["webOrderLineItemId"]?.stringValue.flatMap({ rows[$0] })
       else { continue }
       comparedCount += 1
-      #expect(transaction["productId"] == row["product_id"])
-      #expect(transaction["originalTransactionId"] == row["original_transaction_id"])
-      #expect(
-        transaction["purchaseDate"]?.integerValue
-          == row["purchase_date_ms"]?.stringValue.flatMap { Int64($0) })
-      #expect(transaction["inAppOwnershipType"] == row["in_app_ownership_type"])
+      expectEqual(transaction["productId"], row["product_id"])
+      expectEqual(transaction["originalTransactionId"], row["original_transaction_id"])
+      expectEqual(
+        transaction["purchaseDate"]?.integerValue,
+        row["purchase_date_ms"]?.stringValue.flatMap { Int64($0) })
+      expectEqual(transaction["inAppOwnershipType"], row["in_app_ownership_type"])
     }
     #expect(comparedCount > 50)
   }
@@ -98,8 +98,8 @@ struct SignedHistoryTests {
   func usage(arguments: [String], message: String) throws {
     let outcome = try Outcome(
       of: "generate-history", ["--uploads", "1", "--seed", "1"] + arguments, in: directory.path)
-    #expect(
-      outcome.diagnostics == "generate-history: \(message)\nTry 'generate-history --help'.\n")
-    #expect(outcome.exitCode == 2)
+    expectEqual(
+      outcome.diagnostics, "generate-history: \(message)\nTry 'generate-history --help'.\n")
+    expectEqual(outcome.exitCode, 2)
   }
 }

@@ -25,18 +25,18 @@ struct StandInMisbehaviourTests {
     try shop.server.control(#"{"behaviour":"http_status","status":502,"count":2}"#)
     var statuses: [Int?] = []
     for _ in 0..<3 { statuses.append(try shop.post(text)?.status) }
-    #expect(statuses == [502, 502, 200])
+    expectEqual(statuses, [502, 502, 200])
   }
 
   @Test("it misbehaves at one endpoint alone, and for a share of the calls")
   func endpointAndShare() throws {
     try shop.server.control(#"{"behaviour":"not_json","endpoint":"sandbox"}"#)
-    #expect(try shop.reply(text).status == 0)
+    try expectEqual(shop.reply(text).status, 0)
     #expect(try shop.post(text, to: "/sandbox/verifyReceipt")?.text.hasPrefix("<html>") == true)
     try shop.server.control(#"[{"reset":true},{"behaviour":"empty","percent":30}]"#)
     var emptyCount = 0
     for _ in 0..<100 where try shop.post(text)?.body == [] { emptyCount += 1 }
-    #expect(emptyCount == 30)
+    expectEqual(emptyCount, 30)
   }
 
   @Test("the connection ends before a byte, in the middle of the body, or after hanging")
@@ -59,7 +59,7 @@ struct StandInMisbehaviourTests {
     for name in ["delay", "slow_body"] {
       try shop.server.control(#"{"behaviour":"\#(name)","ms":120,"count":1}"#)
       let start = ContinuousClock.now
-      #expect(try shop.reply(text).rows == ["1:coins:1001"])
+      try expectEqual(shop.reply(text).rows, ["1:coins:1001"])
       #expect(start.duration(to: .now) >= .milliseconds(100), "\(name)")
     }
   }
@@ -69,9 +69,9 @@ struct StandInMisbehaviourTests {
     try shop.server.control(
       #"[{"behaviour":"delay","ms":60,"count":1},{"behaviour":"status","status":21005,"count":1}]"#)
     let start = ContinuousClock.now
-    #expect(try shop.reply(text).status == 21005)
+    try expectEqual(shop.reply(text).status, 21005)
     #expect(start.duration(to: .now) >= .milliseconds(50))
-    #expect(try shop.reply(text).status == 0)
+    try expectEqual(shop.reply(text).status, 0)
   }
 
   @Test("a reset lets go of what hangs")
@@ -90,9 +90,9 @@ struct StandInMisbehaviourTests {
     thread.start()
     #expect(try eventually { try counts()["in_flight"]?.integerValue == 1 })
     try shop.server.control(#"{"reset":true}"#)
-    #expect(ended.wait(timeout: .now() + .seconds(300)) == .success)
+    expectEqual(ended.wait(timeout: .now() + .seconds(300)), .success)
     #expect(outcome.withLock { $0 } == true)
-    #expect(try shop.reply(text).status == 0)
+    try expectEqual(shop.reply(text).status, 0)
   }
 
   @Test("a huge answer is JSON of just so many bytes")
@@ -100,8 +100,8 @@ struct StandInMisbehaviourTests {
     for bytes in [64, 65, 100_000, 3_000_001] {
       try shop.server.control(#"{"behaviour":"huge","bytes":\#(bytes),"count":1}"#)
       let answer = try #require(try shop.post(text))
-      #expect(answer.body.count == bytes)
-      #expect(try JSONValue(answer.body)["status"] == .number("0"))
+      expectEqual(answer.body.count, bytes)
+      try expectEqual(JSONValue(answer.body)["status"], .number("0"))
     }
   }
 
@@ -120,16 +120,16 @@ struct StandInMisbehaviourTests {
     _ = try shop.reply(text, to: "/sandbox/verifyReceipt")
     let client = try HTTPClient(port: shop.server.port)
     let body = Array("{\"receipt-data\":\"\(text)\"}".utf8)
-    for _ in 0..<3 { #expect(try client.exchange("POST", "/verifyReceipt", body)?.status == 200) }
+    for _ in 0..<3 { try expectEqual(client.exchange("POST", "/verifyReceipt", body)?.status, 200) }
     let answer = try #require(try client.exchange("GET", "/control"))
     let counts = try JSONValue(answer.body)
     let production = counts["calls"]?["production"]
-    #expect(production?["total"] == .number("5"))
-    #expect(production?["by_status"] == .object([.init("0", .number("4"))]))
-    #expect(production?["misbehaved"] == .object([.init("cut", .number("1"))]))
-    #expect(counts["calls"]?["sandbox"]?["by_status"] == .object([.init("21008", .number("1"))]))
-    #expect(counts["connections"] == .number("4"))
-    #expect(counts["in_flight"] == .number("0"))
+    expectEqual(production?["total"], .number("5"))
+    expectEqual(production?["by_status"], .object([.init("0", .number("4"))]))
+    expectEqual(production?["misbehaved"], .object([.init("cut", .number("1"))]))
+    expectEqual(counts["calls"]?["sandbox"]?["by_status"], .object([.init("21008", .number("1"))]))
+    expectEqual(counts["connections"], .number("4"))
+    expectEqual(counts["in_flight"], .number("0"))
   }
 
   @Test(
@@ -158,15 +158,15 @@ struct StandInMisbehaviourTests {
   func controlErrors(request: String, cause: String) throws {
     let client = try HTTPClient(port: shop.server.port)
     let answer = try #require(try client.exchange("POST", "/control", Array(request.utf8)))
-    #expect(answer.status == 400)
-    #expect(try JSONValue(answer.body)["error"] == .string(cause))
-    #expect(try counts()["rules"] == .number("0"))
+    expectEqual(answer.status, 400)
+    try expectEqual(JSONValue(answer.body)["error"], .string(cause))
+    try expectEqual(counts()["rules"], .number("0"))
   }
 
   @Test("a request's body beyond the limit is refused")
   func tooLarge() throws {
     let client = try HTTPClient(port: shop.server.port)
     let body = [UInt8](repeating: 0x20, count: (8 << 20) + 1)
-    #expect(try client.exchange("POST", "/verifyReceipt", body)?.status == 413)
+    try expectEqual(client.exchange("POST", "/verifyReceipt", body)?.status, 413)
   }
 }

@@ -56,23 +56,23 @@ struct StandInProgramTests {
       ["--authority", "authority", "--control", #"{"behaviour":"delay","ms":1}"#],
       in: directory.path)
     let authority = try AuthorityDirectory.load(directory.path("authority"))
-    #expect(running.announcement["root_sha256"] == .string(authority.root.fingerprint.hex))
+    expectEqual(running.announcement["root_sha256"], .string(authority.root.fingerprint.hex))
     let signed = try AuthorityDirectory.loadSignedObjects(directory.path("authority"))
-    #expect(running.announcement["signed_root_sha256"] == .string(signed.root.fingerprint.hex))
-    #expect(
-      running.announcement["transaction_intermediates"]?.arrayValue?.first
-        == .string(Base64.text(authority.iTunesStore.der)))
+    expectEqual(running.announcement["signed_root_sha256"], .string(signed.root.fingerprint.hex))
+    expectEqual(
+      running.announcement["transaction_intermediates"]?.arrayValue?.first,
+      .string(Base64.text(authority.iTunesStore.der)))
     let port = try #require(running.port)
-    #expect(
-      running.announcement["production_url"] == .string("http://127.0.0.1:\(port)/verifyReceipt"))
-    #expect(
-      running.announcement["sandbox_url"]
-        == .string("http://127.0.0.1:\(port)/sandbox/verifyReceipt"))
+    expectEqual(
+      running.announcement["production_url"], .string("http://127.0.0.1:\(port)/verifyReceipt"))
+    expectEqual(
+      running.announcement["sandbox_url"], .string("http://127.0.0.1:\(port)/sandbox/verifyReceipt")
+    )
     let receipts = try sign("--customers", "4", "--seed", "1", "--style", "mixed")
     for line in receipts.output.split(separator: "\n") {
       let answer = try HTTPClient(port: port).exchange(
         "POST", "/verifyReceipt", Array("{\"receipt-data\":\"\(line)\"}".utf8))
-      #expect(try JSONValue(answer?.body ?? [])["status"] == .number("0"))
+      try expectEqual(JSONValue(answer?.body ?? [])["status"], .number("0"))
     }
     running.process.terminate()
     running.process.waitUntilExit()
@@ -88,18 +88,18 @@ struct StandInProgramTests {
         "--bundle-id", "com.example.other",
       ], in: directory.path)
     let port = try #require(running.port)
-    #expect(
-      running.announcement["server_api_production_url"] == .string("http://127.0.0.1:\(port)"))
-    #expect(
-      running.announcement["server_api_sandbox_url"] == .string("http://127.0.0.1:\(port)/sandbox"))
-    #expect(
-      try FileManager.default.attributesOfItem(atPath: key)[.posixPermissions] as? Int == 0o600)
+    expectEqual(
+      running.announcement["server_api_production_url"], .string("http://127.0.0.1:\(port)"))
+    expectEqual(
+      running.announcement["server_api_sandbox_url"], .string("http://127.0.0.1:\(port)/sandbox"))
+    try expectEqual(
+      FileManager.default.attributesOfItem(atPath: key)[.posixPermissions] as? Int, 0o600)
     let text = try String(contentsOfFile: key, encoding: .utf8)
     #expect(text.hasPrefix("-----BEGIN PRIVATE KEY-----\n"))
     let path = "/inApps/v2/history/7"
-    #expect(try HTTPClient(port: port).exchange("GET", path)?.status == 401)
+    try expectEqual(HTTPClient(port: port).exchange("GET", path)?.status, 401)
     // The same key again.
-    #expect(try AuthorityDirectory.openKey(key).pem() == Array(text.utf8))
+    try expectEqual(AuthorityDirectory.openKey(key).pem(), Array(text.utf8))
   }
 
   @Test("it ends with its standard input where that was asked for")
@@ -109,7 +109,7 @@ struct StandInProgramTests {
     #expect(running.port != nil)
     try running.input.fileHandleForWriting.close()
     running.process.waitUntilExit()
-    #expect(running.process.terminationStatus == 0)
+    expectEqual(running.process.terminationStatus, 0)
   }
 
   @Test("the same seed and time sign the same receipts, another seed others")
@@ -120,8 +120,8 @@ struct StandInProgramTests {
       return try Outcome(of: "app-store-stand-in", arguments, in: directory.path).output
     }
     let first = try output("1")
-    #expect(first.split(separator: "\n").count == 3)
-    #expect(try output("1") == first)
+    expectEqual(first.split(separator: "\n").count, 3)
+    try expectEqual(output("1"), first)
     #expect(try output("2") != first)
   }
 
@@ -139,10 +139,10 @@ struct StandInProgramTests {
       let file = try Base64.decode(Array((body["receipt"]?.stringValue ?? "").utf8))
       let products = Set(try ReceiptFile.decode(file).purchases.compactMap(\.productID))
       let prices = body["metadata"]?["prices"]?.arrayValue ?? []
-      #expect(Set(prices.compactMap { $0["product_id"]?.stringValue }) == products)
+      expectEqual(Set(prices.compactMap { $0["product_id"]?.stringValue }), products)
       #expect(prices.allSatisfy { $0["price"] != nil && $0["currency"] != nil })
-      #expect(body["metadata"]?["upload"] == .string("000000000000"))
-      #expect(body["country_code"]?.stringValue?.count == 2)
+      expectEqual(body["metadata"]?["upload"], .string("000000000000"))
+      expectEqual(body["country_code"]?.stringValue?.count, 2)
       #expect(body["user_identifier"]?.stringValue?.hasPrefix("user-") == true)
     }
   }
@@ -190,9 +190,8 @@ struct StandInProgramTests {
     ])
   func usage(arguments: [String], message: String) throws {
     let outcome = try Outcome(of: "app-store-stand-in", arguments, in: directory.path)
-    #expect(
-      outcome.diagnostics
-        == "app-store-stand-in: \(message)\nTry 'app-store-stand-in --help'.\n")
+    expectEqual(
+      outcome.diagnostics, "app-store-stand-in: \(message)\nTry 'app-store-stand-in --help'.\n")
     #expect(outcome.exitCode == 2 && outcome.output.isEmpty)
   }
 
@@ -206,8 +205,8 @@ struct StandInProgramTests {
       (["--authority", "/dev/null"], "open /dev/null/root.key: Not a directory"),
     ] {
       let outcome = try Outcome(of: "app-store-stand-in", arguments, in: directory.path)
-      #expect(outcome.diagnostics == "app-store-stand-in: \(message)\n")
-      #expect(outcome.exitCode == 1)
+      expectEqual(outcome.diagnostics, "app-store-stand-in: \(message)\n")
+      expectEqual(outcome.exitCode, 1)
     }
   }
 }

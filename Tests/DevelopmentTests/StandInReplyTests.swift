@@ -14,10 +14,10 @@ struct StandInReplyTests {
     let shop = try StandInShop()
     let reply = try shop.reply(try shop.unified(StandInShop.coins, StandInShop.plus))
     #expect(reply.status == 0 && !reply.isLegacy)
-    #expect(reply.rows == ["0:plus:2001", "1:coins:1001", "1:plus:2001"])
-    #expect(reply.json["environment"] == .string("Production"))
-    #expect(reply.json["receipt"]?["bundle_id"] == .string("com.example.game"))
-    #expect(reply.json["pending_renewal_info"]?.arrayValue?.count == 1)
+    expectEqual(reply.rows, ["0:plus:2001", "1:coins:1001", "1:plus:2001"])
+    expectEqual(reply.json["environment"], .string("Production"))
+    expectEqual(reply.json["receipt"]?["bundle_id"], .string("com.example.game"))
+    expectEqual(reply.json["pending_renewal_info"]?.arrayValue?.count, 1)
     #expect(reply.json["latest_receipt"]?.stringValue != nil)
   }
 
@@ -25,11 +25,11 @@ struct StandInReplyTests {
   func consumablesAlone() throws {
     let shop = try StandInShop()
     let reply = try shop.reply(try shop.unified(StandInShop.coins))
-    #expect(reply.rows == ["1:coins:1001"])
+    expectEqual(reply.rows, ["1:coins:1001"])
     for key in ["latest_receipt_info", "latest_receipt", "pending_renewal_info"] {
       #expect(reply.json[key] == nil)
     }
-    #expect(try shop.reply(try shop.unified()).rows == [])
+    try expectEqual(shop.reply(try shop.unified()).rows, [])
   }
 
   @Test("integers stand where the App Store has them, strings everywhere else")
@@ -43,7 +43,7 @@ struct StandInReplyTests {
     #expect(receipt["download_id"] == .null || receipt["download_id"]?.integerValue != nil)
     let rows =
       (receipt["in_app"]?.arrayValue ?? []) + (reply["latest_receipt_info"]?.arrayValue ?? [])
-    #expect(rows.count == 3)
+    expectEqual(rows.count, 3)
     for row in rows {
       guard case .object(let members) = row else {
         Issue.record("no object")
@@ -60,10 +60,10 @@ struct StandInReplyTests {
     let plain = try shop.reply(text)
     try shop.server.control(#"{"behaviour":"typed"}"#)
     let typed = try shop.reply(text)
-    #expect(typed.rows == plain.rows)
+    expectEqual(typed.rows, plain.rows)
     let row = typed.json["receipt"]?["in_app"]?.arrayValue?.first
-    #expect(row?["quantity"] == .number("1"))
-    #expect(row?["is_trial_period"] == .boolean(false))
+    expectEqual(row?["quantity"], .number("1"))
+    expectEqual(row?["is_trial_period"], .boolean(false))
   }
 
   @Test(
@@ -76,9 +76,9 @@ struct StandInReplyTests {
   func environments(environment: String, path: String, status: Int64) throws {
     let shop = try StandInShop()
     let unified = try shop.unified(StandInShop.coins, environment: environment)
-    #expect(try shop.reply(unified, to: path).status == status)
+    try expectEqual(shop.reply(unified, to: path).status, status)
     let transaction = try shop.transaction(StandInShop.coins, environment: environment)
-    #expect(try shop.reply(transaction, to: path).status == status)
+    try expectEqual(shop.reply(transaction, to: path).status, status)
   }
 
   @Test("what is no request, no receipt or a stranger's receipt is refused with its status")
@@ -88,31 +88,31 @@ struct StandInReplyTests {
     let foreign = Base64.text(try stranger.unified(StandInShop.receipt([StandInShop.coins])))
     let foreignTransaction = Base64.text(
       try stranger.transaction(StandInShop.receipt([StandInShop.coins])))
-    #expect(try shop.reply("").status == 21002)
-    #expect(try shop.reply("AAAA").status == 21002)
-    #expect(try shop.reply("not base64!").status == 21002)
-    #expect(try shop.reply(foreign).status == 21003)
-    #expect(try shop.reply(foreignTransaction).status == 21003)
+    try expectEqual(shop.reply("").status, 21002)
+    try expectEqual(shop.reply("AAAA").status, 21002)
+    try expectEqual(shop.reply("not base64!").status, 21002)
+    try expectEqual(shop.reply(foreign).status, 21003)
+    try expectEqual(shop.reply(foreignTransaction).status, 21003)
     let client = try HTTPClient(port: shop.server.port)
     for (method, body, status) in [("POST", "x", 21000), ("POST", "[]", 21000), ("GET", "", 21000)]
     {
       let answer = try client.exchange(method, "/verifyReceipt", Array(body.utf8))
-      #expect(answer?.text == "{\"status\":\(status)}")
+      expectEqual(answer?.text, "{\"status\":\(status)}")
     }
-    #expect(
-      try client.exchange("POST", "/verifyReceipt", Array("{}".utf8))?.text == #"{"status":21002}"#)
-    #expect(try client.exchange("GET", "/elsewhere")?.status == 404)
+    try expectEqual(
+      client.exchange("POST", "/verifyReceipt", Array("{}".utf8))?.text, #"{"status":21002}"#)
+    try expectEqual(client.exchange("GET", "/elsewhere")?.status, 404)
   }
 
   @Test("a subscription needs the shared secret, other purchases do not")
   func sharedSecret() throws {
     let shop = try StandInShop(sharedSecret: "hush")
     let plus = try shop.unified(StandInShop.plus)
-    #expect(try shop.reply(plus).status == 21004)
-    #expect(try shop.reply(plus, password: "wrong").status == 21004)
-    #expect(try shop.reply(plus, password: "hush").status == 0)
-    #expect(try shop.reply(shop.unified(StandInShop.coins)).status == 0)
-    #expect(try shop.reply(shop.transaction(StandInShop.plus)).status == 21004)
+    try expectEqual(shop.reply(plus).status, 21004)
+    try expectEqual(shop.reply(plus, password: "wrong").status, 21004)
+    try expectEqual(shop.reply(plus, password: "hush").status, 0)
+    try expectEqual(shop.reply(shop.unified(StandInShop.coins)).status, 0)
+    try expectEqual(shop.reply(shop.transaction(StandInShop.plus)).status, 21004)
   }
 
   @Test("renewals appear as time goes, the newest first, under ids of their own")
@@ -120,18 +120,18 @@ struct StandInReplyTests {
     let shop = try StandInShop()
     let text = try shop.unified(StandInShop.past("3001"))
     let rows = try shop.reply(text).rows
-    #expect(rows.count == 6)
-    #expect(Set(rows.dropLast()).count == 5)
+    expectEqual(rows.count, 6)
+    expectEqual(Set(rows.dropLast()).count, 5)
     #expect(rows.last == "1:daily:3001" && rows[4] == "0:daily:3001")
     try shop.server.control(#"{"advance_ms":86400000}"#)
     let later = try shop.reply(text)
-    #expect(later.rows.count == 7)
-    #expect(Array(later.rows.dropFirst()) == rows)
+    expectEqual(later.rows.count, 7)
+    expectEqual(Array(later.rows.dropFirst()), rows)
     let latest = try Base64.decode(
       Array((later.json["latest_receipt"]?.stringValue ?? "").utf8))
     let receipt = try ReceiptFile.decode(latest)
-    #expect(receipt.purchases.count == 2)
-    #expect(try shop.authority.verifier().verify(latest, receipt: receipt) == .valid)
+    expectEqual(receipt.purchases.count, 2)
+    try expectEqual(shop.authority.verifier().verify(latest, receipt: receipt), .valid)
   }
 
   @Test("renewals come on request, and end where the subscription lapsed")
@@ -139,14 +139,14 @@ struct StandInReplyTests {
     let shop = try StandInShop()
     let plus = try shop.unified(StandInShop.plus)
     try shop.server.control(#"{"renew":"2001","count":2}"#)
-    #expect(try shop.reply(plus).rows.count == 4)
+    try expectEqual(shop.reply(plus).rows.count, 4)
     let past = try shop.unified(StandInShop.past("3001"))
     try shop.server.control(#"{"lapse":"3001","cause":"billing"}"#)
     let reply = try shop.reply(past)
-    #expect(reply.rows == ["0:daily:3001", "1:daily:3001"])
+    expectEqual(reply.rows, ["0:daily:3001", "1:daily:3001"])
     let pending = reply.json["pending_renewal_info"]?.arrayValue?.first
-    #expect(pending?["expiration_intent"] == .string("2"))
-    #expect(pending?["is_in_billing_retry_period"] == .string("1"))
+    expectEqual(pending?["expiration_intent"], .string("2"))
+    expectEqual(pending?["is_in_billing_retry_period"], .string("1"))
     #expect(pending?["grace_period_expires_date_ms"] != nil)
   }
 
@@ -156,11 +156,11 @@ struct StandInReplyTests {
       #"[{"refund":"1001","reason":"1"},{"family_share":"2001"}]"#
     ])
     let text = try shop.unified(StandInShop.coins, StandInShop.plus)
-    #expect(try shop.reply(text).marks == ["f", "+1", "f"])
+    try expectEqual(shop.reply(text).marks, ["f", "+1", "f"])
     let transaction = try shop.transaction(StandInShop.coins)
-    #expect(try shop.reply(transaction).marks == ["+1"])
+    try expectEqual(shop.reply(transaction).marks, ["+1"])
     try shop.server.control(#"{"undo_refund":"1001"}"#)
-    #expect(try shop.reply(text).marks == ["f", "", "f"])
+    try expectEqual(shop.reply(text).marks, ["f", "", "f"])
   }
 
   @Test("a second device shows a renewal under another id with the same line item")
@@ -168,17 +168,17 @@ struct StandInReplyTests {
     let shop = try StandInShop(controls: [#"{"second_device":"2001"}"#])
     let reply = try shop.reply(try shop.unified(StandInShop.plus))
     let latest = reply.json["latest_receipt_info"]?.arrayValue ?? []
-    #expect(latest.count == 2)
-    #expect(Set(latest.compactMap { $0["transaction_id"]?.stringValue }).count == 2)
-    #expect(Set(latest.compactMap { $0["web_order_line_item_id"]?.stringValue }) == ["772001"])
+    expectEqual(latest.count, 2)
+    expectEqual(Set(latest.compactMap { $0["transaction_id"]?.stringValue }).count, 2)
+    expectEqual(Set(latest.compactMap { $0["web_order_line_item_id"]?.stringValue }), ["772001"])
   }
 
   @Test("consumables stand in latest_receipt_info on request")
   func mixedLatest() throws {
     let shop = try StandInShop(controls: [#"{"latest_holds_consumables":true}"#])
     let rows = try shop.reply(try shop.unified(StandInShop.coins, StandInShop.plus)).rows
-    #expect(Set(rows.prefix(2)) == ["0:coins:1001", "0:plus:2001"])
-    #expect(rows.count == 4)
+    expectEqual(Set(rows.prefix(2)), ["0:coins:1001", "0:plus:2001"])
+    expectEqual(rows.count, 4)
   }
 
   @Test("a transaction receipt gets the flat shape: latest as a dictionary, no environment")
@@ -186,14 +186,14 @@ struct StandInReplyTests {
     let shop = try StandInShop()
     let coins = try shop.reply(try shop.transaction(StandInShop.coins))
     #expect(coins.status == 0 && coins.isLegacy)
-    #expect(coins.rows == ["2:coins:1001"])
+    expectEqual(coins.rows, ["2:coins:1001"])
     let plus = try shop.reply(try shop.transaction(StandInShop.plus))
-    #expect(plus.rows == ["0:plus:2001", "2:plus:2001"])
+    expectEqual(plus.rows, ["0:plus:2001", "2:plus:2001"])
     #expect(plus.json["environment"] == nil)
-    #expect(plus.json["auto_renew_status"] == .number("1"))
+    expectEqual(plus.json["auto_renew_status"], .number("1"))
     let latest = plus.json["latest_receipt_info"]
-    #expect(latest?["bid"] == .string("com.example.game"))
-    #expect(latest?["expires_date"] == .string(String(StandInShop.plus.expiresDateMs ?? 0)))
+    expectEqual(latest?["bid"], .string("com.example.game"))
+    expectEqual(latest?["expires_date"], .string(String(StandInShop.plus.expiresDateMs ?? 0)))
   }
 
   @Test("an expired transaction receipt gets 21006 and latest_expired_receipt_info")
@@ -201,9 +201,9 @@ struct StandInReplyTests {
     let shop = try StandInShop(controls: [#"{"renewals":false}"#])
     let reply = try shop.reply(try shop.transaction(StandInShop.past("3001")))
     #expect(reply.status == 21006 && reply.isLegacy)
-    #expect(reply.rows == ["2:daily:3001", "3:daily:3001"])
+    expectEqual(reply.rows, ["2:daily:3001", "3:daily:3001"])
     #expect(reply.json["latest_receipt_info"] == nil)
-    #expect(reply.json["auto_renew_status"] == .number("0"))
+    expectEqual(reply.json["auto_renew_status"], .number("0"))
     try shop.server.control(#"{"renewals":true}"#)
     let renewed = try shop.reply(try shop.transaction(StandInShop.past("3001")))
     #expect(renewed.status == 0 && renewed.rows.count == 2)
@@ -225,8 +225,8 @@ struct StandInReplyTests {
     ] {
       try shop.server.control(
         #"{"behaviour":"status","status":21100,"\#(member)":\#(value),"count":1}"#)
-      #expect(try shop.post(text)?.text == #"{"status":21100,"\#(member)":\#(value)}"#)
+      try expectEqual(shop.post(text)?.text, #"{"status":21100,"\#(member)":\#(value)}"#)
     }
-    #expect(try shop.reply(text).rows == ["1:coins:1001"])
+    try expectEqual(shop.reply(text).rows, ["1:coins:1001"])
   }
 }

@@ -38,19 +38,19 @@ struct UploadLoadTests {
     let outcome = try run(
       "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--rate", "2000",
       "--duration", "1", "--count", "200", "--connections", "4", "--answers", "answers", "--json")
-    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    expectEqual(outcome.exitCode, 0, "\(outcome.diagnostics)")
     let json = try outcome.json()
-    for key in ["planned", "sent", "answered"] { #expect(json[key] == .number("200"), "\(key)") }
-    #expect(json["unanswered"] == .number("0"))
+    for key in ["planned", "sent", "answered"] { expectEqual(json[key], .number("200"), "\(key)") }
+    expectEqual(json["unanswered"], .number("0"))
     let expected = [("200", "80"), ("206", "40"), ("402", "40"), ("503", "40")]
-    #expect(json["by_status"] == .object(expected.map { .init($0.0, .number($0.1)) }))
-    #expect(json["connections_made"] == .number("4"))
+    expectEqual(json["by_status"], .object(expected.map { .init($0.0, .number($0.1)) }))
+    expectEqual(json["connections_made"], .number("4"))
     let answers = try lines("answers").map { try JSONValue(Array($0.utf8)) }
-    #expect(Set(answers.compactMap { $0["upload"]?.integerValue }) == Set(0..<200))
+    expectEqual(Set(answers.compactMap { $0["upload"]?.integerValue }), Set(0..<200))
     #expect(answers.allSatisfy { $0["receipt"] == .string(ScriptedServer.receiptID) })
     let statuses = answers.compactMap { $0["status"]?.integerValue }
-    #expect(statuses.count { $0 == 402 } == 40)
-    #expect(server.seen.count == 200)
+    expectEqual(statuses.count { $0 == 402 }, 40)
+    expectEqual(server.seen.count, 200)
   }
 
   @Test("each body is sent as it stands, in turn, with the token; keep-alive is used")
@@ -60,9 +60,9 @@ struct UploadLoadTests {
     let outcome = try run(
       "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--in-flight", "1",
       "--count", "7", "--json")
-    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
-    #expect(server.seen.map(\.body) == (try (0..<7).map { try lines("bodies")[$0 % 3] }))
-    #expect(server.connectionCount == 1)
+    expectEqual(outcome.exitCode, 0, "\(outcome.diagnostics)")
+    expectEqual(server.seen.map(\.body), (try (0..<7).map { try lines("bodies")[$0 % 3] }))
+    expectEqual(server.connectionCount, 1)
     #expect(
       server.seen.allSatisfy {
         $0.head.hasPrefix("POST /client/itunes_connect/receipts HTTP/1.1\r\n")
@@ -79,20 +79,20 @@ struct UploadLoadTests {
     let outcome = try run(
       "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--in-flight", "2",
       "--count", "25", "--unique")
-    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    expectEqual(outcome.exitCode, 0, "\(outcome.diagnostics)")
     let expected = (0..<25).map { number in
       let digits = String(repeating: "0", count: number < 10 ? 11 : 10) + String(number)
       return #"{"receipt":"A\#(number % 3)","metadata":{"upload":"\#(digits)"}}"#
     }
-    #expect(Set(server.seen.map(\.body)) == Set(expected))
+    expectEqual(Set(server.seen.map(\.body)), Set(expected))
     try write(#"{"receipt":"A"}"#, "plain")
     let refused = try run(
       "--url", url(server), "--bodies", "plain", "--token-file", "token", "--in-flight", "1",
       "--unique")
-    #expect(refused.exitCode == 1)
-    #expect(
-      refused.diagnostics
-        == "upload-load: read plain: --unique needs \"upload\":\"000000000000\" in each body\n")
+    expectEqual(refused.exitCode, 1)
+    expectEqual(
+      refused.diagnostics,
+      "upload-load: read plain: --unique needs \"upload\":\"000000000000\" in each body\n")
   }
 
   @Test("a large body is sent whole, though the socket takes it in pieces")
@@ -104,8 +104,8 @@ struct UploadLoadTests {
     let outcome = try run(
       "--url", url(server), "--bodies", "large", "--token-file", "token", "--in-flight", "2",
       "--count", "4", "--json")
-    #expect(try outcome.json()["by_status"] == .object([.init("422", .number("4"))]))
-    #expect(server.seen.map(\.body) == [body, body, body, body])
+    try expectEqual(outcome.json()["by_status"], .object([.init("422", .number("4"))]))
+    expectEqual(server.seen.map(\.body), [body, body, body, body])
   }
 
   @Test("connections that the server closes after an answer lose nothing")
@@ -127,11 +127,11 @@ struct UploadLoadTests {
     let outcome = try run(
       "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--rate", "1000",
       "--count", "100", "--connections", "8", "--reconnect", "--answers", "answers", "--json")
-    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    expectEqual(outcome.exitCode, 0, "\(outcome.diagnostics)")
     let json = try outcome.json()
-    #expect(json["sent"] == .number("100"))
+    expectEqual(json["sent"], .number("100"))
     #expect(json["answered"] == .number("90") && json["unanswered"] == .number("10"))
-    #expect(try lines("answers").count == 90)
+    try expectEqual(lines("answers").count, 90)
   }
 
   @Test("without --reconnect a cut connection ends it; what was answered stays on file")
@@ -141,11 +141,12 @@ struct UploadLoadTests {
     let outcome = try run(
       "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--in-flight", "1",
       "--count", "50", "--answers", "answers")
-    #expect(outcome.exitCode == 1)
-    #expect(
-      outcome.diagnostics == "upload-load: upload to 127.0.0.1:\(server.port): "
+    expectEqual(outcome.exitCode, 1)
+    expectEqual(
+      outcome.diagnostics,
+      "upload-load: upload to 127.0.0.1:\(server.port): "
         + "the connection ended without an answer\n")
-    #expect(try lines("answers").count == 5)
+    try expectEqual(lines("answers").count, 5)
   }
 
   @Test("it goes on when the server comes back")
@@ -168,7 +169,7 @@ struct UploadLoadTests {
     let outcome = try run(
       "--url", "http://127.0.0.1:\(port)", "--bodies", "bodies", "--token-file", "token",
       "--rate", "300", "--duration", "1", "--connections", "4", "--reconnect", "--json")
-    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    expectEqual(outcome.exitCode, 0, "\(outcome.diagnostics)")
     let json = try outcome.json()
     let answered = try #require(json["answered"]?.integerValue)
     let unanswered = try #require(json["unanswered"]?.integerValue)
@@ -206,7 +207,7 @@ struct UploadLoadTests {
     ])
   func usage(arguments: [String], message: String) throws {
     let outcome = try Outcome(of: "upload-load", arguments, in: directory.path)
-    #expect(outcome.diagnostics == "upload-load: \(message)\nTry 'upload-load --help'.\n")
+    expectEqual(outcome.diagnostics, "upload-load: \(message)\nTry 'upload-load --help'.\n")
     #expect(outcome.exitCode == 2 && outcome.output.isEmpty)
   }
 }

@@ -1,6 +1,7 @@
 // The events of an erasure: what they say, and what they refuse.
 import Base
 import Ledger
+import TestSupport
 import Testing
 
 @Suite struct DataRedactedTests {
@@ -11,7 +12,7 @@ import Testing
       ("with space", false), (String(repeating: "a", count: 33), false),
     ])
   func reason(_ text: String, isReason: Bool) {
-    #expect(DataRedacted.isReason(text) == isReason)
+    expectEqual(DataRedacted.isReason(text), isReason)
   }
 
   @Test("What was written is read again")
@@ -25,7 +26,7 @@ import Testing
           lines: [.init(position: 3, digest: digest), .init(position: 5, digest: digest)])),
     ]
     for event in events {
-      #expect(try event.data.withUnsafeBytes { try DataRedacted(data: $0) } == event)
+      try expectEqual(event.data.withUnsafeBytes { try DataRedacted(data: $0) }, event)
     }
   }
 }

@@ -19,14 +19,14 @@ import Erasure
     ] as [(String, Int?)])
   func names(_ text: String, erasure: Int?) {
     let found = Array(text.utf8).withUnsafeBytes { ErasedUser.erasure(of: $0) }
-    #expect(found == erasure)
+    expectEqual(found, erasure)
   }
 
   @Test("A name is read again")
   func roundTrip() {
     for ordinal in [1, 2, 30] {
       let name = Array(ErasedUser.name(erasure: 12, ordinal: ordinal).utf8)
-      #expect(name.withUnsafeBytes { ErasedUser.erasure(of: $0) } == 12)
+      expectEqual(name.withUnsafeBytes { ErasedUser.erasure(of: $0) }, 12)
     }
   }
 
@@ -55,20 +55,20 @@ import Erasure
       .upload(reply(row("500")), user: "u2", receipt: "two"),
     ])
     let before = try Self.claims(fixture)
-    #expect(before == ["claimed_by_other_user 4", "transaction_replayed 4"])
+    expectEqual(before, ["claimed_by_other_user 4", "transaction_replayed 4"])
     try fixture.redact { event in
       event.position == 1 ? Taking() : nil
     }
-    #expect(try Self.claims(fixture) == before)
+    try expectEqual(Self.claims(fixture), before)
     try fixture.append([
       .upload(reply(row("500")), user: "u2", receipt: "two"),
       .upload(reply(row("500")), user: "u2", receipt: "two"),
     ])
-    #expect(try Self.claims(fixture) == before)
+    try expectEqual(Self.claims(fixture), before)
     try fixture.append([.upload(reply(row("500")), user: "u3", receipt: "three")])
     let last = fixture.eventCount - 1
-    #expect(
-      Set(try Self.claims(fixture))
-        == Set(before + ["claimed_by_other_user \(last)", "transaction_replayed \(last)"]))
+    expectEqual(
+      Set(try Self.claims(fixture)),
+      Set(before + ["claimed_by_other_user \(last)", "transaction_replayed \(last)"]))
   }
 }

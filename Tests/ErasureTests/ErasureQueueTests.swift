@@ -23,8 +23,8 @@ import Erasure
     let record = ErasureRecord(
       subject, reason: "user_request", requestedAtMs: 1_700_000_000_000, isUrgent: true)
     try queue.add(record)
-    #expect(try queue.record(record.id) == record)
-    #expect(try queue.open() == [record])
+    try expectEqual(queue.record(record.id), record)
+    try expectEqual(queue.open(), [record])
   }
 
   @Test("A finished request keeps its certificate and names nobody")
@@ -41,8 +41,8 @@ import Erasure
     certificate.finishedAtMs = 5
     try queue.finish(record, .success(certificate))
     let found = try #require(try queue.record(record.id))
-    #expect(found.state == .done)
-    #expect(found.certificate == certificate)
+    expectEqual(found.state, .done)
+    expectEqual(found.certificate, certificate)
     #expect(!String(decoding: found.bytes, as: UTF8.self).contains("alice"))
     #expect(try queue.open().isEmpty)
   }

@@ -53,7 +53,7 @@ import Erasure
       #"{"deep":[{"list":["\#(token)"]}]}"#, #"{"note":"\#(token.uppercased())"}"#,
     ])
   func encodings(_ metadata: String) throws {
-    #expect(try Self.found([Self.user, Self.token], in: metadata) == [0])
+    try expectEqual(Self.found([Self.user, Self.token], in: metadata), [0])
   }
 
   @Test(
@@ -63,7 +63,7 @@ import Erasure
       #"{"note":"\#(base64("jürgen-k7q"))"}"#,
     ])
   func others(_ metadata: String) throws {
-    #expect(try Self.found([Self.user, Self.token], in: metadata) == [])
+    try expectEqual(Self.found([Self.user, Self.token], in: metadata), [])
   }
 
   @Test(
@@ -75,14 +75,14 @@ import Erasure
       (#"{"n":171}"#, false),
     ] as [(String, Bool)])
   func short(_ metadata: String, isFound: Bool) throws {
-    #expect(try Self.found(["bob", "17"], in: metadata) == (isFound ? [0] : []))
+    try expectEqual(Self.found(["bob", "17"], in: metadata), (isFound ? [0] : []))
     #expect(IdentifierSearch([Array("bob".utf8)]).isPartial)
     #expect(!IdentifierSearch([Array("robert".utf8)]).isPartial)
   }
 
   @Test("A short identifier is found where it is a user")
   func shortUser() throws {
-    #expect(try Self.found(["other"], in: "{}") == [0])
+    try expectEqual(Self.found(["other"], in: "{}"), [0])
   }
 
   @Test("The ends of runs of base64 are decoded")
@@ -91,7 +91,7 @@ import Erasure
       let text = String(repeating: "ü~?", count: 20).prefix(count)
       let encoded = Base64.encode(Array(text.utf8)).filter { $0 != UInt8(ascii: "=") }
       let decoded = encoded.withUnsafeBytes { EncodedText.decodedRuns(of: $0) }
-      #expect(decoded == Array(text.utf8) + [0x0A])
+      expectEqual(decoded, Array(text.utf8) + [0x0A])
     }
   }
 }

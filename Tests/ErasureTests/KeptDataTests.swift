@@ -77,9 +77,9 @@ import Erasure
   func wholeUpload() throws {
     let kept = try Self.replaceID(
       try Self.kept(.receiptUploaded, Self.upload(metadata: ["note": "call Jane"])), "receipt_id")
-    #expect(
-      kept
-        == #"{"receipt_id":"NEW",\#(Self.head)\#(Self.middle)"line_sha256":"\#(Self.hidden)","country_code":"DE","user_identifier":"(redacted 3)","receipt":\#(Self.facts)}"#
+    expectEqual(
+      kept,
+      #"{"receipt_id":"NEW",\#(Self.head)\#(Self.middle)"line_sha256":"\#(Self.hidden)","country_code":"DE","user_identifier":"(redacted 3)","receipt":\#(Self.facts)}"#
     )
   }
 
@@ -89,9 +89,9 @@ import Erasure
       try Self.kept(
         .receiptUploaded, Self.upload(receipt: JSONText(raw: Self.facts)), version: 2), "receipt_id"
     )
-    #expect(
-      kept
-        == #"{"receipt_id":"NEW",\#(Self.head)\#(Self.middle)"line_sha256":"\#(Self.hidden)","country_code":"DE","user_identifier":"(redacted 3)","receipt":\#(Self.facts)}"#
+    expectEqual(
+      kept,
+      #"{"receipt_id":"NEW",\#(Self.head)\#(Self.middle)"line_sha256":"\#(Self.hidden)","country_code":"DE","user_identifier":"(redacted 3)","receipt":\#(Self.facts)}"#
     )
   }
 
@@ -100,10 +100,12 @@ import Erasure
     let kept = try #require(try Self.kept(.receiptUploaded, Self.upload(), [.names]))
     let value = try JSONValue(Array(kept.utf8))
     let before = try JSONValue(Self.upload().bytes)
-    for name in ["receipt_id", "receipt_sha256", "receipt"] { #expect(value[name] == before[name]) }
-    #expect(value["user_identifier"]?.stringValue == "(redacted 3)")
+    for name in ["receipt_id", "receipt_sha256", "receipt"] {
+      expectEqual(value[name], before[name])
+    }
+    expectEqual(value["user_identifier"]?.stringValue, "(redacted 3)")
     for name in ["identifier_for_vendor", "ip_address", "nickname"] { #expect(value[name] == nil) }
-    #expect(value["line_sha256"]?.stringValue == Self.hidden)
+    expectEqual(value["line_sha256"]?.stringValue, Self.hidden)
   }
 
   @Test(
@@ -126,8 +128,8 @@ import Erasure
     }
     let value = try JSONValue(try #require(kept))
     #expect(value["receipt_sha256"] == nil)
-    #expect(value["receipt_id"]?.stringValue?.dropFirst(14).first == "4")
-    #expect(value["receipt"]?["purchases"]?.arrayValue?.count == 1)
+    expectEqual(value["receipt_id"]?.stringValue?.dropFirst(14).first, "4")
+    expectEqual(value["receipt"]?["purchases"]?.arrayValue?.count, 1)
   }
 
   @Test("A receipt's erasure leaves the user, and the id where another upload has it")
@@ -135,8 +137,8 @@ import Erasure
     let kept = try #require(
       try Self.kept(.receiptUploaded, Self.upload(), [.receiptKeepingID]))
     let value = try JSONValue(Array(kept.utf8))
-    #expect(value["user_identifier"]?.stringValue == "Jane")
-    #expect(value["receipt_id"]?.stringValue == "7c7cb1ba-6f6c-5b0e-8a73-000000000001")
+    expectEqual(value["user_identifier"]?.stringValue, "Jane")
+    expectEqual(value["receipt_id"]?.stringValue, "7c7cb1ba-6f6c-5b0e-8a73-000000000001")
     #expect(value["receipt_sha256"] == nil && value["ip_address"] == nil)
   }
 
@@ -152,13 +154,13 @@ import Erasure
     let kept = try #require(try Self.kept(.receiptUploaded, Self.upload(), [.ipAddress]))
     let expected = Self.upload().text.replacing(#""ip_address":"192.0.2.1","#, with: "")
       .replacing(#""line_sha256":"\#(Self.digest.hex)""#, with: #""line_sha256":"\#(Self.hidden)""#)
-    #expect(kept == expected)
+    expectEqual(kept, expected)
   }
 
   @Test("An upload that can't be read keeps only what is wrong with it")
   func malformed() throws {
     let data: JSONText = ["receipt_id": 7, "user_identifier": "Jane"]
-    #expect(try Self.kept(.receiptUploaded, data) == #"{"malformed":"receipt_id"}"#)
+    try expectEqual(Self.kept(.receiptUploaded, data), #"{"malformed":"receipt_id"}"#)
   }
 
   // MARK: Metadata
@@ -201,7 +203,7 @@ import Erasure
     let kept = try #require(
       try Self.kept(.receiptUploaded, Self.upload(metadata: metadata), [.names]))
     let reduced = try JSONValue(Array(kept.utf8))["metadata"]
-    #expect(reduced.map { String(decoding: $0.bytes, as: UTF8.self) } == expected)
+    expectEqual(reduced.map { String(decoding: $0.bytes, as: UTF8.self) }, expected)
   }
 
   // MARK: receipt.verified
@@ -264,8 +266,8 @@ import Erasure
       Issue.record("no object")
       return
     }
-    #expect(
-      Set(one.map { "\($0)" }) == Set(other.map { "\($0)" }), "\(found) instead of \(object)")
+    expectEqual(
+      Set(one.map { "\($0)" }), Set(other.map { "\($0)" }), "\(found) instead of \(object)")
     #expect(kept.hasPrefix(Self.result))
   }
 
@@ -282,17 +284,18 @@ import Erasure
           ],
           "latest_expired_receipt_info": ["product_id": "pro", "transaction_id": "8"],
         ])))
-    #expect(
-      kept == Self.result
+    expectEqual(
+      kept,
+      Self.result
         + #""reply":{"status":21006,"receipt":{"bid":"app","product_id":"pro","transaction_id":"9"},"latest_expired_receipt_info":{"product_id":"pro","transaction_id":"8"},"auto_renew_status":"1"}}"#
     )
   }
 
   @Test("That there was a reply of another kind is all that stays of it")
   func otherReply() throws {
-    #expect(
-      try Self.kept(.receiptVerified, Self.verified("SmFuZQ==", member: "reply_base64"))
-        == Self.result + #""reply_base64":""}"#)
+    try expectEqual(
+      Self.kept(.receiptVerified, Self.verified("SmFuZQ==", member: "reply_base64")),
+      Self.result + #""reply_base64":""}"#)
   }
 
   @Test("A verification without a reply loses nothing")
@@ -329,9 +332,9 @@ import Erasure
             user: "Jane", fraud: .signatureInvalid))), "upload_id")
     let verdict =
       #""root_sha256":"\#(signedObjectRoot.hex)","signed_at":"2026-01-06T00:00:00.000Z""#
-    #expect(
-      kept
-        == #"{"upload_id":"NEW","app_family_id":"\#(Self.family)","occurred_at":"2026-01-10T00:00:00.000Z","via":"http","country_code":"DE","user_identifier":"(redacted 3)","outcome":"invalid","fraud_reason":"signature_invalid","transactions":[{"outcome":"valid",\#(verdict),"payload":{"transactionId":"9","originalTransactionId":"9","bundleId":"app","productId":"coins","purchaseDate":1767571200000,"originalPurchaseDate":1767571200000,"quantity":"1","type":"?","signedDate":1767657600000,"environment":"Production","appAccountToken":"(redacted 3)","price":"?"}},{"outcome":"invalid","reason":"bad","signed_at":"2026-01-06T00:00:00.000Z","payload":{}}]}"#
+    expectEqual(
+      kept,
+      #"{"upload_id":"NEW","app_family_id":"\#(Self.family)","occurred_at":"2026-01-10T00:00:00.000Z","via":"http","country_code":"DE","user_identifier":"(redacted 3)","outcome":"invalid","fraud_reason":"signature_invalid","transactions":[{"outcome":"valid",\#(verdict),"payload":{"transactionId":"9","originalTransactionId":"9","bundleId":"app","productId":"coins","purchaseDate":1767571200000,"originalPurchaseDate":1767571200000,"quantity":"1","type":"?","signedDate":1767657600000,"environment":"Production","appAccountToken":"(redacted 3)","price":"?"}},{"outcome":"invalid","reason":"bad","signed_at":"2026-01-06T00:00:00.000Z","payload":{}}]}"#
     )
   }
 
@@ -344,9 +347,9 @@ import Erasure
       try Self.kept(.transactionsReceived, data, [.objects], ownership: ownership))
     let (before, value) = (try JSONValue(data.bytes), try JSONValue(Array(kept.utf8)))
     let objects = try #require(value["transactions"]?.arrayValue)
-    #expect(objects[0] == before["transactions"]?.arrayValue?[0])
+    expectEqual(objects[0], before["transactions"]?.arrayValue?[0])
     #expect(objects[1]["signature"] == nil && objects[1]["payload"]?["transactionId"] != nil)
-    #expect(value["user_identifier"]?.stringValue == "Joe")
+    expectEqual(value["user_identifier"]?.stringValue, "Joe")
     #expect(try Self.kept(.transactionsReceived, data, [.objects]) == nil)
   }
 
@@ -361,17 +364,16 @@ import Erasure
         about: ["consumptionRequestReason": "Jane"], line: "a line"))
     let kept = try #require(try Self.kept(.notificationReceived, data))
     let value = try JSONValue(Array(kept.utf8))
-    #expect(value["notification_uuid"]?.stringValue == "n-1")
-    #expect(value["line_sha256"]?.stringValue == Self.hidden)
-    #expect(value["notification"]?["payload"] == .object([]))
+    expectEqual(value["notification_uuid"]?.stringValue, "n-1")
+    expectEqual(value["line_sha256"]?.stringValue, Self.hidden)
+    expectEqual(value["notification"]?["payload"], .object([]))
     #expect(value["notification"]?["signature"] == nil)
-    #expect(
-      value["transaction"]?["payload"]?["appAccountToken"]?.stringValue == "(redacted 3)")
-    #expect(
-      value["renewal"]?["payload"]
-        == .object([
-          .init("originalTransactionId", .string("9")), .init("autoRenewStatus", .number("0")),
-        ]))
+    expectEqual(value["transaction"]?["payload"]?["appAccountToken"]?.stringValue, "(redacted 3)")
+    expectEqual(
+      value["renewal"]?["payload"],
+      .object([
+        .init("originalTransactionId", .string("9")), .init("autoRenewStatus", .number("0")),
+      ]))
   }
 
   @Test(
@@ -397,8 +399,8 @@ import Erasure
     let value = try JSONValue(Array(kept.utf8))
     for (name, id) in [("transactions", "transactionId"), ("renewals", "originalTransactionId")] {
       let object = try #require(value[name]?.arrayValue?.first)
-      #expect(object["reason"]?.stringValue == reason)
-      #expect(object["payload"]?[id]?.stringValue == (staysAsFacts ? "9" : nil))
+      expectEqual(object["reason"]?.stringValue, reason)
+      expectEqual(object["payload"]?[id]?.stringValue, (staysAsFacts ? "9" : nil))
     }
   }
 
@@ -420,9 +422,9 @@ import Erasure
       let (old, new) = (
         try #require(before[name]?.arrayValue), try #require(value[name]?.arrayValue)
       )
-      #expect(new[stays] == old[stays])
+      expectEqual(new[stays], old[stays])
       #expect(new[goes]["signature"] == nil && new[goes]["header"] == nil)
-      #expect(new[goes]["payload"]?["originalTransactionId"]?.stringValue == "5")
+      expectEqual(new[goes]["payload"]?["originalTransactionId"]?.stringValue, "5")
     }
     #expect(!kept.contains(Self.token))
   }

@@ -122,10 +122,10 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
     #expect(try !fixture.positions(holding: anna).isEmpty)
     let erasure = fixture.eventCount
     let record = try fixture.erase("anna")
-    #expect(try fixture.positions(holding: anna) == [])
-    #expect(record.certificate?.remaining == 0)
-    #expect(
-      try fixture.salesUsers() == place.users.map { $0.replacing("R)", with: "\(erasure))") })
+    try expectEqual(fixture.positions(holding: anna), [])
+    expectEqual(record.certificate?.remaining, 0)
+    try expectEqual(
+      fixture.salesUsers(), place.users.map { $0.replacing("R)", with: "\(erasure))") })
   }
 
   @Test("A token belongs to the user who showed it first: another keeps theirs")
@@ -136,9 +136,9 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
       .upload(reply(row("700", rowToken(bob))), user: "anna", receipt: "anna's"),
     ])
     try fixture.erase("anna")
-    #expect(try fixture.positions(holding: anna) == [])
-    #expect(try fixture.positions(holding: bob) == [4, 6])
-    #expect(try fixture.salesUsers() == ["500 (redacted 7)", "600 bob", "700 (redacted 7)"])
+    try expectEqual(fixture.positions(holding: anna), [])
+    try expectEqual(fixture.positions(holding: bob), [4, 6])
+    try expectEqual(fixture.salesUsers(), ["500 (redacted 7)", "600 bob", "700 (redacted 7)"])
   }
 
   @Test("A token is a user, in either case", arguments: [anna, anna.uppercased()])
@@ -148,11 +148,11 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
       Self.app, .upload(reply(row("500", rowToken(anna))), receipt: "one"),
       .notification("REFUND", uuid: "n-1", signed("700", signedToken(anna))),
     ])
-    #expect(try fixture.salesUsers() == ["500 token:\(anna)", "700 token:\(anna)"])
+    try expectEqual(fixture.salesUsers(), ["500 token:\(anna)", "700 token:\(anna)"])
     let record = try fixture.erase("token:\(token)")
-    #expect(record.certificate?.eventCount == 3)
-    #expect(try fixture.positions(holding: anna) == [])
-    #expect(try fixture.salesUsers() == ["500 token:(redacted 4)", "700 token:(redacted 4)"])
+    expectEqual(record.certificate?.eventCount, 3)
+    try expectEqual(fixture.positions(holding: anna), [])
+    try expectEqual(fixture.salesUsers(), ["500 token:(redacted 4)", "700 token:(redacted 4)"])
   }
 
   @Test("Purchases by an erased person's Apple Account stay theirs, and give a later user nothing")
@@ -162,17 +162,17 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
       Self.app, .signedUpload(signed("500", account("71")), user: "anna"),
       .notification("ONE_TIME_CHARGE", uuid: "n-1", signed("510", account("71"))),
     ])
-    #expect(try fixture.salesUsers() == ["500 anna", "510 anna"])
+    try expectEqual(fixture.salesUsers(), ["500 anna", "510 anna"])
     try fixture.erase("anna")
-    #expect(try fixture.salesUsers() == ["500 (redacted 3)", "510 (redacted 3)"])
+    try expectEqual(fixture.salesUsers(), ["500 (redacted 3)", "510 (redacted 3)"])
     try fixture.append([
       .signedUpload(signed("500", account("71")), user: "carla"),
       .notification("ONE_TIME_CHARGE", uuid: "n-2", signed("520", account("71"))),
     ])
     let kept = ["500 (redacted 3)", "510 (redacted 3)"]
-    #expect(try fixture.salesUsers() == kept + ["520 -"])
+    try expectEqual(fixture.salesUsers(), kept + ["520 -"])
     try fixture.append([.signedUpload(signed("530", account("71")), user: "carla")])
-    #expect(try fixture.salesUsers() == kept + ["520 carla", "530 carla"])
+    try expectEqual(fixture.salesUsers(), kept + ["520 carla", "530 carla"])
   }
 
   @Test("A purchase with the person's token and another's Apple Account stays that one's")
@@ -182,10 +182,10 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
       .signedUpload(signed("700", ["appTransactionId": "72", "appAccountToken": "\(anna)"])),
     ])
     let users = ["500 anna", "600 bob", "700 bob"]
-    #expect(try fixture.salesUsers() == users)
+    try expectEqual(fixture.salesUsers(), users)
     try fixture.erase("anna")
-    #expect(try fixture.salesUsers() == ["500 (redacted 5)"] + users.dropFirst())
-    #expect(try fixture.positions(holding: anna) == [])
+    try expectEqual(fixture.salesUsers(), ["500 (redacted 5)"] + users.dropFirst())
+    try expectEqual(fixture.positions(holding: anna), [])
   }
 
   @Test("An erasure within an app family leaves events of others, also with the same token")
@@ -199,9 +199,10 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
       .notification("REFUND", uuid: "n-2", signed("800", signedToken(anna))),
     ])
     try fixture.erase("anna", appFamily: UUID16(TestEvent.signedFamily))
-    #expect(try fixture.positions(holding: anna) == [3])
-    #expect(
-      try fixture.salesUsers() == [
+    try expectEqual(fixture.positions(holding: anna), [3])
+    try expectEqual(
+      fixture.salesUsers(),
+      [
         "500 (redacted 5)", "700 token:\(anna)", "800 token:(redacted 5)",
       ])
   }
@@ -218,8 +219,9 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
       .notification("REFUND", uuid: "n-2", signed("520", account("72"))),
     ])
     try fixture.erase("anna")
-    #expect(
-      try fixture.accounts() == [
+    try expectEqual(
+      fixture.accounts(),
+      [
         "500 (redacted 7)", "501 (redacted 7.2)", "510 (redacted 7)", "520 ", "600 72",
       ])
   }
@@ -242,7 +244,7 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
     let line = try LogReader(fixture.directory).event(at: 1)
     let kept = line.withUnsafeBytes { EventLine($0).map { Array($0.data) } }
     let objects = try JSONValue(try #require(kept))["transactions"]?.arrayValue ?? []
-    #expect(objects.map { $0["payload"]?["type"]?.stringValue } == types.dropLast() + ["?"])
+    expectEqual(objects.map { $0["payload"]?["type"]?.stringValue }, types.dropLast() + ["?"])
   }
 
   // MARK: Uploads without a user
@@ -331,16 +333,16 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
     let end = fixture.eventCount
     let preview = try ErasurePreview.of(
       .user("anna", appFamily: nil), LogReader(fixture.directory), fixture.current(), isExact: true)
-    #expect(preview.withoutUser.first { $0.position == upload.position }?.reason == upload.reason)
+    expectEqual(preview.withoutUser.first { $0.position == upload.position }?.reason, upload.reason)
     try fixture.erase("anna")
     let line = try LogReader(fixture.directory).event(at: upload.position)
     let text = String(decoding: line, as: UTF8.self)
-    #expect(text.contains("\"redacted\"") == (upload.reason != nil))
+    expectEqual(text.contains("\"redacted\""), (upload.reason != nil))
     // The receipt, or another's signed object, stays as evidence of the other's purchases.
     let hasEvidence = text.contains("\"receipt_sha256\"") || text.contains("\"signature\"")
-    #expect(hasEvidence == (upload.isShared || upload.reason == nil))
+    expectEqual(hasEvidence, (upload.isShared || upload.reason == nil))
     for (name, (old, report)) in zip(everyReport, zip(before, everyReport)) {
-      #expect(try fixture.figures(report, at: end) == old, "\(name)")
+      try expectEqual(fixture.figures(report, at: end), old, "\(name)")
     }
   }
 }
@@ -358,7 +360,7 @@ extension LedgerFixture {
     let records = try Eraser(directory, writer, projections: .standard).run()
     try writer.close()
     let record = try #require(records.first)
-    #expect(record.state == .done)
+    expectEqual(record.state, .done)
     return record
   }
 

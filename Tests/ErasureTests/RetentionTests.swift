@@ -18,7 +18,7 @@ import Erasure
       (1_001, [1, 500], true), (.max, [.max / 10], true), (.max, [.max], false),
     ] as [(Int, [Int], Bool)])
   func unusual(_ count: Int, _ earlier: [Int], _ expected: Bool) {
-    #expect(RetentionPass.isUnusual(count, earlier: earlier) == expected)
+    expectEqual(RetentionPass.isUnusual(count, earlier: earlier), expected)
   }
 
   private static func append(_ count: Int, to fixture: LedgerFixture) throws {
@@ -52,24 +52,24 @@ import Erasure
       ErasureRecord(
         .user("u1", appFamily: nil), reason: "user_request", requestedAtMs: 0, isUrgent: true))
     let held = try pass(isOrdered: false)
-    #expect(held.records.map(\.state) == [.done])
-    #expect(held.taken == 0)
-    #expect(held.held?.eventCount == 1_001)
-    #expect(held.held?.firstRecordedAtMs == ms("2026-02-01T00:00:01Z"))
-    #expect(held.held?.lastRecordedAtMs == ms("2026-02-01T00:00:01Z"))
+    expectEqual(held.records.map(\.state), [.done])
+    expectEqual(held.taken, 0)
+    expectEqual(held.held?.eventCount, 1_001)
+    expectEqual(held.held?.firstRecordedAtMs, ms("2026-02-01T00:00:01Z"))
+    expectEqual(held.held?.lastRecordedAtMs, ms("2026-02-01T00:00:01Z"))
 
     let preview = try ErasurePreview.of(
       rules, nowMs: nowMs, try LogReader(fixture.directory), try fixture.current())
-    #expect(preview.retention == held.held)
+    expectEqual(preview.retention, held.held)
     #expect(preview.retention?.isUnusual == true)
     let ordered = try pass(isOrdered: true)
     #expect(ordered.held == nil)
-    #expect(ordered.taken == 1_001)
+    expectEqual(ordered.taken, 1_001)
     // Now as many are usual.
     try Self.append(1_002, to: fixture)
     let usual = try pass(isOrdered: false)
     #expect(usual.held == nil)
-    #expect(usual.taken == 1_002)
+    expectEqual(usual.taken, 1_002)
   }
 
   @Test("an order of retention is kept until its pass was made; another content is damage")
@@ -80,10 +80,10 @@ import Erasure
     #expect(try queue.orderedRetentionMs() == nil)
     try queue.endRetention()
     try queue.orderRetention(nowMs: 1_700_000_000_123)
-    #expect(try queue.orderedRetentionMs() == 1_700_000_000_123)
+    try expectEqual(queue.orderedRetentionMs(), 1_700_000_000_123)
     #expect(try queue.records().isEmpty)
     try queue.tidy()
-    #expect(try queue.orderedRetentionMs() == 1_700_000_000_123)
+    try expectEqual(queue.orderedRetentionMs(), 1_700_000_000_123)
     try queue.endRetention()
     #expect(try queue.orderedRetentionMs() == nil)
     for text in ["", "now\n", "2026-01-01T00:00:00.000Z"] {

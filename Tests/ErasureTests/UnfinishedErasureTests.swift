@@ -43,7 +43,7 @@ import Erasure
   func progress(_ events: [DataRedacted], unfinished: [Position]) {
     var progress = ErasureProgress()
     for (position, event) in events.enumerated() { progress.add(event, at: position) }
-    #expect(progress.unfinished.map(\.position) == unfinished)
+    expectEqual(progress.unfinished.map(\.position), unfinished)
   }
 
   /// A ledger of three uploads of two users whose log begins an erasure of the first at position 6.
@@ -71,9 +71,9 @@ import Erasure
   private static func unfinished(_ fixture: LedgerFixture) throws -> [Position] {
     let fromLog = try LogAudit(fixture.directory).run().unfinishedErasures
     let projector = try fixture.projector()
-    #expect(try projector.unfinishedErasures() == fromLog)
+    try expectEqual(projector.unfinishedErasures(), fromLog)
     _ = try projector.current()
-    #expect(try fixture.projector().unfinishedErasures() == fromLog)
+    try expectEqual(fixture.projector().unfinishedErasures(), fromLog)
     return fromLog.map(\.position)
   }
 
@@ -86,19 +86,19 @@ import Erasure
   func finished(_ lists: [DataRedacted]) throws {
     let fixture = try Self.ledger(lists, hasRequest: true)
     let isComplete = lists.count == 1 && lists == [Self.list(6, 1, of: 1, [0, 1, 4, 5])]
-    #expect(try Self.unfinished(fixture) == (isComplete ? [] : [6]))
+    try expectEqual(Self.unfinished(fixture), (isComplete ? [] : [6]))
     let writer = try LedgerWriter.open(fixture.directory, options: WriterOptions())
     let eraser = Eraser(fixture.directory, writer, projections: .standard)
     let result = try eraser.redactAgain()
     try writer.close()
     #expect(result.wasInterrupted)
     let record = try #require(try ErasureQueue(fixture.directory).record(Self.request))
-    #expect(record.state == .done)
-    #expect(record.certificate?.erasure == 6)
-    #expect(try Self.unfinished(fixture) == [])
+    expectEqual(record.state, .done)
+    expectEqual(record.certificate?.erasure, 6)
+    try expectEqual(Self.unfinished(fixture), [])
     let report = try LogAudit(fixture.directory).run()
     #expect(report.findings.isEmpty)
-    #expect(report.unredactedCount == 0)
+    expectEqual(report.unredactedCount, 0)
     let users = try fixture.csv(
       ReportWords("users --environment all").request, from: try fixture.current())
     #expect(users.contains("(redacted 6)") && !users.contains("u1"))
@@ -111,8 +111,8 @@ import Erasure
     let writer = try LedgerWriter.open(fixture.directory, options: WriterOptions())
     let result = try Eraser(fixture.directory, writer, projections: .standard).redactAgain()
     try writer.close()
-    #expect(result.count == 1)
-    #expect(try Self.unfinished(fixture) == [6])
+    expectEqual(result.count, 1)
+    try expectEqual(Self.unfinished(fixture), [6])
     #expect(try LogAudit(fixture.directory).run().findings.isEmpty)
   }
 
@@ -127,8 +127,8 @@ import Erasure
     let writer = try LedgerWriter.open(fixture.directory, options: WriterOptions())
     let records = try Eraser(fixture.directory, writer, projections: .standard).run()
     try writer.close()
-    #expect(records.map(\.state) == [.done])
-    #expect(records.first?.certificate?.erasure == 6)
-    #expect(try Self.unfinished(fixture) == [])
+    expectEqual(records.map(\.state), [.done])
+    expectEqual(records.first?.certificate?.erasure, 6)
+    try expectEqual(Self.unfinished(fixture), [])
   }
 }

@@ -43,24 +43,24 @@ import Testing
   ])
   func aPriceIsDeclared(_ text: String) throws {
     let declaration = try PriceListFile.read(Array(text.utf8), source: "prices.csv")
-    #expect(declaration.entryCount == 1)
+    expectEqual(declaration.entryCount, 1)
     let draft = declaration.drafts[0]
-    #expect(draft.type == "prices.declared")
+    expectEqual(draft.type, "prices.declared")
     let data = try JSONValue(draft.data)
-    #expect(data["source"] == .string("prices.csv"))
-    #expect(data["source_sha256"] == .string(Sample.hex(text)))
-    #expect(
-      String(decoding: entries(declaration)[0].bytes, as: UTF8.self)
-        == #"{"product_id":"pro","country_code":"DE","currency":"EUR","price":"9.99","#
+    expectEqual(data["source"], .string("prices.csv"))
+    expectEqual(data["source_sha256"], .string(Sample.hex(text)))
+    expectEqual(
+      String(decoding: entries(declaration)[0].bytes, as: UTF8.self),
+      #"{"product_id":"pro","country_code":"DE","currency":"EUR","price":"9.99","#
         + #""effective_from":"2026-01-01"}"#)
   }
 
   @Test func aPriceMayHoldForAllOtherCountriesAndBeZero() throws {
     let text = Self.priceHeader + "\"a,\"\"b\"\"\",,USD,0,2026-01-01\n"
     let declaration = try PriceListFile.read(Array(text.utf8), source: "p")
-    #expect(
-      String(decoding: entries(declaration)[0].bytes, as: UTF8.self)
-        == #"{"product_id":"a,\"b\"","currency":"USD","price":"0","effective_from":"2026-01-01"}"#)
+    expectEqual(
+      String(decoding: entries(declaration)[0].bytes, as: UTF8.self),
+      #"{"product_id":"a,\"b\"","currency":"USD","price":"0","effective_from":"2026-01-01"}"#)
   }
 
   @Test(
@@ -133,7 +133,7 @@ import Testing
     let found = reasons { () throws(DeclarationError) in
       try PriceListFile.read(Array(text.utf8), source: "p.csv")
     }
-    #expect(found == expected.map { "p.csv: " + $0 })
+    expectEqual(found, expected.map { "p.csv: " + $0 })
   }
 
   @Test func wrongUTF8IsSaid() {
@@ -141,7 +141,7 @@ import Testing
     let found = reasons { () throws(DeclarationError) in
       try PriceListFile.read(bytes, source: "p.csv")
     }
-    #expect(found == ["p.csv: line 2: invalid UTF-8"])
+    expectEqual(found, ["p.csv: line 2: invalid UTF-8"])
   }
 
   @Test func theFirstHundredBadLinesAreListedAndTheRestCounted() {
@@ -149,16 +149,16 @@ import Testing
     let found = reasons { () throws(DeclarationError) in
       try PriceListFile.read(Array(text.utf8), source: "p.csv")
     }
-    #expect(found.count == 101)
-    #expect(found.last == "p.csv: 150 more bad lines")
+    expectEqual(found.count, 101)
+    expectEqual(found.last, "p.csv: 150 more bad lines")
   }
 
   @Test func endlessUnknownCurrenciesAreCounted() throws {
     let columns = (0..<400).map { _ in "QQQ" }.joined(separator: ",")
     let text = "Date,USD,\(columns)\n2026-01-02,1.1" + String(repeating: ",", count: 400) + "\n"
     let declaration = try RateListFile.read(Array(text.utf8), source: "r.csv")
-    #expect(declaration.warnings.count == 101)
-    #expect(declaration.warnings.last?.description == "300 more like this")
+    expectEqual(declaration.warnings.count, 101)
+    expectEqual(declaration.warnings.last?.description, "300 more like this")
   }
 
   @Test func aLargeListIsDividedAmongEventsAndAppends() throws {
@@ -172,7 +172,7 @@ import Testing
     #expect(
       declaration.appends(from: 0).allSatisfy { $0.reduce(0) { $0 + $1.data.count } <= 8 << 20 })
     let ids = entries(declaration).compactMap { $0["product_id"]?.stringValue }
-    #expect(ids == (0..<100_000).map { "product.number.\($0)" })
+    expectEqual(ids, (0..<100_000).map { "product.number.\($0)" })
   }
 
   // MARK: Rates
@@ -183,10 +183,11 @@ import Testing
       + "2026-01-02,EUR,USD,1.1\n2026-01-02,usd,JPY,150\n2026-01-02,EUR,GBP,0.85\n"
       + "2026-01-03,EUR,USD,1.2\n2026-01-02,EUR,USD,1.10\n"
     let declaration = try RateListFile.read(Array(text.utf8), source: "r.csv")
-    #expect(declaration.entryCount == 4)
-    #expect(declaration.drafts[0].type == "rates.declared")
-    #expect(
-      days(declaration) == [
+    expectEqual(declaration.entryCount, 4)
+    expectEqual(declaration.drafts[0].type, "rates.declared")
+    expectEqual(
+      days(declaration),
+      [
         #"{"date":"2026-01-02","base":"EUR","rates":{"USD":"1.1","GBP":"0.85"}}"#,
         #"{"date":"2026-01-02","base":"USD","rates":{"JPY":"150"}}"#,
         #"{"date":"2026-01-03","base":"EUR","rates":{"USD":"1.2"}}"#,
@@ -201,14 +202,16 @@ import Testing
   ])
   func theCentralBanksHistoryIsTakenAsItIs(_ text: String) throws {
     let declaration = try RateListFile.read(Array(text.utf8), source: "eurofxref-hist.csv")
-    #expect(declaration.entryCount == 4)
-    #expect(
-      days(declaration) == [
+    expectEqual(declaration.entryCount, 4)
+    expectEqual(
+      days(declaration),
+      [
         #"{"date":"2026-01-02","base":"EUR","rates":{"USD":"1.1","JPY":"160.5"}}"#,
         #"{"date":"2007-12-28","base":"EUR","rates":{"USD":"1.4692","CYP":"0.585274"}}"#,
       ])
-    #expect(
-      declaration.warnings.map(\.description) == [
+    expectEqual(
+      declaration.warnings.map(\.description),
+      [
         "line 1: XYZ is not a known ISO 4217 code; its rates were ignored"
       ])
   }
@@ -275,7 +278,7 @@ import Testing
     let found = reasons { () throws(DeclarationError) in
       try RateListFile.read(Array(text.utf8), source: "r.csv")
     }
-    #expect(found == expected.map { "r.csv: " + $0 })
+    expectEqual(found, expected.map { "r.csv: " + $0 })
   }
 
   // MARK: Files
@@ -284,7 +287,7 @@ import Testing
     let directory = try TemporaryDirectory()
     let path = try directory.write("may.csv", Self.rateHeader + "2026-01-02,EUR,USD,1.1\n")
     let declaration = try RateListFile.read(path: path, stop: StopFlag())
-    #expect(try JSONValue(declaration.drafts[0].data)["source"] == .string("may.csv"))
+    try expectEqual(JSONValue(declaration.drafts[0].data)["source"], .string("may.csv"))
   }
 
   @Test func aFileThatCannotBeReadIsSaid() throws {
@@ -302,8 +305,8 @@ import Testing
       let rates = reasons { () throws(DeclarationError) in
         try RateListFile.read(path: path, stop: StopFlag())
       }
-      #expect(prices == [cause])
-      #expect(rates == [cause])
+      expectEqual(prices, [cause])
+      expectEqual(rates, [cause])
     }
   }
 

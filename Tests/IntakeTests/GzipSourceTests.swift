@@ -1,5 +1,6 @@
 // Gzip content: several members, and every way in which it can be damaged.
 import Intake
+import TestSupport
 import Testing
 
 @Suite struct GzipSourceTests {
@@ -27,32 +28,31 @@ import Testing
   func membersFollowOneAnother(piece: Int, room: Int) {
     let bytes = Gzip.member(Self.text) + Gzip.member([]) + Gzip.member(Self.text)
     let result = inflate(bytes, piece: piece, room: room)
-    #expect(result.content == Self.text + Self.text)
+    expectEqual(result.content, Self.text + Self.text)
     #expect(result.fault == nil)
   }
 
   @Test func zerosAfterTheLastMemberArePadding() {
     let result = inflate(Gzip.member(Self.text) + [UInt8](repeating: 0, count: 512), piece: 5)
-    #expect(result.content == Self.text)
+    expectEqual(result.content, Self.text)
     #expect(result.fault == nil)
   }
 
   @Test(arguments: [[0x41], [0, 0, 0x1F], [0, 0x41], [0x41, 0x42, 0x43]] as [[UInt8]])
   func otherBytesAfterTheLastMemberAreDamage(_ rest: [UInt8]) {
     let result = inflate(Gzip.member(Self.text) + rest)
-    #expect(result.content == Self.text)
-    #expect(
-      result.fault?.description
-        == "inflate x.gz: bytes after the gzip data are not gzip data")
+    expectEqual(result.content, Self.text)
+    expectEqual(
+      result.fault?.description, "inflate x.gz: bytes after the gzip data are not gzip data")
   }
 
   @Test func aCutAnywhereIsSaidAfterWhatWasWhole() {
     let bytes = Gzip.member(Self.text)
     for count in 1..<bytes.count {
       let result = inflate(Array(bytes[0..<count]))
-      #expect(result.fault?.description == "inflate x.gz: the gzip data is truncated")
+      expectEqual(result.fault?.description, "inflate x.gz: the gzip data is truncated")
       #expect(Self.text.starts(with: result.content))
-      if count > 15 + Self.text.count { #expect(result.content == Self.text) }
+      if count > 15 + Self.text.count { expectEqual(result.content, Self.text) }
     }
   }
 
@@ -64,7 +64,7 @@ import Testing
         if place == 10, bit > 2 { continue }
         var damaged = bytes
         damaged[place] ^= 1 << UInt8(bit)
-        #expect(inflate(damaged).fault?.kind == .damaged, "bit \(bit) of byte \(place)")
+        expectEqual(inflate(damaged).fault?.kind, .damaged, "bit \(bit) of byte \(place)")
       }
     }
   }

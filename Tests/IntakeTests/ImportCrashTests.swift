@@ -88,7 +88,7 @@ struct ImportCrashTests {
     let whole = try newLedger()
     #expect(try work(whole, path))
     let expected = try content(whole)
-    #expect(expected.digests.count == Self.lineCount)
+    expectEqual(expected.digests.count, Self.lineCount)
     let callCount = whole.callCount
     var count = 0
     for call in 1...callCount + 1 {
@@ -101,7 +101,7 @@ struct ImportCrashTests {
         LedgerDirectory.open(path: "/ledger", storage: after), options: options
       ).close()
       let found = try content(after)
-      #expect(found.types == Array(expected.types[..<found.types.count]), "call \(call)")
+      expectEqual(found.types, Array(expected.types[..<found.types.count]), "call \(call)")
       if found.types.count < expected.types.count {
         #expect(!isDone, "call \(call)")
         let next = expected.types[found.types.count]

@@ -31,16 +31,16 @@ import Testing
       ("/dev/null", "read /dev/null: is empty"),
       ("a\0b", "open input: the path contains a NUL"),
     ] {
-      #expect(fault([good, path]) == cause)
+      expectEqual(fault([good, path]), cause)
     }
-    #expect(fault(["-", good, "-"]) == "read standard input: is given twice")
+    expectEqual(fault(["-", good, "-"]), "read standard input: is given twice")
   }
 
   @Test func anEndlessStreamIsKeptUpToALimit() throws {
     let directory = try TemporaryDirectory()
     for (limit, isRefused) in [(1 << 20, true), (3 << 20, false)] {
       let path = directory.path("pipe-\(limit)")
-      #expect(mkfifo(path, 0o600) == 0)
+      expectEqual(mkfifo(path, 0o600), 0)
       // Whoever writes ends with the reader.
       signal(SIGPIPE, SIG_IGN)
       let writer = Thread {
@@ -59,11 +59,12 @@ import Testing
       }
       if isRefused {
         let error = #expect(throws: IntakeError.self) { try open() }
-        #expect(
-          error?.description == "spool \(path): it is longer than the 1 MiB that --strict stores "
+        expectEqual(
+          error?.description,
+          "spool \(path): it is longer than the 1 MiB that --strict stores "
             + "of a stream; raise --spool-limit")
       } else {
-        #expect(try open().count == 1)
+        try expectEqual(open().count, 1)
       }
     }
   }
@@ -73,7 +74,7 @@ import Testing
     let path = try directory.write("secret", Sample.line())
     chmod(path, 0)
     // The superuser may read anything.
-    if geteuid() != 0 { #expect(fault([path]) == "open \(path): Permission denied") }
+    if geteuid() != 0 { expectEqual(fault([path]), "open \(path): Permission denied") }
   }
 
   @Test func aCutGzipFileAppendsNothing() throws {
@@ -83,12 +84,12 @@ import Testing
       Array((0..<50).map { Sample.line(transaction: $0) + "\n" }.joined().utf8))
     for count in [3, 10, 100, whole.count / 2, whole.count - 1] {
       let path = try directory.write("cut.gz", Array(whole[0..<count]))
-      #expect(fault([good, path]) == "inflate \(path): the gzip data is truncated")
+      expectEqual(fault([good, path]), "inflate \(path): the gzip data is truncated")
     }
     var damaged = whole
     damaged[whole.count / 2] ^= 1
     let path = try directory.write("damaged.gz", damaged)
-    #expect(fault([good, path]) == "inflate \(path): the gzip data is damaged")
+    expectEqual(fault([good, path]), "inflate \(path): the gzip data is damaged")
   }
 
   @Test func aGzipFileIsKnownByItsContent() throws {
@@ -97,8 +98,8 @@ import Testing
     let member = { Gzip.member(Array("\(Sample.line(transaction: $0))\n".utf8)) }
     let path = try directory.write("history.ndjson", member(1) + member(2))
     let (summary, _) = try run.run([path])
-    #expect(summary.uploads == 2)
-    #expect(run.appender.events.compactMap { $0.data["line"] } == [.number("1"), .number("2")])
+    expectEqual(summary.uploads, 2)
+    expectEqual(run.appender.events.compactMap { $0.data["line"] }, [.number("1"), .number("2")])
   }
 
   /// Runs an import of a named pipe that is fed these bytes.
@@ -107,7 +108,7 @@ import Testing
   ) throws -> (summary: ImportSummary, problems: [ImportProblem]) {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/pipe"
-    #expect(mkfifo(path, 0o600) == 0)
+    expectEqual(mkfifo(path, 0o600), 0)
     let writer = Thread {
       guard let handle = FileHandle(forWritingAtPath: path) else { return }
       try? handle.write(contentsOf: Data(bytes))
@@ -123,8 +124,8 @@ import Testing
     run.options.isStrict = isStrict
     let text = (0..<200).map { Sample.line(transaction: $0) + "\n" }.joined()
     let (summary, _) = try piped(Array(text.utf8), run)
-    #expect(summary.uploads == 200)
-    #expect(summary.exitCode == 0)
+    expectEqual(summary.uploads, 200)
+    expectEqual(summary.exitCode, 0)
   }
 
   @Test func aCutGzipStreamGivesItsWholeLinesAndAnError() throws {
@@ -134,9 +135,9 @@ import Testing
     let (summary, problems) = try piped(Array(whole[0..<whole.count / 2]), run)
     #expect((90...110).contains(summary.uploads))
     #expect(problems.isEmpty)
-    #expect(summary.exitCode == 1)
+    expectEqual(summary.exitCode, 1)
     #expect(summary.failure?.description.hasSuffix("/pipe: the gzip data is truncated") == true)
-    #expect(summary.positions == 0...(summary.uploads * 2 - 1))
+    expectEqual(summary.positions, 0...(summary.uploads * 2 - 1))
   }
 
   @Test func aStrictStreamThatIsCutAppendsNothing() throws {

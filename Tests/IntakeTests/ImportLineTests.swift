@@ -35,7 +35,7 @@ import Testing
     }
     let run = try ImportRun.signed()
     let (summary, problems) = try run(Array(lines.joined(separator: "\n").utf8))
-    #expect(problems.filter { $0.severity == .refused }.map(\.line) == refused)
+    expectEqual(problems.filter { $0.severity == .refused }.map(\.line), refused)
     #expect(summary.lines == lines.count && summary.refused == refused.count)
   }
 
@@ -193,14 +193,14 @@ import Testing
     let run = ImportRun()
     let (summary, problems) = try run(lines: Sample.line(), line, Sample.line(transaction: 2))
     let refused = problems.filter { $0.severity == .refused }
-    #expect(refused.count == 1)
-    #expect(refused.first?.line == 2)
+    expectEqual(refused.count, 1)
+    expectEqual(refused.first?.line, 2)
     #expect(refused.first?.description.hasSuffix(":2: " + reasons) == true, "\(refused)")
-    #expect(summary.uploads == 2)
-    #expect(summary.refused == 1)
-    #expect(summary.lines == 3)
-    #expect(summary.exitCode == 3)
-    #expect(run.appender.submissions.count == 2)
+    expectEqual(summary.uploads, 2)
+    expectEqual(summary.refused, 1)
+    expectEqual(summary.lines, 3)
+    expectEqual(summary.exitCode, 3)
+    expectEqual(run.appender.submissions.count, 2)
   }
 
   private static let noSubject =
@@ -214,23 +214,23 @@ import Testing
   @Test func wrongUTF8IsRefused() throws {
     let line = Array(#"{"user_identifier":""#.utf8) + [0xC3, 0x28] + Array(#""}"#.utf8)
     let (summary, problems) = try ImportRun()(line)
-    #expect(summary.refused == 1)
-    #expect(problems[0].reasons.map(\.code) == [.notJSON])
+    expectEqual(summary.refused, 1)
+    expectEqual(problems[0].reasons.map(\.code), [.notJSON])
     #expect(problems[0].description.hasSuffix("is not JSON: invalid UTF-8 at byte 20"))
   }
 
   @Test func aReceiptOfMoreThan4MiBIsRefused() throws {
     let text = String(repeating: "A", count: (4 << 20) + 4)
     let (summary, problems) = try ImportRun()(lines: #"{"receipt":"\#(text)"}"#)
-    #expect(summary.refused == 1)
+    expectEqual(summary.refused, 1)
     #expect(problems[0].description.hasSuffix(":1: receipt is larger than 4 MiB"))
   }
 
   @Test func aLineOfMoreThan16MiBIsRefusedAndTheNextIsTaken() throws {
     let long = #"{"receipt":"\#(String(repeating: "A", count: 16 << 20))"}"#
     let (summary, problems) = try ImportRun()(lines: long, Sample.line())
-    #expect(summary.refused == 1)
-    #expect(summary.uploads == 1)
+    expectEqual(summary.refused, 1)
+    expectEqual(summary.uploads, 1)
     #expect(problems[0].description.hasSuffix(":1: is longer than 16 MiB"))
   }
 
@@ -243,7 +243,7 @@ import Testing
       Sample.recorded(#""endpoint":"\#(secret)","occurred_at":"\#(secret)""#),
     ]
     let (summary, problems) = try ImportRun()(Array(lines.joined(separator: "\n").utf8))
-    #expect(summary.refused == 4)
+    expectEqual(summary.refused, 4)
     for problem in problems { #expect(!problem.description.contains(secret)) }
   }
 
@@ -257,10 +257,10 @@ import Testing
         + #""occurred_at":"2026-01-02T04:04:05.678+01:00""#)
     let (summary, problems) = try run(lines: line)
     #expect(problems.isEmpty)
-    #expect(summary.exitCode == 0)
-    #expect(summary.positions == 0...1)
+    expectEqual(summary.exitCode, 0)
+    expectEqual(summary.positions, 0...1)
     let upload = run.appender.events[0]
-    #expect(upload.type == "receipt.uploaded")
+    expectEqual(upload.type, "receipt.uploaded")
     let receipt = Sample.receipt()
     let file = try #require(Data(base64Encoded: receipt))
     let expected = [
@@ -270,16 +270,16 @@ import Testing
       "user_identifier": "4é2", "ip_address": "::1",
       "receipt_sha256": Array(file).withUnsafeBytes { SHA256.hash($0) }.hex,
     ]
-    for (key, value) in expected { #expect(upload.data[key] == .string(value), "\(key)") }
-    #expect(upload.data["line"] == .number("1"))
-    #expect(
-      upload.data["metadata"].map { String(decoding: $0.bytes, as: UTF8.self) }
-        == #"{"p":[1.50,{"x":null}]}"#)
+    for (key, value) in expected { expectEqual(upload.data[key], .string(value), "\(key)") }
+    expectEqual(upload.data["line"], .number("1"))
+    expectEqual(
+      upload.data["metadata"].map { String(decoding: $0.bytes, as: UTF8.self) },
+      #"{"p":[1.50,{"x":null}]}"#)
     let local = run.appender.events[1]
-    #expect(local.type == "receipt.verified")
-    #expect(
-      String(decoding: local.data.bytes, as: UTF8.self)
-        == #"{"upload":0,"authority":"local","outcome":"valid","attempt":1,"#
+    expectEqual(local.type, "receipt.verified")
+    expectEqual(
+      String(decoding: local.data.bytes, as: UTF8.self),
+      #"{"upload":0,"authority":"local","outcome":"valid","attempt":1,"#
         + #""occurred_at":"2026-09-21T14:13:20.000Z"}"#)
   }
 
@@ -291,7 +291,7 @@ import Testing
   func anAddressIsStoredOnlyWhereItMayBe(_ members: String, _ address: String?) throws {
     let run = ImportRun()
     _ = try run(lines: Sample.line(members))
-    #expect(run.appender.events[0].data["ip_address"] == address.map { .string($0) })
+    expectEqual(run.appender.events[0].data["ip_address"], address.map { .string($0) })
   }
 
   @Test func aDamagedReceiptIsMended() throws {
@@ -300,7 +300,7 @@ import Testing
     let receipt = Sample.receipt(bundleID: "com.example.app")
     let broken = receipt.prefix(20) + #"\r\n"# + receipt.dropFirst(20) + #"\t"#
     _ = try run(lines: #"{"receipt":"\#(broken)"}"#)
-    #expect(run.appender.events[0].data["receipt"] == .string(receipt))
+    expectEqual(run.appender.events[0].data["receipt"], .string(receipt))
   }
 
   @Test(
@@ -325,8 +325,8 @@ import Testing
     _ = try run(
       lines: Sample.line(#"\#(ofLine)"verification":{"reply":\#(reply)\#(ofVerification)}"#))
     try #require(run.appender.events.count == 2)
-    #expect(time(run.appender.events[0].data) == upload)
-    #expect(time(run.appender.events[1].data) == verification)
+    expectEqual(time(run.appender.events[0].data), upload)
+    expectEqual(time(run.appender.events[1].data), verification)
   }
 
   private func time(_ data: JSONValue) -> Int64? {
@@ -382,12 +382,12 @@ import Testing
     _ = try run(
       lines: Sample.recorded(#""endpoint":"\#(endpoint)","occurred_at":0"#, reply: reply))
     try #require(run.appender.events.count == 2)
-    #expect(
-      String(decoding: run.appender.events[1].data.bytes, as: UTF8.self)
-        == #"{"upload":0,"authority":"app_store",\#(middle),"attempt":1,"endpoint":"\#(endpoint)","#
+    expectEqual(
+      String(decoding: run.appender.events[1].data.bytes, as: UTF8.self),
+      #"{"upload":0,"authority":"app_store",\#(middle),"attempt":1,"endpoint":"\#(endpoint)","#
         + (isValid ? #""mismatch":"none","# : "")
         + #""via":"import","occurred_at":"1970-01-01T00:00:00.000Z","reply":\#(reply)}"#)
-    #expect(run.appender.submissions.map(\.count) == [2])
+    expectEqual(run.appender.submissions.map(\.count), [2])
   }
 
   @Test func aReplyIsKeptVerbatimButForWhiteSpace() throws {
@@ -409,9 +409,9 @@ import Testing
     let run = ImportRun()
     let (summary, _) = try run(
       lines: #"{"receipt":"AAAA","verification":{"endpoint":"production","reply":\#(reply)}}"#)
-    #expect(summary.uploads == 1)
-    #expect(run.appender.events[0].data["bundle_id"] == .string("com.example.app"))
-    #expect(run.appender.events[0].data["style"] == .string(style))
+    expectEqual(summary.uploads, 1)
+    expectEqual(run.appender.events[0].data["bundle_id"], .string("com.example.app"))
+    expectEqual(run.appender.events[0].data["style"], .string(style))
   }
 
   @Test(
@@ -425,13 +425,13 @@ import Testing
   ) throws {
     let run = ImportRun()
     let (summary, problems) = try run(lines: Sample.recorded(reply: reply))
-    #expect(summary.refused == (isRefused ? 1 : 0))
+    expectEqual(summary.refused, (isRefused ? 1 : 0))
     if isRefused {
       #expect(
         problems[0].description.hasSuffix(
           "verification.endpoint is missing, and the reply names no environment"))
     } else {
-      #expect(run.appender.events[1].data["endpoint"]?.stringValue == endpoint)
+      expectEqual(run.appender.events[1].data["endpoint"]?.stringValue, endpoint)
     }
   }
 }

@@ -20,26 +20,26 @@ import Testing
     let line = Sample.line()
     run.known.digests = [Array(line.utf8).withUnsafeBytes { SHA256.hash($0) }]
     let (summary, _) = try run(Array("\(line)\r\n\(Sample.line(transaction: 2))\n".utf8))
-    #expect(summary.known == 1)
-    #expect(summary.uploads == 1)
-    #expect(summary.exitCode == 0)
-    #expect(run.appender.events[0].data["line"] == .number("2"))
+    expectEqual(summary.known, 1)
+    expectEqual(summary.uploads, 1)
+    expectEqual(summary.exitCode, 0)
+    expectEqual(run.appender.events[0].data["line"], .number("2"))
   }
 
   @Test func aLineThatStandsTwiceIsImportedOnce() throws {
     let run = ImportRun()
     let lines = (0..<2000).map { Sample.line(transaction: $0 % 700) }
     let (summary, _) = try run(Array(lines.joined(separator: "\n").utf8))
-    #expect(summary.uploads == 700)
-    #expect(summary.known == 1300)
-    #expect(Set(ids(run, "line_sha256").compactMap { $0?.stringValue }).count == 700)
+    expectEqual(summary.uploads, 700)
+    expectEqual(summary.known, 1300)
+    expectEqual(Set(ids(run, "line_sha256").compactMap { $0?.stringValue }).count, 700)
   }
 
   @Test func aRefusedLineIsNotKnown() throws {
     let bad = Sample.line(#""country_code":"UK""#)
     let (summary, _) = try ImportRun()(lines: bad, bad)
-    #expect(summary.refused == 2)
-    #expect(summary.known == 0)
+    expectEqual(summary.refused, 2)
+    expectEqual(summary.known, 0)
   }
 
   // MARK: App families
@@ -52,23 +52,24 @@ import Testing
       lines: Sample.recorded(), Sample.recorded(transaction: 2),
       #"{"receipt":"AAAA","verification":{"endpoint":"sandbox","reply":{"status":0,"receipt":{"bid":"b"}}}}"#
     )
-    #expect(summary.registered == 2)
-    #expect(summary.uploads == 3)
-    #expect(
-      run.appender.submissions.map { $0.map(\.type) } == [
+    expectEqual(summary.registered, 2)
+    expectEqual(summary.uploads, 3)
+    expectEqual(
+      run.appender.submissions.map { $0.map(\.type) },
+      [
         ["app.registered", "receipt.uploaded", "receipt.verified"],
         ["receipt.uploaded", "receipt.verified"],
         ["app.registered", "receipt.uploaded", "receipt.verified"],
       ])
     let events = run.appender.events.map(\.data)
-    #expect(events[0]["name"] == .string(Sample.bundleID))
-    #expect(events[0]["bundle_ids"] == .array([.string(Sample.bundleID)]))
-    #expect(events[1]["app_family_id"] == events[0]["app_family_id"])
-    #expect(events[3]["app_family_id"] == events[0]["app_family_id"])
-    #expect(events[2]["upload"] == .number("1"))
-    #expect(events[4]["upload"] == .number("3"))
-    #expect(events[5]["bundle_ids"] == .array([.string("b")]))
-    #expect(events[7]["upload"] == .number("6"))
+    expectEqual(events[0]["name"], .string(Sample.bundleID))
+    expectEqual(events[0]["bundle_ids"], .array([.string(Sample.bundleID)]))
+    expectEqual(events[1]["app_family_id"], events[0]["app_family_id"])
+    expectEqual(events[3]["app_family_id"], events[0]["app_family_id"])
+    expectEqual(events[2]["upload"], .number("1"))
+    expectEqual(events[4]["upload"], .number("3"))
+    expectEqual(events[5]["bundle_ids"], .array([.string("b")]))
+    expectEqual(events[7]["upload"], .number("6"))
     #expect(UUID16(events[0]["app_family_id"]?.stringValue ?? "") != nil)
   }
 
@@ -77,7 +78,7 @@ import Testing
     run.families.bundles = []
     run.options.registersApps = true
     let (summary, _) = try run(lines: Sample.line(#""country_code":"UK""#))
-    #expect(summary.registered == 0)
+    expectEqual(summary.registered, 0)
     #expect(run.appender.events.isEmpty)
   }
 
@@ -90,11 +91,11 @@ import Testing
         lines: #"{"receipt":"AAAA","verification":{"endpoint":"sandbox","reply":{"status":0}}}"#,
         #"{"receipt":"AAAA","verification":{"endpoint":"sandbox","reply":{"status":21003,"receipt":{"bid":""}}}}"#
       )
-      #expect(summary.refused == 2)
-      #expect(summary.registered == 0)
-      #expect(
-        problems.flatMap(\.reasons).map(\.description)
-          == Array(repeating: "receipt has no bundle id, so it belongs to no app", count: 2))
+      expectEqual(summary.refused, 2)
+      expectEqual(summary.registered, 0)
+      expectEqual(
+        problems.flatMap(\.reasons).map(\.description),
+        Array(repeating: "receipt has no bundle id, so it belongs to no app", count: 2))
     }
     #expect(run.appender.events.isEmpty)
   }
@@ -142,13 +143,13 @@ import Testing
         run.families.bundles = [Sample.bundleID, "com.example.sister"]
         run.options.acceptsMismatch = accepts
         let (summary, problems) = try run(lines: Sample.recorded(reply: reply))
-        #expect(summary.uploads == (problem == nil ? 1 : 0))
-        #expect(summary.exitCode == (problem == nil ? 0 : 3))
-        #expect(
-          problems.flatMap(\.reasons).map(\.description)
-            == [problem.flatMap { words[$0] }].compactMap(\.self))
+        expectEqual(summary.uploads, (problem == nil ? 1 : 0))
+        expectEqual(summary.exitCode, (problem == nil ? 0 : 3))
+        expectEqual(
+          problems.flatMap(\.reasons).map(\.description),
+          [problem.flatMap { words[$0] }].compactMap(\.self))
         if problem == nil {
-          #expect(run.appender.events[1].data["mismatch"]?.stringValue == (expected ?? "none"))
+          expectEqual(run.appender.events[1].data["mismatch"]?.stringValue, (expected ?? "none"))
         }
       }
     }
@@ -158,15 +159,15 @@ import Testing
     let reply = #"{"status":21010,"environment":"Production","receipt":{"bundle_id":"other"}}"#
     let run = ImportRun()
     let (summary, _) = try run(lines: Sample.recorded(reply: reply))
-    #expect(summary.uploads == 1)
+    expectEqual(summary.uploads, 1)
     #expect(run.appender.events[1].data["mismatch"] == nil)
   }
 
   @Test func theSameReceiptHasTheSameIDAgain() throws {
     let run = ImportRun()
     _ = try run(lines: Sample.line(), Sample.line(#""user_identifier":"2""#))
-    #expect(run.appender.submissions.count == 2)
-    #expect(ids(run, "receipt_id")[0] == ids(run, "receipt_id")[2])
+    expectEqual(run.appender.submissions.count, 2)
+    expectEqual(ids(run, "receipt_id")[0], ids(run, "receipt_id")[2])
   }
 
   // MARK: Warnings
@@ -177,22 +178,22 @@ import Testing
       lines: Sample.line(#""user_identifer":"7""#),
       Sample.line(#""user_identifer":"7","user_identifier":"8""#, transaction: 2),
       Sample.line(#""user_identifier":"8","user_identifer":"7""#, transaction: 3))
-    #expect(summary.uploads == 3)
-    #expect(summary.warnings == 1)
-    #expect(summary.exitCode == 3)
-    #expect(problems.map(\.severity) == [.warning])
+    expectEqual(summary.uploads, 3)
+    expectEqual(summary.warnings, 1)
+    expectEqual(summary.exitCode, 3)
+    expectEqual(problems.map(\.severity), [.warning])
     #expect(
       problems[0].description.hasSuffix(
         ":1: warning: user_identifer was read as user_identifier"))
     let users = ids(run, "user_identifier").compactMap { $0?.stringValue }
-    #expect(users == ["7", "8", "8"])
+    expectEqual(users, ["7", "8", "8"])
   }
 
   @Test func aMisspelledUserBesideTheRightOneIsSaidToBeLeftOut() throws {
     let (summary, problems) = try ImportRun()(
       lines: Sample.line(#""user_identifer":"7","user_identifier":"8""#))
-    #expect(summary.uploads == 1)
-    #expect(problems.count == 1)
+    expectEqual(summary.uploads, 1)
+    expectEqual(problems.count, 1)
     #expect(
       problems.first?.description.hasSuffix(
         ":1: warning: user_identifer was ignored: user_identifier is present too") == true)
@@ -206,8 +207,8 @@ import Testing
       lines: Sample.recorded(reply: reply("Sandbox")),
       Sample.recorded(reply: reply("PROD"), transaction: 2),
       Sample.recorded(reply: reply("PROD"), transaction: 3))
-    #expect(summary.uploads == 3)
-    #expect(problems.count == 1)
+    expectEqual(summary.uploads, 3)
+    expectEqual(problems.count, 1)
     #expect(
       problems.first?.description.hasSuffix(
         ":2: warning: verification.reply.environment \"PROD\" is neither Production nor Sandbox: "
@@ -219,25 +220,24 @@ import Testing
     let (summary, problems) = try run(
       lines: Sample.line(#""x\u001by":1,"a":2"#), Sample.line(#""a":{}"#),
       Sample.recorded(#""a":[],"a":1"#.replacingOccurrences(of: #","a":1"#, with: "")))
-    #expect(summary.uploads == 3)
-    #expect(summary.warnings == 3)
-    #expect(
-      problems.flatMap(\.reasons).map(\.field) == ["x\u{FFFD}y", "a", "verification.a"])
+    expectEqual(summary.uploads, 3)
+    expectEqual(summary.warnings, 3)
+    expectEqual(problems.flatMap(\.reasons).map(\.field), ["x\u{FFFD}y", "a", "verification.a"])
   }
 
   @Test func anUnknownPropertyThatLooksLikeASecretIsNotShown() throws {
     let (_, problems) = try ImportRun()(
       lines: Sample.line("\"rlt_Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFiY2RlZmdoaWo\":1"))
-    #expect(problems.flatMap(\.reasons).map(\.field) == ["[47 characters, not shown]"])
+    expectEqual(problems.flatMap(\.reasons).map(\.field), ["[47 characters, not shown]"])
   }
 
   @Test func endlessUnknownPropertiesAreNotAllReported() throws {
     let names = (0..<500).map { #""p\#($0)":1"# }.joined(separator: ",")
     let (summary, problems) = try ImportRun()(lines: Sample.line(names))
-    #expect(summary.uploads == 1)
-    #expect(problems.flatMap(\.reasons).count == 101)
-    #expect(
-      problems[0].reasons.last?.description == "further unknown properties are not reported")
+    expectEqual(summary.uploads, 1)
+    expectEqual(problems.flatMap(\.reasons).count, 101)
+    expectEqual(
+      problems[0].reasons.last?.description, "further unknown properties are not reported")
   }
 
   // MARK: Signatures
@@ -272,13 +272,13 @@ import Testing
         ["authority", "outcome", "reason"].compactMap { event.data[$0]?.stringValue }
           .joined(separator: " ")
       }
-      #expect(results == expected)
+      expectEqual(results, expected)
       #expect(ids(run, "upload").dropFirst().allSatisfy { $0 == .number("0") })
-      #expect(run.appender.submissions.count == 1)
-      #expect(summary.uploads == 1)
-      #expect(summary.warnings == warnings)
-      #expect(problems.count == warnings)
-      #expect(summary.exitCode == (warnings > 0 ? 3 : 0))
+      expectEqual(run.appender.submissions.count, 1)
+      expectEqual(summary.uploads, 1)
+      expectEqual(summary.warnings, warnings)
+      expectEqual(problems.count, warnings)
+      expectEqual(summary.exitCode, (warnings > 0 ? 3 : 0))
     }
   }
 
@@ -287,9 +287,9 @@ import Testing
     run.options.checksSignatures = true
     let (summary, problems) = try run(
       lines: #"{"receipt":"AAAA","verification":{"reply":\#(Sample.reply)}}"#)
-    #expect(summary.uploads == 1)
-    #expect(run.appender.events.map(\.type) == ["receipt.uploaded", "receipt.verified"])
-    #expect(run.appender.events[1].data["outcome"] == .string("invalid"))
+    expectEqual(summary.uploads, 1)
+    expectEqual(run.appender.events.map(\.type), ["receipt.uploaded", "receipt.verified"])
+    expectEqual(run.appender.events[1].data["outcome"], .string("invalid"))
     #expect(
       problems[0].description.hasSuffix(
         ":1: warning: receipt has an invalid signature and was imported as evidence; "
@@ -303,11 +303,11 @@ import Testing
     run.options.isStrict = true
     let (summary, problems) = try run(
       lines: Sample.line(), "nonsense", Sample.line(#""country_code":"UK""#))
-    #expect(problems.map(\.line) == [2, 3])
-    #expect(summary.refused == 2)
-    #expect(summary.uploads == 0)
+    expectEqual(problems.map(\.line), [2, 3])
+    expectEqual(summary.refused, 2)
+    expectEqual(summary.uploads, 0)
     #expect(summary.isRefusedAsWhole)
-    #expect(summary.exitCode == 1)
+    expectEqual(summary.exitCode, 1)
     #expect(run.appender.submissions.isEmpty)
   }
 
@@ -319,13 +319,13 @@ import Testing
     let (summary, problems) = try run(
       lines: Sample.line(#""user_identifer":"7""#), Sample.line(transaction: 2),
       Sample.line(transaction: 2))
-    #expect(summary.uploads == 2)
-    #expect(summary.known == 1)
-    #expect(summary.lines == 3)
-    #expect(summary.registered == 1)
-    #expect(summary.positions == 0...4)
-    #expect(summary.warnings == 1)
-    #expect(problems.count == 1)
+    expectEqual(summary.uploads, 2)
+    expectEqual(summary.known, 1)
+    expectEqual(summary.lines, 3)
+    expectEqual(summary.registered, 1)
+    expectEqual(summary.positions, 0...4)
+    expectEqual(summary.warnings, 1)
+    expectEqual(problems.count, 1)
     #expect(!summary.isRefusedAsWhole)
   }
 
@@ -339,9 +339,9 @@ import Testing
     let lines = (0..<10).map { Sample.line(transaction: $0) }
     let (summary, _) = try run(Array(lines.joined(separator: "\n").utf8))
     #expect(summary.isInterrupted)
-    #expect(summary.uploads == 3)
-    #expect(summary.positions == 0...5)
-    #expect(summary.exitCode == 130)
+    expectEqual(summary.uploads, 3)
+    expectEqual(summary.positions, 0...5)
+    expectEqual(summary.exitCode, 130)
     #expect(summary.failure == nil)
   }
 
@@ -364,10 +364,10 @@ import Testing
     run.appender.failsAfter = 2
     let lines = (0..<10).map { Sample.line(transaction: $0) }
     let (summary, _) = try run(Array(lines.joined(separator: "\n").utf8))
-    #expect(summary.uploads == 2)
-    #expect(summary.positions == 0...3)
-    #expect(summary.failure?.description == "append: log: the disk is full")
-    #expect(summary.exitCode == 1)
+    expectEqual(summary.uploads, 2)
+    expectEqual(summary.positions, 0...3)
+    expectEqual(summary.failure?.description, "append: log: the disk is full")
+    expectEqual(summary.exitCode, 1)
   }
 
   // MARK: Progress
@@ -390,11 +390,11 @@ import Testing
     let summary = importer.run()
     let last = try #require(seen.last)
     #expect(seen.count >= 2)
-    #expect(last.readBytes == last.totalBytes)
-    #expect(last.lines == 102)
-    #expect(last.uploads == 100)
-    #expect(summary.known == 1)
-    #expect(summary.refused == 1)
+    expectEqual(last.readBytes, last.totalBytes)
+    expectEqual(last.lines, 102)
+    expectEqual(last.uploads, 100)
+    expectEqual(summary.known, 1)
+    expectEqual(summary.refused, 1)
     for (earlier, later) in zip(seen, seen.dropFirst()) {
       #expect(earlier.readBytes <= later.readBytes)
       #expect(earlier.lines <= later.lines)
@@ -443,24 +443,24 @@ import Testing
     let text = (0..<1000).map { Sample.recorded(transaction: $0) + "\n" }.joined()
     let summary = try importLines(text, to: path)
     #expect(summary.failure == nil)
-    #expect(summary.uploads == 1000)
-    #expect(summary.positions == 0...2000)
+    expectEqual(summary.uploads, 1000)
+    expectEqual(summary.positions, 0...2000)
     let events = try lines(of: path)
-    #expect(events.count == 2001)
-    #expect(events[0]["type"] == .string("app.registered"))
+    expectEqual(events.count, 2001)
+    expectEqual(events[0]["type"], .string("app.registered"))
     for index in stride(from: 1, to: 2001, by: 2) {
-      #expect(events[index]["type"] == .string("receipt.uploaded"))
-      #expect(events[index + 1]["type"] == .string("receipt.verified"))
-      #expect(events[index + 1]["data"]?["upload"] == .number(String(index)))
+      expectEqual(events[index]["type"], .string("receipt.uploaded"))
+      expectEqual(events[index + 1]["type"], .string("receipt.verified"))
+      expectEqual(events[index + 1]["data"]?["upload"], .number(String(index)))
     }
     let known = FakeKnownLines()
     for line in text.split(separator: "\n") {
       known.digests.insert(Array(line.utf8).withUnsafeBytes { SHA256.hash($0) })
     }
     let again = try importLines(text, to: path, known: known)
-    #expect(again.known == 1000)
+    expectEqual(again.known, 1000)
     #expect(again.positions == nil)
-    #expect(try lines(of: path).count == 2001)
+    try expectEqual(lines(of: path).count, 2001)
   }
 
   @Test func aLineOfAlmost16MiBIsTaken() throws {
@@ -472,8 +472,8 @@ import Testing
       Sample.recorded(
         reply: #"{"status":21005,"environment":"Production","filler":"\#(filler)"}"#), to: path)
     #expect(summary.failure == nil)
-    #expect(summary.uploads == 1)
-    #expect(try lines(of: path).count == 3)
+    expectEqual(summary.uploads, 1)
+    try expectEqual(lines(of: path).count, 3)
   }
 
   @Test func aReplyThatFitsNoEventIsRefused() throws {
@@ -487,11 +487,11 @@ import Testing
     let padding = String(repeating: "x", count: (16 << 20) - receiptless.utf8.count)
     let longest = receiptless.replacingOccurrences(
       of: #""filler":""#, with: #""filler":"\#(padding)"#)
-    #expect(longest.utf8.count == 16 << 20)
+    expectEqual(longest.utf8.count, 16 << 20)
     var run = ImportRun()
     run.options.registersApps = true
     let (summary, problems) = try run(lines: longest)
-    #expect(summary.refused == 1)
+    expectEqual(summary.refused, 1)
     #expect(problems[0].description.hasSuffix(":1: is too large for an event of 16 MiB"))
   }
 
@@ -503,11 +503,11 @@ import Testing
     run.appender.lost = [0, 3, 9]
     let lines = (0..<10).map { Sample.line(transaction: $0) }
     let (summary, _) = try run(Array(lines.joined(separator: "\n").utf8))
-    #expect(summary.uploads == 7)
-    #expect(summary.registered == 0)
-    #expect(summary.positions == 3...18)
-    #expect(summary.failure?.description == "append: log: the sync failed")
-    #expect(summary.exitCode == 1)
+    expectEqual(summary.uploads, 7)
+    expectEqual(summary.registered, 0)
+    expectEqual(summary.positions, 3...18)
+    expectEqual(summary.failure?.description, "append: log: the sync failed")
+    expectEqual(summary.exitCode, 1)
   }
 
   @Test func aFullDisksImportCountsWhatTheLogHolds() throws {
@@ -537,8 +537,8 @@ import Testing
     #expect(reader.damage == nil)
     #expect(summary.failure != nil)
     // An upload and its local verification.
-    #expect(summary.uploads * 2 == reader.head.size)
-    #expect(summary.positions == 0...(reader.head.size - 1))
+    expectEqual(summary.uploads * 2, reader.head.size)
+    expectEqual(summary.positions, 0...(reader.head.size - 1))
     #expect(summary.uploads < submitted)
   }
 
@@ -547,9 +547,9 @@ import Testing
     run.appender.isDurableBefore = 600
     let text = (0..<1000).map { Sample.line(transaction: $0) + "\n" }.joined()
     let (summary, _) = try run(Array(text.utf8))
-    #expect(summary.uploads == 300)
-    #expect(summary.positions == 0...599)
-    #expect(summary.failure?.description == "append: log: the sync failed")
-    #expect(summary.exitCode == 1)
+    expectEqual(summary.uploads, 300)
+    expectEqual(summary.positions, 0...599)
+    expectEqual(summary.failure?.description, "append: log: the sync failed")
+    expectEqual(summary.exitCode, 1)
   }
 }

@@ -45,20 +45,20 @@ import Testing
     let run = ImportRun()
     let (summary, problems) = try run(lines: line(body()))
     #expect(problems.isEmpty)
-    #expect(summary.notifications == 1)
-    #expect(summary.uploads == 0)
+    expectEqual(summary.notifications, 1)
+    expectEqual(summary.uploads, 0)
     try #require(run.appender.events.map(\.type) == ["receipt.uploaded", "receipt.verified"])
-    #expect(run.appender.submissions[0].map(\.version) == [1, 2])
+    expectEqual(run.appender.submissions[0].map(\.version), [1, 2])
     let (upload, result) = (run.appender.events[0].data, run.appender.events[1].data)
     let at = JSONValue.string(Timestamp.fixedText(ms: 1_701_000_000_000))
-    #expect(upload["receipt"] == .string(Sample.receipt()))
-    #expect(upload["bundle_id"] == .string(Sample.bundleID))
+    expectEqual(upload["receipt"], .string(Sample.receipt()))
+    expectEqual(upload["bundle_id"], .string(Sample.bundleID))
     #expect(upload["occurred_at"] == at && result["occurred_at"] == at)
-    #expect(result["endpoint"] == .string("production"))
-    #expect(result["mismatch"] == .string("none"))
-    #expect(
-      String(decoding: try #require(result["notification"]).bytes, as: UTF8.self)
-        == #"{"auto_renew_product_id":"pro","auto_renew_status":"false","bid":"com.example.app","#
+    expectEqual(result["endpoint"], .string("production"))
+    expectEqual(result["mismatch"], .string("none"))
+    expectEqual(
+      String(decoding: try #require(result["notification"]).bytes, as: UTF8.self),
+      #"{"auto_renew_product_id":"pro","auto_renew_status":"false","bid":"com.example.app","#
         + #""environment":"PROD","notification_type":"DID_CHANGE_RENEWAL_STATUS"}"#)
     #expect(result["reply"]?["latest_receipt_info"] != nil)
   }
@@ -73,8 +73,8 @@ import Testing
     let bad = line(body(["bid": nil, "unified_receipt": "7", "environment": "[]"]))
     let run = ImportRun()
     let (summary, problems) = try run(lines: line(body()), line(inside), bare, bad)
-    #expect(summary.notifications == 3)
-    #expect(summary.refused == 1)
+    expectEqual(summary.notifications, 3)
+    expectEqual(summary.refused, 1)
     for event in run.appender.submissions.joined() {
       #expect(!String(decoding: event.data, as: UTF8.self).contains(Self.secret))
       #expect(!String(decoding: event.data, as: UTF8.self).contains("password"))
@@ -95,10 +95,9 @@ import Testing
       let run = ImportRun()
       let (summary, problems) = try run(lines: body, body)
       #expect(problems.isEmpty)
-      #expect(summary.notifications == 1)
-      #expect(summary.known == 1)
-      #expect(
-        run.appender.events[0].data["occurred_at"] == .string(Timestamp.fixedText(ms: ms)))
+      expectEqual(summary.notifications, 1)
+      expectEqual(summary.known, 1)
+      expectEqual(run.appender.events[0].data["occurred_at"], .string(Timestamp.fixedText(ms: ms)))
     }
   }
 
@@ -161,8 +160,8 @@ import Testing
     for (line, expected) in cases {
       let run = ImportRun()
       let (summary, problems) = try run(lines: line)
-      #expect(reasons(problems) == expected, "\(line)")
-      #expect(summary.refused == 1)
+      expectEqual(reasons(problems), expected, "\(line)")
+      expectEqual(summary.refused, 1)
       #expect(run.appender.events.isEmpty)
     }
   }
@@ -174,8 +173,8 @@ import Testing
     let run = ImportRun()
     let (summary, problems) = try run(lines: line(body(["bid": nil])))
     #expect(problems.isEmpty)
-    #expect(summary.notifications == 1)
-    #expect(run.appender.events[1].data["mismatch"] == .string("none"))
+    expectEqual(summary.notifications, 1)
+    expectEqual(run.appender.events[1].data["mismatch"], .string("none"))
   }
 
   @Test("what does not belong beside a notification is ignored, with a warning") func beside()
@@ -184,12 +183,12 @@ import Testing
     let run = ImportRun()
     let rest = #","occurred_at":1701000000000,"user_identifier":"42","country_code":"moon""#
     let (summary, problems) = try run(lines: line(body(), rest))
-    #expect(summary.notifications == 1)
-    #expect(
-      reasons(problems)
-        == ["user_identifier", "country_code"].map {
-          "\($0) was ignored: it does not belong beside notification_v1"
-        })
+    expectEqual(summary.notifications, 1)
+    expectEqual(
+      reasons(problems),
+      ["user_identifier", "country_code"].map {
+        "\($0) was ignored: it does not belong beside notification_v1"
+      })
     #expect(run.appender.events[0].data["user_identifier"] == nil)
   }
 }

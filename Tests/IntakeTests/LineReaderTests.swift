@@ -42,7 +42,7 @@ import Testing
   func lineEndsAreTaken(_ text: String, _ expected: [Seen]) throws {
     for piece in 1...5 {
       let seen = try read(MemorySource(Array(text.utf8), pieceBytes: { piece }))
-      #expect(seen == expected, "pieces of \(piece)")
+      expectEqual(seen, expected, "pieces of \(piece)")
     }
   }
 
@@ -60,7 +60,7 @@ import Testing
           let text = lines.joined(separator: end) + (hasLastEnd ? end : "")
           let source = MemorySource(Array(text.utf8), pieceBytes: { piece })
           let seen = try read(source, lineBytesMax: 8, chunkBytes: 4)
-          #expect(seen == expected, "\(piece) bytes at once, \(end.debugDescription)")
+          expectEqual(seen, expected, "\(piece) bytes at once, \(end.debugDescription)")
         }
       }
     }
@@ -78,7 +78,7 @@ import Testing
       let source = MemorySource(
         Array(text.utf8), pieceBytes: { Int.random(in: 1...70, using: &pieces) })
       let expected = lines.enumerated().map { Seen.line($0 + 1, $1) }
-      #expect(try read(source, chunkBytes: 16) == expected, "seed \(seed), round \(round)")
+      try expectEqual(read(source, chunkBytes: 16), expected, "seed \(seed), round \(round)")
     }
   }
 
@@ -114,7 +114,7 @@ import Testing
       Issue.record("the line after it was lost")
       return
     }
-    #expect(String(decoding: bytes, as: UTF8.self) == "end")
+    expectEqual(String(decoding: bytes, as: UTF8.self), "end")
     #expect(try reader.next() == nil)
     #expect(reader.bufferBytes <= LineReader.lineBytesMax + (1 << 10))
   }

@@ -31,9 +31,9 @@ import Testing
         + #""metadata":{ "p" : [1.50] }"#)
     let (summary, problems) = try run(lines: line)
     #expect(problems.isEmpty)
-    #expect(summary.uploads == 1)
-    #expect(summary.notifications == 0)
-    #expect(summary.exitCode == 0)
+    expectEqual(summary.uploads, 1)
+    expectEqual(summary.notifications, 0)
+    expectEqual(summary.exitCode, 0)
     try #require(run.appender.events.map(\.type) == ["transactions.received"])
     let data = run.appender.events[0].data
     let family = try #require(UUID16(FakeFamilies.id))
@@ -47,16 +47,17 @@ import Testing
       // The greatest signedDate.
       "occurred_at": Timestamp.fixedText(ms: sign.signedDateMs + 1000),
     ]
-    for (key, value) in expected { #expect(data[key] == .string(value), "\(key)") }
-    #expect(data["line"] == .number("1"))
+    for (key, value) in expected { expectEqual(data[key], .string(value), "\(key)") }
+    expectEqual(data["line"], .number("1"))
     #expect(data["fraud_reason"] == nil)
-    #expect(data["metadata"].map { String(decoding: $0.bytes, as: UTF8.self) } == #"{"p":[1.50]}"#)
+    expectEqual(
+      data["metadata"].map { String(decoding: $0.bytes, as: UTF8.self) }, #"{"p":[1.50]}"#)
     guard case .array(let objects) = try #require(data["transactions"]) else { return }
     try #require(objects.count == 2)
     let root = try sign.authority.get().root.fingerprint.hex
     #expect(objects.allSatisfy { $0["outcome"] == .string("valid") })
     #expect(objects.allSatisfy { $0["root_sha256"] == .string(root) })
-    #expect(objects[1]["payload"]?["transactionId"] == .string("2"))
+    expectEqual(objects[1]["payload"]?["transactionId"], .string("2"))
   }
 
   @Test(
@@ -86,11 +87,11 @@ import Testing
     for (line, recorded, refusals) in cases {
       let run = try ImportRun.signed()
       let (summary, problems) = try run(lines: line)
-      #expect(reasons(problems, .refused) == refusals, "\(line.suffix(60))")
-      #expect(summary.uploads == (refusals.isEmpty ? 1 : 0))
+      expectEqual(reasons(problems, .refused), refusals, "\(line.suffix(60))")
+      expectEqual(summary.uploads, (refusals.isEmpty ? 1 : 0))
       guard refusals.isEmpty else { continue }
-      #expect(run.appender.events.last?.data["environment"]?.stringValue == recorded)
-      #expect(run.appender.submissions.last?.last?.version == (recorded == nil ? 1 : 2))
+      expectEqual(run.appender.events.last?.data["environment"]?.stringValue, recorded)
+      expectEqual(run.appender.submissions.last?.last?.version, (recorded == nil ? 1 : 2))
     }
   }
 
@@ -103,11 +104,11 @@ import Testing
         transaction: try sign.transaction(["environment": nil]), renewal: renewal))
     let (summary, problems) = try run(lines: line)
     #expect(problems.isEmpty)
-    #expect(summary.notifications == 1)
+    expectEqual(summary.notifications, 1)
     let data = try #require(run.appender.events.last).data
-    #expect(data["transaction"]?["outcome"] == .string("valid"))
-    #expect(data["renewal"]?["outcome"] == .string("valid"))
-    #expect(data["environment"] == .string("Production"))
+    expectEqual(data["transaction"]?["outcome"], .string("valid"))
+    expectEqual(data["renewal"]?["outcome"], .string("valid"))
+    expectEqual(data["environment"], .string("Production"))
   }
 
   @Test("occurred_at is the line's, if it has one") func occurredAt() throws {
@@ -116,7 +117,7 @@ import Testing
       lines: sign.line([try sign.transaction()], #""occurred_at":1000"#),
       sign.line(notification: try sign.notification(), #""occurred_at":2000"#))
     let times = run.appender.events.map { $0.data["occurred_at"]?.stringValue }
-    #expect(times == [1000, 2000].map { Timestamp.fixedText(ms: $0) })
+    expectEqual(times, [1000, 2000].map { Timestamp.fixedText(ms: $0) })
   }
 
   @Test("an app transaction may stand beside a list") func appTransaction() throws {
@@ -127,9 +128,9 @@ import Testing
     let (summary, problems) = try run(
       lines: sign.line([try sign.transaction()], #""app_transaction":"\#(app)""#))
     #expect(problems.isEmpty)
-    #expect(summary.uploads == 1)
+    expectEqual(summary.uploads, 1)
     let object = run.appender.events.first?.data["app_transaction"]
-    #expect(object?["payload"]?["receiptType"] == .string("Production"))
+    expectEqual(object?["payload"]?["receiptType"], .string("Production"))
   }
 
   @Test("the same line, and the same list in the ledger, append nothing") func knownLine() throws {
@@ -138,8 +139,8 @@ import Testing
     let old = sign.line([try sign.transaction(transaction: 2)])
     run.known.digests = [Array(old.utf8).withUnsafeBytes { SHA256.hash($0) }]
     let (summary, _) = try run(lines: line, old, line)
-    #expect(summary.uploads == 1)
-    #expect(summary.known == 2)
+    expectEqual(summary.uploads, 1)
+    expectEqual(summary.known, 2)
   }
 
   // MARK: Notifications
@@ -153,9 +154,9 @@ import Testing
       notification: try sign.notification(transaction: try sign.transaction(), renewal: renewal))
     let (summary, problems) = try run(lines: line)
     #expect(problems.isEmpty)
-    #expect(summary.uploads == 0)
-    #expect(summary.notifications == 1)
-    #expect(summary.positions == 0...0)
+    expectEqual(summary.uploads, 0)
+    expectEqual(summary.notifications, 1)
+    expectEqual(summary.positions, 0...0)
     try #require(run.appender.events.map(\.type) == ["notification.received"])
     let data = run.appender.events[0].data
     let expected = [
@@ -164,11 +165,11 @@ import Testing
       "line_sha256": Sample.hex(line), "type": "DID_RENEW", "subtype": "BILLING_RECOVERY",
       "occurred_at": Timestamp.fixedText(ms: sign.signedDateMs),
     ]
-    for (key, value) in expected { #expect(data[key] == .string(value), "\(key)") }
+    for (key, value) in expected { expectEqual(data[key], .string(value), "\(key)") }
     for key in ["transaction", "renewal", "notification"] {
-      #expect(data[key]?["outcome"] == .string("valid"), "\(key)")
+      expectEqual(data[key]?["outcome"], .string("valid"), "\(key)")
     }
-    #expect(data["renewal"]?["signed_at"] == .string(Timestamp.fixedText(ms: 1_779_999_999_000)))
+    expectEqual(data["renewal"]?["signed_at"], .string(Timestamp.fixedText(ms: 1_779_999_999_000)))
   }
 
   @Test("a UUID that is known appends nothing, from the ledger or from the same import")
@@ -188,10 +189,10 @@ import Testing
     ]
     let (summary, problems) = try run.run(paths)
     #expect(problems.isEmpty)
-    #expect(summary.lines == 4)
-    #expect(summary.notifications == 1)
-    #expect(summary.known == 3)
-    #expect(summary.exitCode == 0)
+    expectEqual(summary.lines, 4)
+    expectEqual(summary.notifications, 1)
+    expectEqual(summary.known, 3)
+    expectEqual(summary.exitCode, 0)
   }
 
   @Test("a forged notification with a known UUID is refused, not known") func forgedKnown() throws {
@@ -199,8 +200,8 @@ import Testing
     run.known.notifications = [sign.uuid]
     let forged = try sign.sign(sign.notificationPayload(), by: .stranger.get())
     let (summary, _) = try run(lines: sign.line(notification: forged))
-    #expect(summary.refused == 1)
-    #expect(summary.known == 0)
+    expectEqual(summary.refused, 1)
+    expectEqual(summary.known, 0)
   }
 
   @Test("what stands beside a notification is passed over with a warning, good or bad")
@@ -212,10 +213,11 @@ import Testing
         #""country_code":7,"user_identifier":"4","ip_address":null,"verification":{"reply":7},"x":1"#
       )
     )
-    #expect(summary.notifications == 1)
-    #expect(summary.refused == 0)
-    #expect(
-      reasons(problems, .warning) == [
+    expectEqual(summary.notifications, 1)
+    expectEqual(summary.refused, 0)
+    expectEqual(
+      reasons(problems, .warning),
+      [
         "x is unknown and was ignored",
         "country_code was ignored: it does not belong beside notification",
         "user_identifier was ignored: it does not belong beside notification",
@@ -230,9 +232,10 @@ import Testing
     let (summary, problems) = try run(
       lines: sign.line([try sign.transaction()], #""verification":{"reply":7}"#),
       Sample.line(#""app_transaction":"x""#))
-    #expect(summary.uploads == 2)
-    #expect(
-      reasons(problems, .warning) == [
+    expectEqual(summary.uploads, 2)
+    expectEqual(
+      reasons(problems, .warning),
+      [
         "verification was ignored: it does not belong beside signed_transactions",
         "app_transaction was ignored: it does not belong beside receipt",
       ])
@@ -253,15 +256,16 @@ import Testing
           transaction: try sign.transaction(other),
           bundleID: "com.example.other")))
     #expect(problems.isEmpty)
-    #expect(summary.registered == 2)
-    #expect(
-      run.appender.submissions.map { $0.map(\.type) } == [
+    expectEqual(summary.registered, 2)
+    expectEqual(
+      run.appender.submissions.map { $0.map(\.type) },
+      [
         ["app.registered", "transactions.received"], ["transactions.received"],
         ["receipt.uploaded", "receipt.verified"], ["app.registered", "notification.received"],
       ])
     let events = run.appender.events.map(\.data)
-    #expect(events[1]["app_family_id"] == events[0]["app_family_id"])
-    #expect(events[2]["app_family_id"] == events[0]["app_family_id"])
+    expectEqual(events[1]["app_family_id"], events[0]["app_family_id"])
+    expectEqual(events[2]["app_family_id"], events[0]["app_family_id"])
   }
 
   @Test("trust is recorded once, before the first signature") func trust() throws {
@@ -272,8 +276,9 @@ import Testing
     _ = try run(
       lines: Sample.recorded(), sign.line(notification: try sign.notification()),
       sign.line([try sign.transaction()]))
-    #expect(
-      run.appender.submissions.map { $0.map(\.type) } == [
+    expectEqual(
+      run.appender.submissions.map { $0.map(\.type) },
+      [
         ["receipt.uploaded", "receipt.verified"], ["trust.declared", "notification.received"],
         ["transactions.received"],
       ])
@@ -287,9 +292,8 @@ import Testing
     let (summary, _) = try run(lines: good, sign.line([forged]))
     #expect(summary.isRefusedAsWhole)
     #expect(run.appender.events.isEmpty)
-    #expect(
-      try run(lines: good, sign.line(notification: try sign.notification())).summary.notifications
-        == 1)
+    try expectEqual(
+      run(lines: good, sign.line(notification: try sign.notification())).summary.notifications, 1)
   }
 
   // MARK: Bad lines
@@ -331,16 +335,17 @@ import Testing
       let run = try ImportRun.signed()
       let (summary, problems) = try run(
         lines: sign.line([good, text, good]), sign.line([good], #""user_identifier":"2""#))
-      #expect(summary.uploads == 1)
-      #expect(
-        reasons(problems, .refused) == [Self.refused("signed_transactions[1]", fault)], "\(fault)")
+      expectEqual(summary.uploads, 1)
+      expectEqual(
+        reasons(problems, .refused), [Self.refused("signed_transactions[1]", fault)], "\(fault)")
       #expect(!problems.contains { $0.description.contains(parts[1]) })
     }
     var run = try ImportRun.signed()
     run.signedObjects = expired.verifier
     let (_, problems) = try run(lines: sign.line([try sign.sign(sign.payload(), by: expired)]))
-    #expect(
-      reasons(problems, .refused) == [
+    expectEqual(
+      reasons(problems, .refused),
+      [
         Self.refused("signed_transactions[0]", .certificateExpired)
       ])
   }
@@ -354,9 +359,10 @@ import Testing
       pinnedRoots: [authority.root.fingerprint], localTestingSigners: [authority.leaf.fingerprint])
     let (summary, problems) = try run(
       lines: sign.line([try sign.transaction(["environment": "\"Xcode\""])]))
-    #expect(summary.refused == 1)
-    #expect(
-      reasons(problems, .refused) == [
+    expectEqual(summary.refused, 1)
+    expectEqual(
+      reasons(problems, .refused),
+      [
         Self.refused("signed_transactions[0]", .localTestingEnvironment)
       ])
   }
@@ -395,8 +401,8 @@ import Testing
     for (text, expected) in cases {
       let run = try ImportRun.signed()
       let (summary, problems) = try run(lines: sign.line(notification: text))
-      #expect(summary.refused == 1)
-      #expect(reasons(problems, .refused) == expected)
+      expectEqual(summary.refused, 1)
+      expectEqual(reasons(problems, .refused), expected)
       #expect(run.appender.events.isEmpty)
     }
   }
@@ -460,8 +466,8 @@ import Testing
     for (line, expected) in cases {
       let run = try ImportRun.signed()
       let (summary, problems) = try run(lines: line)
-      #expect(summary.refused == 1)
-      #expect(reasons(problems, .refused) == expected)
+      expectEqual(summary.refused, 1)
+      expectEqual(reasons(problems, .refused), expected)
       #expect(run.appender.events.isEmpty)
     }
   }
@@ -480,9 +486,9 @@ import Testing
     let (summary, problems) = try run(
       lines: sign.line(notification: right), sign.line(notification: wrong),
       sign.line(notification: none), sign.line(notification: sandbox))
-    #expect(summary.notifications == 2)
-    #expect(problems.map(\.line) == [2, 3])
-    #expect(problems.flatMap(\.reasons).map(\.code) == [.wrongAppAppleID, .wrongAppAppleID])
+    expectEqual(summary.notifications, 2)
+    expectEqual(problems.map(\.line), [2, 3])
+    expectEqual(problems.flatMap(\.reasons).map(\.code), [.wrongAppAppleID, .wrongAppAppleID])
   }
 
   @Test("a list of two apps is refused, and registers none of them") func twoApps() throws {
@@ -490,8 +496,9 @@ import Testing
     run.options.registersApps = true
     let other = try sign.transaction(["bundleId": "\"com.example.other\""])
     let (_, problems) = try run(lines: sign.line([try sign.transaction(), other]))
-    #expect(
-      reasons(problems, .refused) == [
+    expectEqual(
+      reasons(problems, .refused),
+      [
         "signed_transactions[1] belongs to another app than signed_transactions[0]"
       ])
     #expect(run.appender.events.isEmpty)

@@ -25,7 +25,7 @@ import Testing
   ]) func whiteSpaceGoesAndTokensStay(_ text: String, _ expected: String) {
     var output = Array("kept".utf8)
     #expect(Self.compact(Array(text.utf8), to: &output) == nil)
-    #expect(String(decoding: output, as: UTF8.self) == "kept" + expected)
+    expectEqual(String(decoding: output, as: UTF8.self), "kept" + expected)
   }
 
   @Test(arguments: [
@@ -34,9 +34,9 @@ import Testing
     for before in ["", "kept"] {
       var output = Array(before.utf8)
       let error = Self.compact(Array(text.utf8), to: &output)
-      #expect(error == verdict(text))
+      expectEqual(error, verdict(text))
       #expect(error != nil)
-      #expect(output == Array(before.utf8))
+      expectEqual(output, Array(before.utf8))
     }
   }
 
@@ -47,7 +47,7 @@ import Testing
       let value = JSONValue.random(depth: 4, &random)
       var output: [UInt8] = []
       #expect(Self.compact(Array(value.spaced(&random).utf8), to: &output) == nil, "seed \(seed)")
-      #expect(output == value.bytes, "seed \(seed)")
+      expectEqual(output, value.bytes, "seed \(seed)")
     }
   }
 }

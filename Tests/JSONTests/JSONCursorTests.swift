@@ -51,9 +51,9 @@ import Testing
     for (text, hasEscapes) in [(plain, false), (plain + "\\\"" + plain, true)] {
       try withCursor("\"\(text)\" \"next \\\\\"") { cursor in
         let string = try cursor.readString()
-        #expect(String(decoding: string.raw, as: UTF8.self) == text)
-        #expect(string.hasEscapes == hasEscapes)
-        #expect(try cursor.readString().string == "next \\")
+        expectEqual(String(decoding: string.raw, as: UTF8.self), text)
+        expectEqual(string.hasEscapes, hasEscapes)
+        try expectEqual(cursor.readString().string, "next \\")
       }
       withCursor("\"\(text)") { cursor in
         _ = #expect(throws: JSONError.self) { try cursor.readString() }
@@ -66,26 +66,26 @@ import Testing
       "{\"a\": [1, -2, []], \"b\\n\": \"x\\ty\", \"c\": true, \"d\": false, \"e\": null, \"f\": {}} "
     try withCursor(text) { cursor in
       try cursor.beginObject()
-      #expect(try cursor.nextKey()?.string == "a")
+      try expectEqual(cursor.nextKey()?.string, "a")
       try cursor.beginArray()
       #expect(try cursor.nextElement())
-      #expect(try cursor.readInteger() == 1)
+      try expectEqual(cursor.readInteger(), 1)
       #expect(try cursor.nextElement())
-      #expect(try cursor.readInteger() == -2)
+      try expectEqual(cursor.readInteger(), -2)
       #expect(try cursor.nextElement())
       try cursor.beginArray()
       #expect(try !cursor.nextElement())
       #expect(try !cursor.nextElement())
-      #expect(try cursor.nextKey()?.string == "b\n")
-      #expect(try cursor.readString().string == "x\ty")
-      #expect(try cursor.nextKey()?.string == "c")
+      try expectEqual(cursor.nextKey()?.string, "b\n")
+      try expectEqual(cursor.readString().string, "x\ty")
+      try expectEqual(cursor.nextKey()?.string, "c")
       #expect(try cursor.readBoolean())
-      #expect(try cursor.nextKey()?.string == "d")
+      try expectEqual(cursor.nextKey()?.string, "d")
       #expect(try !cursor.takeNull())
       #expect(try !cursor.readBoolean())
-      #expect(try cursor.nextKey()?.string == "e")
+      try expectEqual(cursor.nextKey()?.string, "e")
       #expect(try cursor.takeNull())
-      #expect(try cursor.nextKey()?.string == "f")
+      try expectEqual(cursor.nextKey()?.string, "f")
       #expect(try cursor.readRaw().elementsEqual("{}".utf8))
       #expect(try cursor.nextKey() == nil)
       try cursor.expectEnd()
@@ -101,10 +101,10 @@ import Testing
       #expect(try cursor.nextElement())
       let raw = String(decoding: try cursor.readRaw(), as: UTF8.self)
       #expect(try cursor.nextElement())
-      #expect(try cursor.readInteger() == 0)
+      try expectEqual(cursor.readInteger(), 0)
       return raw
     }
-    #expect(raw == text)
+    expectEqual(raw, text)
   }
 
   @Test(arguments: [
@@ -115,7 +115,7 @@ import Testing
     ("+1", nil), ("1 ", nil), ("--1", nil),
   ]) func integersAreReadWithinTheirBoundsAlone(_ token: String, _ expected: Int64?) {
     let value = Array(token.utf8).withUnsafeBytes { JSONNumber.integer($0) }
-    #expect(value == expected)
+    expectEqual(value, expected)
   }
 
   @Test func integerThatDoesNotFitIsOfTheWrongKindWhereItStands() {
@@ -129,7 +129,7 @@ import Testing
   ) {
     withCursor(text) { cursor in
       #expect(throws: JSONError(.wrongKind, at: 0)) { try cursor.beginObject() }
-      #expect(cursor.offset == 0)
+      expectEqual(cursor.offset, 0)
     }
   }
 

@@ -1,5 +1,6 @@
 // The validator against the corners of the JSON grammar.
 import JSON
+import TestSupport
 import Testing
 
 @Suite struct JSONGrammarTests {
@@ -94,7 +95,7 @@ import Testing
     RefusedText("\"\\uD83D\\u0041\"", .loneSurrogate, at: 1),
     RefusedText("\"ab\\uDE00\\uD83D\"", .loneSurrogate, at: 3),
   ]) func textOutsideTheGrammarIsRefusedWithCauseAndPlace(_ text: RefusedText) {
-    #expect(verdict(text.bytes) == JSONError(text.cause, at: text.offsetBytes))
+    expectEqual(verdict(text.bytes), JSONError(text.cause, at: text.offsetBytes))
   }
 
   @Test func placeOfAFaultLiesInsideTheText() {
@@ -109,9 +110,7 @@ import Testing
   }
 
   @Test func errorNamesCauseAndPlaceButNeverTheText() {
-    #expect(
-      verdict("[\"SECRET\" \"SECRET\"]")?.description
-        == "unexpected byte at byte 10")
+    expectEqual(verdict("[\"SECRET\" \"SECRET\"]")?.description, "unexpected byte at byte 10")
   }
 
   // MARK: Depth
@@ -126,15 +125,15 @@ import Testing
             .utf8)
       }
       #expect(verdict(text(limit), depthLimit: limit) == nil)
-      #expect(
-        verdict(text(limit + 1), depthLimit: limit)
-          == JSONError(.tooDeep, at: open.utf8.count * limit))
+      expectEqual(
+        verdict(text(limit + 1), depthLimit: limit),
+        JSONError(.tooDeep, at: open.utf8.count * limit))
     }
   }
 
   @Test func aMillionOpenBracketsAreRefusedAtTheLimit() {
     let text = [UInt8](repeating: UInt8(ascii: "["), count: 1_000_000)
-    #expect(verdict(text, depthLimit: 512) == JSONError(.tooDeep, at: 512))
+    expectEqual(verdict(text, depthLimit: 512), JSONError(.tooDeep, at: 512))
   }
 
   // MARK: Duplicate keys
@@ -152,7 +151,7 @@ import Testing
     RefusedText("{\"\\ud83d\\ude00\":1,\"😀\":2}", .duplicateKey, at: 19),
     RefusedText("{\"longer than eight\":1,\"longer than eight\":2}", .duplicateKey, at: 24),
   ]) func keyThatStandsTwiceIsRefused(_ text: RefusedText) {
-    #expect(verdict(text.bytes) == JSONError(text.cause, at: text.offsetBytes))
+    expectEqual(verdict(text.bytes), JSONError(text.cause, at: text.offsetBytes))
   }
 
   @Test(arguments: [
@@ -175,7 +174,7 @@ import Testing
       #expect(verdict(text(keys)) == nil)
       keys[count - 1] = keys[count / 2 - 1]
       let place = text(keys).utf8.count - keys[count - 1].utf8.count - 4
-      #expect(verdict(text(keys)) == JSONError(.duplicateKey, at: place))
+      expectEqual(verdict(text(keys)), JSONError(.duplicateKey, at: place))
     }
   }
 

@@ -1,5 +1,6 @@
 // Strings: UTF-8 on the way in, escapes on the way out and back.
 import JSON
+import TestSupport
 import Testing
 
 @Suite struct JSONTextTests {
@@ -26,9 +27,9 @@ import Testing
     for shift in 0..<9 {
       let padding = [UInt8](repeating: UInt8(ascii: "x"), count: shift)
       let text = [0x22] + padding + sequence + [0x22]
-      #expect(verdict(text) == JSONError(.invalidUTF8, at: 1 + shift))
+      expectEqual(verdict(text), JSONError(.invalidUTF8, at: 1 + shift))
       let key = [0x7B, 0x22] + padding + sequence + Array("\":0}".utf8)
-      #expect(verdict(key) == JSONError(.invalidUTF8, at: 2 + shift))
+      expectEqual(verdict(key), JSONError(.invalidUTF8, at: 2 + shift))
     }
   }
 
@@ -36,7 +37,7 @@ import Testing
     _ sequence: [UInt8]
   ) {
     #expect(verdict([0x22] + sequence) != nil)
-    #expect(verdict(sequence) == JSONError(.unexpectedByte, at: 0))
+    expectEqual(verdict(sequence), JSONError(.unexpectedByte, at: 0))
   }
 
   @Test func firstAndLastCharacterOfEachLengthIsTaken() {
@@ -53,14 +54,14 @@ import Testing
     for value in UInt32(0)...0x10_FFFF where value % 97 == 0 || value < 0x900 {
       guard let scalar = Unicode.Scalar(value) else { continue }
       let text = String(String.UnicodeScalarView([scalar]))
-      #expect(
-        try JSONValue(JSONValue.string(text).bytes).stringValue?.unicodeScalars.first == scalar)
+      try expectEqual(
+        JSONValue(JSONValue.string(text).bytes).stringValue?.unicodeScalars.first, scalar)
       let units = Array(text.utf16).map { unit in
         let digits = String(unit, radix: 16)
         return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
       }
       let escaped = Array(("\"" + units.joined() + "\"").utf8)
-      #expect(try JSONValue(escaped).stringValue?.unicodeScalars.first == scalar)
+      try expectEqual(JSONValue(escaped).stringValue?.unicodeScalars.first, scalar)
     }
   }
 
@@ -72,8 +73,8 @@ import Testing
     ("\"\\u005cn\"", "\\n"), ("\"\\uDBFF\\uDFFF\"", "\u{10FFFF}"),
   ]) func escapesAreUndone(_ text: String, _ expected: String) throws {
     let value = try withCursor(text) { cursor in try cursor.readString().string }
-    #expect(value == expected)
-    #expect(try JSONValue(Array(text.utf8)) == .string(expected))
+    expectEqual(value, expected)
+    try expectEqual(JSONValue(Array(text.utf8)), .string(expected))
   }
 
   @Test(arguments: [
@@ -125,7 +126,7 @@ import Testing
     for before in 0..<20 {
       for filler in ["x", "é", "😀"] {
         let text = String(repeating: filler, count: before) + "\"\n\\" + filler
-        #expect(try JSONValue(JSONValue.string(text).bytes) == .string(text))
+        try expectEqual(JSONValue(JSONValue.string(text).bytes), .string(text))
       }
     }
   }

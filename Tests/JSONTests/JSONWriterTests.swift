@@ -34,33 +34,32 @@ import Testing
       Array("1.50".utf8).withUnsafeBytes { writer.raw($0) }
       writer.endObject()
     }
-    #expect(
-      text
-        == "{\"a\":[1,\"x\",[],{},null,true,false],\"b \\\"\":-9223372036854775808,\"c\":{},\"d\":1.50}"
-    )
+    expectEqual(
+      text,
+      "{\"a\":[1,\"x\",[],{},null,true,false],\"b \\\"\":-9223372036854775808,\"c\":{},\"d\":1.50}")
     #expect(verdict(text) == nil)
   }
 
   @Test func writerContinuesBytesAndStartsAfresh() {
     var writer = JSONWriter(Array("{\"a\":".utf8))
     writer.integer(UInt64.max)
-    #expect(String(decoding: writer.bytes, as: UTF8.self) == "{\"a\":18446744073709551615")
+    expectEqual(String(decoding: writer.bytes, as: UTF8.self), "{\"a\":18446744073709551615")
     writer.removeAll()
     writer.null()
-    #expect(String(decoding: writer.bytes, as: UTF8.self) == "null")
+    expectEqual(String(decoding: writer.bytes, as: UTF8.self), "null")
   }
 
   @Test func integersOfEveryWidthAreWrittenWhole() {
-    #expect(Self.text { $0.integer(Int8.min) } == "-128")
-    #expect(Self.text { $0.integer(0) } == "0")
-    #expect(Self.text { $0.integer(Int64.max) } == "9223372036854775807")
-    #expect(Self.text { $0.integer(Int128.min) } == "\(Int128.min)")
-    #expect(Self.text { $0.integer(UInt128.max) } == "\(UInt128.max)")
+    expectEqual(Self.text { $0.integer(Int8.min) }, "-128")
+    expectEqual(Self.text { $0.integer(0) }, "0")
+    expectEqual(Self.text { $0.integer(Int64.max) }, "9223372036854775807")
+    expectEqual(Self.text { $0.integer(Int128.min) }, "\(Int128.min)")
+    expectEqual(Self.text { $0.integer(UInt128.max) }, "\(UInt128.max)")
   }
 
   @Test func emptyStringAndEmptyBufferAreWritten() {
-    #expect(Self.text { $0.string("") } == "\"\"")
-    #expect(Self.text { $0.string(JSONBytes(start: nil, count: 0)) } == "\"\"")
+    expectEqual(Self.text { $0.string("") }, "\"\"")
+    expectEqual(Self.text { $0.string(JSONBytes(start: nil, count: 0)) }, "\"\"")
   }
 
   @Test func randomValueIsReadBackAsItWasWritten() throws {
@@ -71,19 +70,19 @@ import Testing
       let bytes = value.bytes
       #expect(verdict(bytes) == nil, "seed \(seed)")
       let read = try JSONValue(bytes)
-      #expect(read == value, "seed \(seed)")
+      expectEqual(read, value, "seed \(seed)")
       // Swift's String compares by canonical equivalence; the bytes must be the same too.
-      #expect(read.bytes == bytes, "seed \(seed)")
+      expectEqual(read.bytes, bytes, "seed \(seed)")
     }
   }
 
   @Test func membersAreFoundByKeyAndValuesByKind() throws {
     let value = try JSONValue(
       Array("{\"a\":1,\"b\":\"x\",\"c\":[true],\"d\":1.0,\"e\":99999999999999999999}".utf8))
-    #expect(value["a"]?.integerValue == 1)
-    #expect(value["b"]?.stringValue == "x")
-    #expect(value["c"]?.arrayValue == [.boolean(true)])
-    #expect(value["d"] == .number("1.0"))
+    expectEqual(value["a"]?.integerValue, 1)
+    expectEqual(value["b"]?.stringValue, "x")
+    expectEqual(value["c"]?.arrayValue, [.boolean(true)])
+    expectEqual(value["d"], .number("1.0"))
     #expect(value["d"]?.integerValue == nil)
     #expect(value["e"]?.integerValue == nil)
     #expect(value["f"] == nil)

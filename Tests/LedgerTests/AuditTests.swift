@@ -27,13 +27,13 @@ struct AuditTests {
     let report = try fixture.audit(rootsAt: Array(-1...60), workers: workers)
     #expect(report.findings == [] && report.notes == [])
     #expect(report.eventCount == 50 && report.size == 50)
-    #expect(report.frontier == naiveFrontier(lines))
+    expectEqual(report.frontier, naiveFrontier(lines))
     #expect(report.segmentCount == fixture.segmentNames.count && report.segmentCount > 3)
     #expect(report.tailCount == fixture.tailNames.count && report.tailCount > 0)
-    #expect(report.roots.count == 51)
-    for size in 0...50 { #expect(report.roots[size] == naiveRoot(Array(leaves[..<size]))) }
+    expectEqual(report.roots.count, 51)
+    for size in 0...50 { expectEqual(report.roots[size], naiveRoot(Array(leaves[..<size]))) }
     let byteCount = try fixture.names.reduce(0) { $0 + (try fixture.content($1).count) }
-    #expect(report.byteCount == byteCount)
+    expectEqual(report.byteCount, byteCount)
   }
 
   @Test("An empty ledger is whole")
@@ -62,9 +62,9 @@ struct AuditTests {
       try Data("x".utf8).write(to: URL(fileURLWithPath: name + ".new"))
     }
     let report = try fixture.audit()
-    #expect(report.findings.count == AuditReport.findingCountMax)
+    expectEqual(report.findings.count, AuditReport.findingCountMax)
     #expect(report.furtherFindingCount >= 100)
-    #expect(report.notes.count == AuditReport.findingCountMax + 1)
+    expectEqual(report.notes.count, AuditReport.findingCountMax + 1)
     #expect(report.notes.last?.hasPrefix("and 1") == true)
   }
 
@@ -81,14 +81,14 @@ struct AuditTests {
     try fixture.write(changed, to: first)
     for workers in [0, 2] {
       let report = try fixture.audit(workers: workers)
-      #expect(report.findings.map(\.damage.verdict) == [.corrupt, .corrupt, .corrupt])
+      expectEqual(report.findings.map(\.damage.verdict), [.corrupt, .corrupt, .corrupt])
       // The opening member is the first; blocks are counted from 0.
-      #expect(report.findings.map(\.damage.block) == damaged.map { $0 - 1 })
+      expectEqual(report.findings.map(\.damage.block), damaged.map { $0 - 1 })
       let lost = report.findings.map { ($0.endPosition ?? 0) - ($0.damage.position ?? 0) }
       #expect(lost.allSatisfy { $0 > 0 })
-      #expect(report.eventCount == 60 - lost.reduce(0, +))
+      expectEqual(report.eventCount, 60 - lost.reduce(0, +))
       #expect(report.blockCount == whole.blockCount - 3 && report.size == 60)
-      #expect(report.frontier == whole.frontier)
+      expectEqual(report.frontier, whole.frontier)
     }
   }
 
@@ -110,8 +110,8 @@ struct AuditTests {
     try fixture.write(content, to: first)
     for workers in [0, 2] {
       let report = try fixture.audit(workers: workers)
-      #expect(report.findings.map(\.damage.verdict) == [.corrupt])
-      #expect(report.findings.map(\.damage.block) == [members.count - 2])
+      expectEqual(report.findings.map(\.damage.verdict), [.corrupt])
+      expectEqual(report.findings.map(\.damage.block), [members.count - 2])
     }
   }
 
@@ -128,11 +128,11 @@ struct AuditTests {
     try fixture.write(changed, to: first)
     let report = try fixture.audit()
     #expect(!report.isWhole && report.size == 60)
-    #expect(report.blockCount == whole.blockCount - 1)
+    expectEqual(report.blockCount, whole.blockCount - 1)
     let finding = try #require(report.findings.first)
     #expect(finding.damage.block == 2 && finding.damage.verdict == .corrupt)
     if let end = finding.endPosition {
-      #expect(report.eventCount == 60 - (end - (finding.damage.position ?? 0)))
+      expectEqual(report.eventCount, 60 - (end - (finding.damage.position ?? 0)))
     }
   }
 
@@ -147,18 +147,18 @@ struct AuditTests {
       let content = try fixture.content(name)
       func verdicts(_ change: String) throws -> [LedgerError.Verdict] {
         let report = try fixture.audit()
-        #expect(report.size == 60, "segment \(index) \(change)")
+        expectEqual(report.size, 60, "segment \(index) \(change)")
         #expect(report.eventCount > 0, "segment \(index) \(change)")
         return report.findings.map(\.damage.verdict)
       }
       try fixture.remove(name)
-      #expect(try verdicts("removed").first == .missing)
+      try expectEqual(verdicts("removed").first, .missing)
       try fixture.write([], to: name)
-      #expect(try verdicts("emptied").first == .corrupt)
+      try expectEqual(verdicts("emptied").first, .corrupt)
       try fixture.write(try other.content(name), to: name)
-      #expect(try verdicts("another's").first == .tampered)
+      try expectEqual(verdicts("another's").first, .tampered)
       try fixture.write(try fixture.content(names[index == 0 ? 1 : index - 1]), to: name)
-      #expect(try verdicts("duplicated").first == .tampered)
+      try expectEqual(verdicts("duplicated").first, .tampered)
       try fixture.write(content, to: name)
     }
     #expect(try fixture.audit().isWhole)
@@ -173,19 +173,19 @@ struct AuditTests {
     func findings(_ members: [[UInt8]]) throws -> [LedgerError.Verdict] {
       try fixture.write(Array(members.joined()), to: first)
       let report = try fixture.audit()
-      #expect(report.size == 60)
+      expectEqual(report.size, 60)
       return report.findings.map(\.damage.verdict)
     }
-    #expect(try findings(members) == [])
+    try expectEqual(findings(members), [])
     var changed = members
     changed.remove(at: 3)
-    #expect(try findings(changed) == [.missing])
+    try expectEqual(findings(changed), [.missing])
     changed = members
     changed.insert(members[3], at: 4)
-    #expect(try findings(changed) == [.tampered])
+    try expectEqual(findings(changed), [.tampered])
     changed = members
     changed.swapAt(3, 4)
-    #expect(try findings(changed) == [.missing, .tampered])
+    try expectEqual(findings(changed), [.missing, .tampered])
   }
 
   @Test("A tail's damaged frame is reported; the frames after it are read")
@@ -197,7 +197,7 @@ struct AuditTests {
     bytes[3][60] ^= 1
     try fixture.write(Array(bytes.joined()), to: name)
     let report = try fixture.audit()
-    #expect(report.findings.map(\.damage.verdict) == [.corrupt])
+    expectEqual(report.findings.map(\.damage.verdict), [.corrupt])
     #expect(report.findings[0].damage.position == 3 && report.findings[0].endPosition == 4)
     #expect(report.eventCount == 9 && report.size == 10)
     // At the very end it is what a crash leaves.
@@ -216,9 +216,9 @@ struct AuditTests {
     let whole = Array(frames.map(\.bytes).joined())
     try fixture.write(whole + Array(repeating: 0, count: 40 << 20), to: name)
     let report = try fixture.audit()
-    #expect(report.findings.map(\.damage.verdict) == [.corrupt])
+    expectEqual(report.findings.map(\.damage.verdict), [.corrupt])
     #expect(report.findings[0].damage.position == 10 && report.eventCount == 10)
-    #expect(try LogReader(fixture.directory).damage?.damage?.verdict == .corrupt)
+    try expectEqual(LogReader(fixture.directory).damage?.damage?.verdict, .corrupt)
   }
 
   @Test("A tail that a block covers and that can't be read is a finding, and the audit goes on")
@@ -229,8 +229,8 @@ struct AuditTests {
     let path = fixture.path + "/log/tail-00000000000000000000.log"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
     let report = try fixture.audit()
-    #expect(report.findings.map(\.damage.verdict) == [.unreadable])
-    #expect(report.eventCount == 10)
+    expectEqual(report.findings.map(\.damage.verdict), [.unreadable])
+    expectEqual(report.eventCount, 10)
   }
 
   @Test("Leftovers of a crash are notes, not findings")
@@ -250,7 +250,7 @@ struct AuditTests {
       #expect(report.isWhole && report.size == 10 && report.notes.count == 2, "\(length)")
     }
     try fixture.remove(name)
-    #expect(try fixture.audit().findings.map(\.damage.verdict) == [.missing])
+    try expectEqual(fixture.audit().findings.map(\.damage.verdict), [.missing])
   }
 
   @Test("A writer at work does not look like damage")
@@ -278,7 +278,7 @@ struct AuditTests {
       // The audit after the writer's end sees all of it.
       isLast = isDone.withLock { $0 }
       let report = try fixture.audit(workers: auditCount % 3)
-      #expect(report.findings == [], "audit \(auditCount)")
+      expectEqual(report.findings, [], "audit \(auditCount)")
       #expect(report.size >= size && report.eventCount == report.size)
       size = report.size
       auditCount += 1
@@ -311,7 +311,7 @@ struct AuditTests {
     try fixture.write(mixed, to: first)
     let found = try fixture.audit(rootsAt: [6]).findings
     #expect(found.map(\.damage.verdict).contains(.tampered))
-    #expect(found.first?.damage.position == 3)
+    expectEqual(found.first?.damage.position, 3)
     // Replaced as a whole it agrees with itself: only what was signed shows it.
     for name in fixture.tailNames { try fixture.remove(name) }
     for name in try FileManager.default.contentsOfDirectory(atPath: forged.path + "/log") {
@@ -337,12 +337,12 @@ struct AuditTests {
       report.check(store, sizes: sizes)
       return report.findings
     }
-    #expect(try findings() == [])
+    try expectEqual(findings(), [])
     let name = try #require(fixture.tailNames.first)
     let frames = FrameBytes.split(try fixture.content(name))
     try fixture.write(Array(frames[..<7].map(\.bytes).joined()), to: name)
     let cut = try findings()
-    #expect(cut.map(\.damage.verdict) == [.missing])
+    expectEqual(cut.map(\.damage.verdict), [.missing])
     #expect(cut[0].damage.position == 7 && cut[0].endPosition == 10)
     try fixture.write(Array(frames.map(\.bytes).joined()), to: name)
     let path = fixture.path + "/" + CheckpointStore.fileName(size: 4)
@@ -351,7 +351,7 @@ struct AuditTests {
       var changed = note
       changed[place] ^= 1
       try Data(changed).write(to: URL(fileURLWithPath: path))
-      #expect(try findings().count == 1, "byte \(place)")
+      try expectEqual(findings().count, 1, "byte \(place)")
     }
   }
 }
@@ -438,8 +438,8 @@ struct AuditBitFlipTests {
     try FileManager.default.createDirectory(
       atPath: fixture.logPath + "/" + name, withIntermediateDirectories: false)
     let report = try fixture.audit()
-    #expect(report.findings.first?.damage.verdict == .unreadable)
-    #expect(report.findings.first?.damage.file == "log/" + name)
+    expectEqual(report.findings.first?.damage.verdict, .unreadable)
+    expectEqual(report.findings.first?.damage.file, "log/" + name)
     #expect(report.size == 60 && report.eventCount < count && report.eventCount > 0)
   }
 }

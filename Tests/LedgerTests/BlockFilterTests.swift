@@ -21,7 +21,7 @@ import Testing
     try fixture.fill(120)
     #expect(fixture.segmentNames.count > 2)
     let all = try Self.positions(fixture, workers: workers) { _ in true }
-    #expect(all == Array(0..<120))
+    expectEqual(all, Array(0..<120))
     let tail = try Self.positions(fixture, workers: workers) { _ in false }
     // Tails have no headers; what they hold is at the end.
     #expect(tail == Array((120 - tail.count)..<120) && tail.count < 120)

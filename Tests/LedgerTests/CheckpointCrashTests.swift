@@ -14,7 +14,7 @@ struct CheckpointCrashTests {
     let store = KeyStore(try directory(storage))
     let known = try store.publicKeys()
     let signing = try store.signingKey()?.verifierKey
-    #expect(signing == known.last)
+    expectEqual(signing, known.last)
     return "\(known.count) keys"
   }
 
@@ -39,7 +39,7 @@ struct CheckpointCrashTests {
     let (store, reader) = (CheckpointStore(directory), try LogReader(directory))
     let sizes = try store.sizes()
     for size in sizes {
-      #expect(try store.checkpoint(size: size)?.root == reader.frontier(at: size).root)
+      try expectEqual(store.checkpoint(size: size)?.root, reader.frontier(at: size).root)
     }
     if let heads = try store.signedHeads() {
       #expect(try store.disagreement(of: heads, reader) == nil)

@@ -20,22 +20,22 @@ struct CheckpointStoreTests {
   func key() throws {
     let fixture = try LedgerFixture()
     let first = try KeyStore(fixture.directory).create(isFurther: false)
-    #expect(try mode(fixture.path + "/keys") == 0o700)
-    #expect(try mode(fixture.path + "/keys/\(first.idText).key") == 0o600)
+    try expectEqual(mode(fixture.path + "/keys"), 0o700)
+    try expectEqual(mode(fixture.path + "/keys/\(first.idText).key"), 0o600)
     var directory = try LedgerDirectory.open(path: fixture.path)
-    #expect(directory.identity.publicKeys == ["\(first)"])
-    #expect(first.name == "receipts.example/test")
+    expectEqual(directory.identity.publicKeys, ["\(first)"])
+    expectEqual(first.name, "receipts.example/test")
     let error = #expect(throws: LedgerError.self) {
       try KeyStore(directory).create(isFurther: false)
     }
-    #expect(error?.kind == .invalidInput)
+    expectEqual(error?.kind, .invalidInput)
     let second = try KeyStore(directory).create(isFurther: true)
     directory = try LedgerDirectory.open(path: fixture.path)
-    #expect(try KeyStore(directory).publicKeys() == [first, second])
-    #expect(try KeyStore(directory).signingKey()?.verifierKey == second)
+    try expectEqual(KeyStore(directory).publicKeys(), [first, second])
+    try expectEqual(KeyStore(directory).signingKey()?.verifierKey, second)
     #expect(FileManager.default.fileExists(atPath: fixture.path + "/keys/\(first.idText).key"))
     try FileManager.default.removeItem(atPath: fixture.path + "/keys/\(second.idText).key")
-    #expect(try KeyStore(directory).signingKey()?.verifierKey == first)
+    try expectEqual(KeyStore(directory).signingKey()?.verifierKey, first)
   }
 
   @Test("A key file with another's content is not signed with")
@@ -67,18 +67,18 @@ struct CheckpointStoreTests {
     #expect(error?.cause.hasPrefix("other users can read or write it") == true)
     #expect(!FileManager.default.fileExists(atPath: fixture.path + "/checkpoints"))
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-    #expect(try signed(fixture).size == 0)
+    try expectEqual(signed(fixture).size, 0)
   }
 
   @Test("Names are bytes: an accent in two scalars is not the accent in one")
   func canonicallyEquivalentNames() throws {
     let composed = "caf\u{E9}.example"
     let decomposed = "cafe\u{301}.example"
-    #expect(composed == decomposed)
+    expectEqual(composed, decomposed)
     let fixture = try LedgerFixture(origin: composed)
     let key = try KeyStore(fixture.directory).create(isFurther: false)
     let text = String(decoding: try signed(fixture).bytes, as: UTF8.self)
-    #expect(try Checkpoint(Array(text.utf8), keys: [key]).size == 0)
+    try expectEqual(Checkpoint(Array(text.utf8), keys: [key]).size, 0)
     // The name in the signature's line is not signed, but it is the key's, byte for byte.
     let line = try #require(text.split(separator: "\n").last)
     let changed = text.replacing(
@@ -94,23 +94,23 @@ struct CheckpointStoreTests {
     let otherKey = try #require(
       try KeyStore(LedgerDirectory.open(path: other.path)).publicKeys().first)
     let note = try Checkpoint(Array(otherText.utf8), keys: [otherKey, key])
-    #expect(Array(note.origin.utf8) == Array(decomposed.utf8))
+    expectEqual(Array(note.origin.utf8), Array(decomposed.utf8))
   }
 
   @Test("A name that begins with a combining mark: its key is written, read and signed with")
   func combiningName() throws {
     let fixture = try LedgerFixture(origin: "\u{301}x.example")
     let key = try KeyStore(fixture.directory).create(isFurther: false)
-    #expect(try VerifierKey("\(key)") == key)
+    try expectEqual(VerifierKey("\(key)"), key)
     let checkpoint = try signed(fixture)
-    #expect(try Checkpoint(checkpoint.bytes, keys: [key]) == checkpoint)
+    try expectEqual(Checkpoint(checkpoint.bytes, keys: [key]), checkpoint)
   }
 
   @Test("Without a key nothing is signed")
   func noKey() throws {
     let fixture = try LedgerFixture()
     let error = #expect(throws: LedgerError.self) { try signed(fixture) }
-    #expect(error?.kind == .invalidInput)
+    expectEqual(error?.kind, .invalidInput)
     #expect(!FileManager.default.fileExists(atPath: fixture.path + "/checkpoints"))
   }
 
@@ -121,19 +121,19 @@ struct CheckpointStoreTests {
     var checkpoints: [Checkpoint] = []
     for _ in 0..<4 {
       checkpoints.append(try signed(fixture))
-      #expect(try signed(fixture) == checkpoints.last)
+      try expectEqual(signed(fixture), checkpoints.last)
       try fixture.fill(7)
     }
-    #expect(checkpoints.map(\.size) == [0, 7, 14, 21])
+    expectEqual(checkpoints.map(\.size), [0, 7, 14, 21])
     let directory = try LedgerDirectory.open(path: fixture.path)
     let store = CheckpointStore(directory)
-    #expect(try store.sizes() == [0, 7, 14, 21])
+    try expectEqual(store.sizes(), [0, 7, 14, 21])
     for checkpoint in checkpoints {
-      #expect(try store.checkpoint(size: checkpoint.size) == checkpoint)
+      try expectEqual(store.checkpoint(size: checkpoint.size), checkpoint)
     }
-    #expect(try mode(fixture.path + "/" + CheckpointStore.fileName(size: 7)) == 0o600)
+    try expectEqual(mode(fixture.path + "/" + CheckpointStore.fileName(size: 7)), 0o600)
     // One that lies before the last is signed too where it is of the same history.
-    #expect(try signed(fixture, size: 10).size == 10)
+    try expectEqual(signed(fixture, size: 10).size, 10)
     #expect(try store.checkpoint(size: 8) == nil)
   }
 
@@ -145,7 +145,7 @@ struct CheckpointStoreTests {
     _ = try signed(fixture)
     let second = try KeyStore(fixture.directory).create(isFurther: true)
     let note = try SignedNote(try signed(fixture).bytes)
-    #expect(try note.signers(among: [first, second]) == [first, second])
+    try expectEqual(note.signers(among: [first, second]), [first, second])
   }
 
   @Test("A log that does not extend the last signed head is not signed")
@@ -168,7 +168,7 @@ struct CheckpointStoreTests {
     try FileManager.default.copyItem(atPath: other.path + "/log", toPath: fixture.logPath)
     let error = #expect(throws: LedgerError.self) { try signed(fixture) }
     #expect(error?.exitCode == 20 && error?.damage?.verdict == .tampered)
-    #expect(try CheckpointStore(fixture.directory).sizes() == before)
+    try expectEqual(CheckpointStore(fixture.directory).sizes(), before)
   }
 
   @Test("A log that lost signed events from its end is neither signed nor appended to")
@@ -185,15 +185,15 @@ struct CheckpointStoreTests {
     let before = try fixture.content(name)
     let refusal = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
     #expect(refusal?.exitCode == 20 && refusal?.damage?.position == 6)
-    #expect(refusal?.operation == "open for writing")
+    expectEqual(refusal?.operation, "open for writing")
     let signedName = CheckpointStore.fileName(size: 9)
-    #expect(refusal?.cause == "\(signedName) signs 9 events, but the log holds 6")
-    #expect(try fixture.content(name) == before)
+    expectEqual(refusal?.cause, "\(signedName) signs 9 events, but the log holds 6")
+    try expectEqual(fixture.content(name), before)
     // Another witness is left where the checkpoint is taken away; who accepts the history opens it all the same.
     try FileManager.default.removeItem(
       atPath: fixture.path + "/" + CheckpointStore.fileName(size: 9))
     let second = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
-    #expect(second?.cause == "heads names a signed head of 9 events, but the log holds 6")
+    expectEqual(second?.cause, "heads names a signed head of 9 events, but the log holds 6")
     var options = WriterOptions()
     options.acceptsShorterLog = true
     try fixture.fill(1, options: options)
@@ -221,21 +221,21 @@ struct CheckpointStoreTests {
     }
     _ = try signed(fixture, size: 7)
     let root = try LogReader(fixture.directory).head.root
-    #expect(try store.signedHeads() == SignedHeads(count: 4, size: 15, root: root))
-    #expect(try mode(fixture.path + "/heads") == 0o600)
-    #expect(try findings() == [])
+    try expectEqual(store.signedHeads(), SignedHeads(count: 4, size: 15, root: root))
+    try expectEqual(mode(fixture.path + "/heads"), 0o600)
+    try expectEqual(findings(), [])
     try FileManager.default.removeItem(
       atPath: fixture.path + "/" + CheckpointStore.fileName(size: 7))
-    #expect(try findings() == ["missing 4 checkpoints were made, but 3 are kept"])
+    try expectEqual(findings(), ["missing 4 checkpoints were made, but 3 are kept"])
     // Made again, it does not hide the one that is gone.
     try fixture.fill(5)
     _ = try signed(fixture)
-    #expect(try findings() == ["missing 5 checkpoints were made, but 4 are kept"])
+    try expectEqual(findings(), ["missing 5 checkpoints were made, but 4 are kept"])
     // An earlier version of the program remembered nothing: what is kept is counted.
     try FileManager.default.removeItem(atPath: fixture.path + "/heads")
     _ = try signed(fixture)
-    #expect(try findings() == [])
-    #expect(try store.signedHeads()?.count == 4)
+    try expectEqual(findings(), [])
+    try expectEqual(store.signedHeads()?.count, 4)
   }
 
   @Test("Without its checkpoints a rewritten log is not signed, and the audit finds it")
@@ -261,7 +261,7 @@ struct CheckpointStoreTests {
     var report = try LogAudit(fixture.directory, rootsAt: [heads.size]).run()
     #expect(report.isWhole)
     report.check(heads, name: "heads", keptCount: 0)
-    #expect(report.findings.map(\.damage.verdict) == [.missing, .tampered])
+    expectEqual(report.findings.map(\.damage.verdict), [.missing, .tampered])
     // Damage to what is remembered is damage, and no reason to forget it.
     for text in ["", "{", "{\"checkpoints\":-1,\"size\":9,\"root\":\"\"}"] {
       try Data(text.utf8).write(to: URL(fileURLWithPath: fixture.path + "/heads"))
@@ -270,7 +270,7 @@ struct CheckpointStoreTests {
     }
     try store.forgetHeads(try LogReader(fixture.directory))
     #expect(try store.signedHeads() == nil)
-    #expect(try signed(fixture).size == 20)
+    try expectEqual(signed(fixture).size, 20)
   }
 
   @Test("A kept checkpoint that was altered is reported, and nothing is signed")
@@ -285,6 +285,6 @@ struct CheckpointStoreTests {
     try Data(content).write(to: URL(fileURLWithPath: path))
     try fixture.fill(4)
     #expect(throws: LedgerError.self) { try signed(fixture) }
-    #expect(try CheckpointStore(fixture.directory).sizes() == [4])
+    try expectEqual(CheckpointStore(fixture.directory).sizes(), [4])
   }
 }

@@ -177,24 +177,24 @@ struct CorruptionTests {
     damage.apply(log)
     let (salvaged, report) = try log.salvaged()
     let finding = try #require(report.audit.findings.first)
-    #expect(finding.damage.verdict == damage.verdict)
-    #expect(finding.damage.position == damage.position)
-    if let block = damage.block { #expect(finding.damage.block == block) }
+    expectEqual(finding.damage.verdict, damage.verdict)
+    expectEqual(finding.damage.position, damage.position)
+    if let block = damage.block { expectEqual(finding.damage.block, block) }
     let kept = log.lines.indices.filter { !damage.lost.contains($0) }
     // What a file that can't be read at the very end held is not known to anybody.
     let known = report.audit.size
-    #expect(salvaged == kept.filter { $0 < known }.map { log.lines[$0] })
-    #expect(Set(report.leftOut.joined()) == damage.lost.filter { $0 < known })
+    expectEqual(salvaged, kept.filter { $0 < known }.map { log.lines[$0] })
+    expectEqual(Set(report.leftOut.joined()), damage.lost.filter { $0 < known })
     let (found, error) = try log.readable()
-    #expect(error?.damage?.verdict == damage.verdict)
-    #expect(error?.exitCode == 20)
+    expectEqual(error?.damage?.verdict, damage.verdict)
+    expectEqual(error?.exitCode, 20)
     #expect(found == Array(log.lines[..<found.count]) && found.count <= damage.position)
     guard let opening = try LogReader(log.directory).damage else { return }
     let before = log.storage.paths.map { log.storage.content($0) }
     let refusal = #expect(throws: LedgerError.self) { try LedgerWriter.open(log.directory) }
-    #expect(refusal == opening)
+    expectEqual(refusal, opening)
     let after = log.storage.paths.map { log.storage.content($0) }
-    #expect(after.filter { $0.count > 10 } == before.filter { $0.count > 10 })
+    expectEqual(after.filter { $0.count > 10 }, before.filter { $0.count > 10 })
   }
 
   @Test("A block that is consistent with itself, but not with the tree: tampered, and left out")
@@ -206,11 +206,11 @@ struct CorruptionTests {
     members[2] = other.segments[1].members[2]
     log.storage.setContent(log.segments[1].path, Array(members.joined()))
     let (salvaged, report) = try log.salvaged()
-    #expect(report.audit.findings.first?.damage.verdict == .tampered)
-    #expect(report.audit.findings.first?.damage.position == 4)
+    expectEqual(report.audit.findings.first?.damage.verdict, .tampered)
+    expectEqual(report.audit.findings.first?.damage.position, 4)
     // The next block's tree goes on from the forged one: which of the two is true can't be told.
-    #expect(report.leftOut == [4..<6])
-    #expect(salvaged == log.lines.indices.filter { $0 != 4 && $0 != 5 }.map { log.lines[$0] })
+    expectEqual(report.leftOut, [4..<6])
+    expectEqual(salvaged, log.lines.indices.filter { $0 != 4 && $0 != 5 }.map { log.lines[$0] })
   }
 
   @Test("Every bit of the open segment and of the tail: noticed, or the torn last frame")
@@ -228,19 +228,19 @@ struct CorruptionTests {
           log.storage.setContent(path, changed)
           let (found, error) = try log.readable()
           flipCount += 1
-          #expect(found == Array(log.lines[..<found.count]), "\(path), byte \(place), bit \(bit)")
+          expectEqual(found, Array(log.lines[..<found.count]), "\(path), byte \(place), bit \(bit)")
           if isTail, place >= lastFrame {
             // The same as a crash while it was written: never acknowledged, as far as one can see.
             #expect(error == nil && found.count == SmallLog.eventCount - 1, "\(place), \(bit)")
           } else {
-            #expect(error?.kind == .corruption, "\(path), byte \(place), bit \(bit)")
+            expectEqual(error?.kind, .corruption, "\(path), byte \(place), bit \(bit)")
           }
         }
       }
       log.storage.setContent(path, content)
     }
     #expect(flipCount > 8000)
-    #expect(try log.readable().lines == log.lines)
+    try expectEqual(log.readable().lines, log.lines)
   }
 
   @Test("Every bit of ledger.json: refused, or nothing that the log contradicts")
@@ -253,7 +253,7 @@ struct CorruptionTests {
       guard let start = content.firstRange(of: Array(name.utf8))?.upperBound else { return nil }
       return start..<(content[start...].firstIndex(of: UInt8(ascii: "\"")) ?? start)
     }
-    #expect(free.count == 2)
+    expectEqual(free.count, 2)
     for place in content.indices {
       for bit in 0..<8 {
         var changed = content
@@ -276,14 +276,14 @@ struct CorruptionTests {
       for length in 0..<content.count {
         log.storage.setContent(path, Array(content[..<length]))
         let (found, error) = try log.readable()
-        #expect(found == Array(log.lines[..<found.count]), "\(path), \(length)")
+        expectEqual(found, Array(log.lines[..<found.count]), "\(path), \(length)")
         if path == log.tailPath {
           // Nothing lies beyond: the log alone can't tell this from a crash.
           var whole = 0
           while log.frames[..<(whole + 1)].reduce(0, { $0 + $1.count }) <= length { whole += 1 }
           #expect(error == nil && found.count == SmallLog.blockCount + whole, "\(length)")
         } else {
-          #expect(error?.kind == .corruption, "\(path), \(length)")
+          expectEqual(error?.kind, .corruption, "\(path), \(length)")
           let (_, report) = try log.salvaged()
           #expect(!report.audit.isWhole && report.audit.size == SmallLog.eventCount, "\(length)")
         }
@@ -303,9 +303,9 @@ struct CorruptionTests {
     var report = try LogAudit(directory, rootsAt: store.sizes(), workers: 0).run()
     #expect(report.isWhole && report.size == SmallLog.eventCount - 1)
     report.check(store, sizes: try store.sizes())
-    #expect(report.findings.map(\.damage.verdict) == [.missing])
-    #expect(report.findings.first?.damage.position == SmallLog.eventCount - 1)
-    #expect(report.findings.first?.endPosition == SmallLog.eventCount)
+    expectEqual(report.findings.map(\.damage.verdict), [.missing])
+    expectEqual(report.findings.first?.damage.position, SmallLog.eventCount - 1)
+    expectEqual(report.findings.first?.endPosition, SmallLog.eventCount)
   }
 
   @Test("Reading a whole log past damage leaves nothing out")
@@ -313,6 +313,6 @@ struct CorruptionTests {
     let log = try SmallLog()
     let (lines, report) = try log.salvaged()
     #expect(lines == log.lines && report.leftOut == [] && report.audit.isWhole)
-    #expect(report.audit.notes == [])
+    expectEqual(report.audit.notes, [])
   }
 }

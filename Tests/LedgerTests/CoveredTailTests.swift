@@ -77,12 +77,12 @@ struct BlocksAndTails {
   /// The log must be what it was before the damage, byte by byte, without tails.
   func checkWhole(_ storage: FaultyStorage, _ comment: Comment? = nil) throws {
     #expect(storage.paths.allSatisfy { !$0.contains("tail-") }, comment)
-    for (path, content) in segments { #expect(storage.content(path) == content, comment) }
-    #expect(
-      try CrashRig(.sealing).content(storage) == (0..<Self.count).map(CrashRig.data), comment)
+    for (path, content) in segments { expectEqual(storage.content(path), content, comment) }
+    try expectEqual(
+      CrashRig(.sealing).content(storage), (0..<Self.count).map(CrashRig.data), comment)
     // What was written anew is on disk.
     let later = storage.afterCrash(seed: 2)
-    for (path, content) in segments { #expect(later.content(path) == content, comment) }
+    for (path, content) in segments { expectEqual(later.content(path), content, comment) }
   }
 
   /// Opening must fail with exit code 20 and change nothing.
@@ -92,10 +92,10 @@ struct BlocksAndTails {
   ) throws -> LedgerError? {
     let before = storage.paths.map { storage.content($0) }
     let error = #expect(throws: LedgerError.self, comment) { try recover(storage) }
-    #expect(error?.exitCode == 20, comment)
-    #expect(storage.paths.filter { $0 != "/ledger/lock" }.count == before.count - 1, comment)
+    expectEqual(error?.exitCode, 20, comment)
+    expectEqual(storage.paths.filter { $0 != "/ledger/lock" }.count, before.count - 1, comment)
     for (path, content) in zip(storage.paths, before) where path != "/ledger/lock" {
-      #expect(storage.content(path) == content, comment)
+      expectEqual(storage.content(path), content, comment)
     }
     return error
   }
@@ -114,13 +114,14 @@ struct CoveredTailTests {
       // The last one is cut off like one that was never finished, and sealed again.
       #expect(report.tornMember != nil)
     } else {
-      #expect(
-        report.repairedBlocks == [
+      expectEqual(
+        report.repairedBlocks,
+        [
           .init(
             file: "log/00000000000000000000.jsonl.gz", block: index,
             tail: "log/tail-0000000000000000000\(index).log")
         ])
-      #expect(report.notes.count == 2)
+      expectEqual(report.notes.count, 2)
     }
     try log.checkWhole(damaged)
     #expect(try log.recover(damaged).notes.isEmpty)
@@ -133,8 +134,8 @@ struct CoveredTailTests {
       tails: Array(0..<BlocksAndTails.count),
       flipping: [1, 2, 4].map { (log.block($0).upperBound - 15, 0) })
     let report = try log.recover(damaged)
-    #expect(report.repairedBlocks.map(\.block) == [1, 2, 4])
-    #expect(report.coveredTails.count == BlocksAndTails.count)
+    expectEqual(report.repairedBlocks.map(\.block), [1, 2, 4])
+    expectEqual(report.coveredTails.count, BlocksAndTails.count)
     try log.checkWhole(damaged)
   }
 
@@ -142,10 +143,10 @@ struct CoveredTailTests {
   func closedSegment() throws {
     // Each block has a segment of its own.
     let log = try BlocksAndTails(segment: 1)
-    #expect(log.segments.count == BlocksAndTails.count)
+    expectEqual(log.segments.count, BlocksAndTails.count)
     let damaged = log.copy(tails: [0, 1], flipping: [(log.block(0).upperBound - 20, 1)])
     let report = try log.recover(damaged)
-    #expect(report.repairedBlocks.map(\.file) == ["log/00000000000000000000.jsonl.gz"])
+    expectEqual(report.repairedBlocks.map(\.file), ["log/00000000000000000000.jsonl.gz"])
     try log.checkWhole(damaged)
   }
 
@@ -156,12 +157,12 @@ struct CoveredTailTests {
     for offset in log.block(2) {
       let damaged = log.copy(tails: [2], flipping: [(offset, UInt8(offset % 8))])
       if let report = try? log.recover(damaged) {
-        #expect(report.repairedBlocks.count == 1, "byte \(offset)")
+        expectEqual(report.repairedBlocks.count, 1, "byte \(offset)")
         try log.checkWhole(damaged, "byte \(offset)")
         repairedCount += 1
       } else {
         try log.checkRefused(damaged, "byte \(offset)")
-        #expect(damaged.content(BlocksAndTails.tailPath(2)) == log.tails[2])
+        expectEqual(damaged.content(BlocksAndTails.tailPath(2)), log.tails[2])
       }
     }
     // Refused are only those of the header, which tells where the next block begins.
@@ -191,7 +192,7 @@ struct CoveredTailTests {
     default: tail = []
     }
     damaged.place(BlocksAndTails.tailPath(2), tail)
-    #expect(try log.recover(damaged).coveredTails.count == 1)
+    try expectEqual(log.recover(damaged).coveredTails.count, 1)
     try log.checkWhole(damaged)
   }
 
@@ -214,7 +215,7 @@ struct CoveredTailTests {
     damaged.setFaults(.init(unreadable: [BlocksAndTails.segmentPath(0): end - 20..<end]))
     let error = #expect(throws: LedgerError.self) { try log.recover(damaged) }
     #expect(error?.damage?.verdict == .unreadable && error?.damage?.block == 2)
-    #expect(damaged.content(BlocksAndTails.tailPath(2)) == log.tails[2])
+    expectEqual(damaged.content(BlocksAndTails.tailPath(2)), log.tails[2])
   }
 
   @Test("A crash at every call while blocks are written anew loses nothing")
@@ -257,8 +258,8 @@ struct CoveredTailTests {
     let damaged = log.copy(tails: [1, 2], flipping: [(log.block(2).upperBound - 20, 1)])
     let directory = try LedgerDirectory.open(path: "/ledger", storage: damaged)
     let report = try LogAudit(directory, workers: 0).run()
-    #expect(report.findings.count == 1)
-    #expect(report.notes.count == 2)
+    expectEqual(report.findings.count, 1)
+    expectEqual(report.notes.count, 2)
     #expect(report.notes.first?.contains("is sealed already") == true)
     #expect(report.notes.last?.contains("keep this file") == true)
   }

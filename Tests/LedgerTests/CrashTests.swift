@@ -13,9 +13,9 @@ struct CrashTests {
     let rig = CrashRig(workload)
     let whole = try CrashRig.newLedger()
     whole.setFaults(.init())
-    #expect(try rig.work(whole) == workload.eventCount)
+    try expectEqual(rig.work(whole), workload.eventCount)
     let callCount = whole.callCount
-    #expect(try rig.content(whole).count == workload.eventCount)
+    try expectEqual(rig.content(whole).count, workload.eventCount)
     var count = 0
     for call in 1...callCount + 1 {
       for seed in 0...CrashRig.seedCount {
@@ -60,7 +60,7 @@ struct CrashTests {
     let rig = CrashRig(.rollOver)
     let whole = try CrashRig.newLedger()
     whole.setFaults(.init())
-    #expect(try rig.work(whole) == rig.workload.eventCount)
+    try expectEqual(rig.work(whole), rig.workload.eventCount)
     let callCount = whole.callCount
     var count = 0
     for call in 1...callCount {
@@ -125,7 +125,7 @@ struct CrashTests {
         #expect(failure == nil)
         acknowledged += 1
       } catch {
-        if let failure { #expect(error == failure) }
+        if let failure { expectEqual(error, failure) }
         failure = error
       }
     }
@@ -151,14 +151,14 @@ struct CrashTests {
       storage.setFaults(.init(isFull: true))
       let error = #expect(throws: LedgerError.self) { try writer.append([CrashRig.draft(index)]) }
       #expect(error?.kind == .inputOutput && error?.operation == "write")
-      #expect(error?.cause == String(cString: strerror(ENOSPC)))
-      #expect(writer.nextPosition == index)
+      expectEqual(error?.cause, String(cString: strerror(ENOSPC)))
+      expectEqual(writer.nextPosition, index)
       storage.setFaults(.init())
-      #expect(try rig.content(storage).count == index)
+      try expectEqual(rig.content(storage).count, index)
       _ = try writer.append([CrashRig.draft(index)])
     }
     try writer.close()
-    #expect(try rig.content(storage) == (0..<6).map(CrashRig.data))
+    try expectEqual(rig.content(storage), (0..<6).map(CrashRig.data))
   }
 
   @Test("A disk that fills up while blocks are sealed costs nothing that was acknowledged")
@@ -186,14 +186,14 @@ struct CrashTests {
   func readOnly() throws {
     let rig = CrashRig(.rollOver)
     let storage = try CrashRig.newLedger()
-    #expect(try rig.work(storage) == rig.workload.eventCount)
+    try expectEqual(rig.work(storage), rig.workload.eventCount)
     storage.setFaults(.init(isReadOnly: true))
-    #expect(try rig.content(storage).count == rig.workload.eventCount)
+    try expectEqual(rig.content(storage).count, rig.workload.eventCount)
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
     #expect(try LogAudit(directory, workers: 0).run().isWhole)
     let error = #expect(throws: LedgerError.self) { try LedgerWriter.open(directory) }
-    #expect(error?.kind == .inputOutput)
-    #expect(error?.cause == String(cString: strerror(EROFS)))
+    expectEqual(error?.kind, .inputOutput)
+    expectEqual(error?.cause, String(cString: strerror(EROFS)))
   }
 
   /// Files that there is no room for, and the workload that meets them: a block in its segment, a segment's
@@ -227,10 +227,10 @@ struct CrashTests {
     #expect(error?.operation == "write" && error?.cause == String(cString: strerror(ENOSPC)))
     #expect(writer.failure == nil && (1..<40).contains(count))
     storage.setFaults(.init())
-    #expect(try rig.content(storage).count == count)
+    try expectEqual(rig.content(storage).count, count)
     #expect(eventually { (try? writer.append([draft(count)])) != nil })
     try writer.close()
-    #expect(try rig.content(storage) == (0...count).map(CrashRig.data))
+    try expectEqual(rig.content(storage), (0...count).map(CrashRig.data))
   }
 
   @Test(
@@ -289,7 +289,7 @@ struct CrashTests {
       count += 1
     }
     try writer.close()
-    #expect(try rig.content(storage) == (0..<count).map(CrashRig.data))
+    try expectEqual(rig.content(storage), (0..<count).map(CrashRig.data))
   }
 
   @Test("A device that fails a write ends the writer: that write is never tried again")
@@ -312,7 +312,7 @@ struct CrashTests {
       }
       if let first = failures.first, first.isOfDevice, first.operation == "write" {
         endedCount += 1
-        #expect(writer.failure == first, "call \(call)")
+        expectEqual(writer.failure, first, "call \(call)")
         // Every later append is refused, although the device would take it.
         #expect(failures.allSatisfy { $0 == first })
       }
@@ -328,9 +328,9 @@ struct CrashTests {
     for _ in 0..<20 {
       let storage = try CrashRig.newLedger()
       storage.setFaults(.init(isFlaky: true))
-      #expect(try rig.work(storage) == rig.workload.eventCount)
+      try expectEqual(rig.work(storage), rig.workload.eventCount)
       for _ in 0..<20 { _ = try LedgerDirectory.open(path: "/ledger", storage: storage) }
-      #expect(try rig.content(storage) == (0..<rig.workload.eventCount).map(CrashRig.data))
+      try expectEqual(rig.content(storage), (0..<rig.workload.eventCount).map(CrashRig.data))
     }
   }
 
@@ -352,7 +352,7 @@ struct CrashTests {
           _ = try LedgerDirectory.create(path: "/ledger", origin: "crash.example", storage: after)
         }
         let rig = CrashRig(.appendAlone)
-        #expect(try rig.work(after) == rig.workload.eventCount)
+        try expectEqual(rig.work(after), rig.workload.eventCount)
         count += 1
       }
     }
@@ -364,7 +364,7 @@ struct CrashTests {
     let rig = CrashRig(.rollOver)
     func prepared() throws -> FaultyStorage {
       let storage = try CrashRig.newLedger()
-      #expect(try rig.work(storage) == rig.workload.eventCount)
+      try expectEqual(rig.work(storage), rig.workload.eventCount)
       let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
       _ = try KeyStore(directory).create(isFurther: false)
       storage.setFaults(.init())
@@ -392,12 +392,12 @@ struct CrashTests {
         report.check(store, sizes: sizes)
         #expect(report.isWhole, "call \(call)")
         let again = try sign(after)
-        #expect(again.size == rig.workload.eventCount)
-        if sizes != [] { #expect(try store.checkpoint(size: again.size)?.root == again.root) }
+        expectEqual(again.size, rig.workload.eventCount)
+        if sizes != [] { try expectEqual(store.checkpoint(size: again.size)?.root, again.root) }
         count += 1
       }
     }
-    #expect(root.bytes.count == 32)
+    expectEqual(root.bytes.count, 32)
     CrashRig.tell(count, "checkpoints")
   }
 }

@@ -32,19 +32,19 @@ import Testing
     let early = try LogReader(directory, .durable)
     storage.setFaults(.init(failSync: 1))
     #expect(throws: LedgerError.self) { try writer.append([CrashRig.draft(3)]) }
-    #expect(try LogReader(directory).head.size == 4, "the bytes are there to be seen")
+    try expectEqual(LogReader(directory).head.size, 4, "the bytes are there to be seen")
     try early.refresh()
     let late = try LogReader(directory, .durable)
     for reader in [early, late] {
-      #expect(reader.head.size == 3)
+      expectEqual(reader.head.size, 3)
       #expect(reader.isLimited)
-      #expect(reader.head.root == (try LogReader(directory).frontier(at: 3).root))
+      expectEqual(reader.head.root, (try LogReader(directory).frontier(at: 3).root))
     }
     #expect(throws: LedgerError.self) { try writer.close() }
     try early.refresh()
-    #expect(early.head.size == 4)
+    expectEqual(early.head.size, 4)
     for seed in 0..<20 as Range<UInt64> {
-      #expect(try LogReader(self.directory(storage.afterCrash(seed: seed))).head.size == 4)
+      try expectEqual(LogReader(self.directory(storage.afterCrash(seed: seed))).head.size, 4)
     }
   }
 
@@ -57,15 +57,15 @@ import Testing
     storage.setFaults(.init(failSync: 1))
     #expect(throws: LedgerError.self) { try writer.append([CrashRig.draft(3)]) }
     let reader = try LogReader(directory)
-    #expect(reader.head.size == 4)
+    expectEqual(reader.head.size, 4)
     let store = CheckpointStore(directory)
-    #expect(try store.sign(reader).size == 3)
+    try expectEqual(store.sign(reader).size, 3)
     #expect(throws: LedgerError.self) { try store.sign(reader, size: 4) }
     #expect(throws: LedgerError.self) { try writer.close() }
-    #expect(try store.sign(try LogReader(directory)).size == 4)
+    try expectEqual(store.sign(try LogReader(directory)).size, 4)
     for seed in 0..<20 as Range<UInt64> {
       let later = try self.directory(storage.afterCrash(seed: seed))
-      #expect(try LogReader(later).head.size == 4)
+      try expectEqual(LogReader(later).head.size, 4)
       try LedgerWriter.open(later).close()
     }
   }
@@ -113,8 +113,8 @@ import Testing
     try? writer.close()
     storage.setFaults(.init(failSync: 1))
     #expect(throws: LedgerError.self) { try LogReader(directory, .durable) }
-    #expect(try LogReader(directory, .durable).head.size == 2, "the next one writes all again")
-    #expect(try LogReader(self.directory(storage.afterCrash(seed: 1))).head.size == 2)
+    try expectEqual(LogReader(directory, .durable).head.size, 2, "the next one writes all again")
+    try expectEqual(LogReader(self.directory(storage.afterCrash(seed: 1))).head.size, 2)
   }
 
   @Test func aPositionThatCouldNotBePublishedIsPublishedWithoutAnotherAppend() throws {
@@ -124,7 +124,7 @@ import Testing
     storage.setFaults(.init(fullFiles: "/" + Format.lockName))
     _ = try writer.append([CrashRig.draft(0)])
     let reader = try LogReader(directory, .durable)
-    #expect(reader.head.size == 0)
+    expectEqual(reader.head.size, 0)
     storage.setFaults(.init())
     #expect(
       try eventually {
@@ -137,7 +137,7 @@ import Testing
     storage.setFaults(.init())
     _ = try writer.append([CrashRig.draft(2)])
     try reader.refresh()
-    #expect(reader.head.size == 3)
+    expectEqual(reader.head.size, 3)
     try writer.close()
   }
 
@@ -152,15 +152,15 @@ import Testing
       _ = try writer.append([CrashRig.draft(index)])
       let syncs = storage.syncCount
       try reader.refresh()
-      #expect(reader.head.size == index + 1)
+      expectEqual(reader.head.size, index + 1)
       try reader.syncTails()
-      #expect(storage.syncCount == syncs)
+      expectEqual(storage.syncCount, syncs)
     }
     try writer.close()
     let syncs = storage.syncCount
     try reader.refresh()
-    #expect(try LogReader(directory, .durable).head.size == 5)
-    #expect(storage.syncCount == syncs, "what a writer has closed is durable")
+    try expectEqual(LogReader(directory, .durable).head.size, 5)
+    expectEqual(storage.syncCount, syncs, "what a writer has closed is durable")
   }
 
   // MARK: The lock
@@ -170,13 +170,13 @@ import Testing
     let writer = try LedgerWriter.open(fixture.directory)
     _ = try writer.append([fixture.draft(0)])
     let lines = String(decoding: try lock(fixture), as: UTF8.self).split(separator: "\n")
-    #expect(lines.count == 2)
+    expectEqual(lines.count, 2)
     // As older programs read it.
-    #expect(Int(lines[0]) == Int(getpid()))
+    expectEqual(Int(lines[0]), Int(getpid()))
     #expect(lines[1].hasPrefix("00000000000000000001 "))
     try writer.close()
     let closed = String(decoding: try lock(fixture), as: UTF8.self)
-    #expect(closed == "0000000000\n\(lines[1])\n")
+    expectEqual(closed, "0000000000\n\(lines[1])\n")
   }
 
   @Test(arguments: [
@@ -192,9 +192,9 @@ import Testing
     try setLock(fixture, Data(content.utf8))
     let reader = try LogReader(fixture.directory, .durable)
     #expect(reader.head.size == 3 && !reader.isLimited)
-    #expect(try lock(fixture).suffix(30) == good.suffix(30))
+    try expectEqual(lock(fixture).suffix(30), good.suffix(30))
     try LedgerWriter.open(fixture.directory).close()
-    #expect(try fixture.lines().count == 3)
+    try expectEqual(fixture.lines().count, 3)
   }
 
   @Test func aPositionBeyondTheLogIsNotBelieved() throws {
@@ -203,7 +203,7 @@ import Testing
     let longer = try LedgerFixture()
     try longer.fill(9)
     try setLock(fixture, try lock(longer))
-    #expect(try LogReader(fixture.directory, .durable).head.size == 3)
+    try expectEqual(LogReader(fixture.directory, .durable).head.size, 3)
     #expect(String(decoding: try lock(fixture), as: UTF8.self).contains("00000000000000000003 "))
   }
 
@@ -229,7 +229,7 @@ import Testing
             return writer.nextPosition
           }
         }
-        for try await size in group { #expect(size == 20) }
+        for try await size in group { expectEqual(size, 20) }
       }
     }
   }
@@ -247,9 +247,9 @@ import Testing
       opened.signal()
     }
     // The content names nobody: a reader has it.
-    #expect(opened.wait(timeout: .now() + 0.05) == .timedOut)
+    expectEqual(opened.wait(timeout: .now() + 0.05), .timedOut)
     flock(descriptor, LOCK_UN)
-    #expect(opened.wait(timeout: .now() + 20) == .success)
+    expectEqual(opened.wait(timeout: .now() + 20), .success)
     try #require(flock(descriptor, LOCK_EX) == 0)
     try setLock(fixture, Data("0000000001\n".utf8))
     let error = #expect(throws: LedgerError.self) { try LedgerWriter.open(directory) }
@@ -263,7 +263,7 @@ import Testing
     _ = try writer.append([CrashRig.draft(0)])
     storage.setContent("/ledger/lock", Array("\(getpid())\n".utf8))
     let reader = try LogReader(directory, .durable)
-    #expect(reader.head.size == 1)
+    expectEqual(reader.head.size, 1)
     let syncs = storage.syncCount
     try reader.syncTails()
     #expect(storage.syncCount > syncs)
@@ -282,6 +282,6 @@ import Testing
     #expect(reader.head.size == 1 && !reader.isLimited)
     try reader.syncTails()
     storage.remove("/ledger/lock")
-    #expect(try LogReader(directory, .durable).head.size == 1)
+    try expectEqual(LogReader(directory, .durable).head.size, 1)
   }
 }

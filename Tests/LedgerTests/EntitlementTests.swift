@@ -14,9 +14,9 @@ import Testing
   func match(_ product: String, _ match: Entitlement.Match?) {
     let entitlement = Entitlement(name: "pro", patterns: ["pro.*", "pro.month", "life"])
     if product == "a*" {
-      #expect(Entitlement(name: "all", patterns: ["*"]).match(product) == .prefix)
+      expectEqual(Entitlement(name: "all", patterns: ["*"]).match(product), .prefix)
     } else {
-      #expect(entitlement.match(product) == match)
+      expectEqual(entitlement.match(product), match)
     }
   }
 
@@ -35,6 +35,6 @@ import Testing
       String(decoding: app.data, as: UTF8.self).hasSuffix(
         #""app_apple_id":7,"entitlements":{"pro":["pro.*","life"],"b":["*"]}}"#))
     let read = try app.data.withUnsafeBytes { try AppRegistered(data: $0) }
-    #expect(read == app)
+    expectEqual(read, app)
   }
 }

@@ -2,6 +2,7 @@
 import Base
 import Foundation
 import Ledger
+import TestSupport
 import Testing
 
 @Suite("Event lines")
@@ -20,22 +21,22 @@ struct EventLineTests {
   func parts() {
     Array(EventLineTests.line.utf8).withUnsafeBytes { bytes in
       let event = EventLine(bytes)
-      #expect(event?.position == 12)
-      #expect(event?.version == 1)
-      #expect(event?.recordedAtMs == 1_767_323_045_678)
+      expectEqual(event?.position, 12)
+      expectEqual(event?.version, 1)
+      expectEqual(event?.recordedAtMs, 1_767_323_045_678)
       #expect(event?.hasType("receipt.uploaded") == true)
       #expect(event?.hasType("receipt.upload") == false)
       func text(_ part: UnsafeRawBufferPointer?) -> String {
         String(decoding: part ?? UnsafeRawBufferPointer(start: nil, count: 0), as: UTF8.self)
       }
-      #expect(text(event?.type) == "receipt.uploaded")
-      #expect(text(event?.data) == "{\"a\":[1]}")
-      #expect(text(event?.digestHex) == EventLineTests.digest)
-      #expect(text(event?.saltText) == EventLineTests.salt)
-      #expect(
-        event.map { String(decoding: $0.leafRecord, as: UTF8.self) }
-          == EventLineTests.line.components(separatedBy: ",\"salt\"")[0] + "}")
-      #expect(event?.leafHash(SHA256()) == leafHash(Array(EventLineTests.line.utf8)))
+      expectEqual(text(event?.type), "receipt.uploaded")
+      expectEqual(text(event?.data), "{\"a\":[1]}")
+      expectEqual(text(event?.digestHex), EventLineTests.digest)
+      expectEqual(text(event?.saltText), EventLineTests.salt)
+      expectEqual(
+        event.map { String(decoding: $0.leafRecord, as: UTF8.self) },
+        EventLineTests.line.components(separatedBy: ",\"salt\"")[0] + "}")
+      expectEqual(event?.leafHash(SHA256()), leafHash(Array(EventLineTests.line.utf8)))
       #expect(event?.verifyDigest(SHA256()) == false)
     }
   }

@@ -55,8 +55,8 @@ struct FormatDocumentTests {
       }
       return true
     }
-    #expect(lines.joined(separator: "\n") == FormatDocumentTests.parts("json")[0])
-    #expect(lines.count == 3)
+    expectEqual(lines.joined(separator: "\n"), FormatDocumentTests.parts("json")[0])
+    expectEqual(lines.count, 3)
   }
 
   @Test("The same log made again has the same events, tail bytes and opening")
@@ -68,13 +68,13 @@ struct FormatDocumentTests {
       Array(try Data(contentsOf: URL(fileURLWithPath: "\(path)/log/\(name)")))
     }
     let dumps = FormatDocumentTests.parts("hex").map(FormatDocumentTests.bytes)
-    #expect(try content(FormatDocumentTests.tailName) == dumps[1])
+    try expectEqual(content(FormatDocumentTests.tailName), dumps[1])
     // Another version of the compressor may choose other bytes for the same content.
-    #expect(try content(FormatDocumentTests.segmentName).prefix(0x52) == dumps[0].prefix(0x52))
+    try expectEqual(content(FormatDocumentTests.segmentName).prefix(0x52), dumps[0].prefix(0x52))
     let (output, _) = try shell(
       "zcat log/*.jsonl.gz; grep -hv '^#' log/tail-*.log", in: path)
-    #expect(
-      String(decoding: output, as: UTF8.self) == FormatDocumentTests.parts("json")[0] + "\n")
+    expectEqual(
+      String(decoding: output, as: UTF8.self), FormatDocumentTests.parts("json")[0] + "\n")
   }
 
   @Test(
@@ -85,12 +85,12 @@ struct FormatDocumentTests {
     ])
   func sizes(_ sentence: String) throws {
     #expect(FormatDocumentTests.document.contains(sentence))
-    #expect(Format.frameByteCountMax == 33_554_432)
-    #expect(Format.lineByteCountMax == 16 << 20)
+    expectEqual(Format.frameByteCountMax, 33_554_432)
+    expectEqual(Format.lineByteCountMax, 16 << 20)
     let fixture = try LedgerFixture()
     try fixture.fill(40)
     let sealed = try fixture.content(fixture.segmentNames[0])
-    #expect(Array(sealed.suffix(114).prefix(4)) == [0x1F, 0x8B, 8, 4])
-    #expect(sealed.suffix(114).dropFirst(17).first == 3)
+    expectEqual(Array(sealed.suffix(114).prefix(4)), [0x1F, 0x8B, 8, 4])
+    expectEqual(sealed.suffix(114).dropFirst(17).first, 3)
   }
 }

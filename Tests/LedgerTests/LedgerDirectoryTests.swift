@@ -15,12 +15,12 @@ struct LedgerDirectoryTests {
       let attributes = try FileManager.default.attributesOfItem(atPath: path)
       return (attributes[.posixPermissions] as? NSNumber)?.intValue
     }
-    #expect(try mode("") == 0o700)
-    #expect(try mode("log") == 0o700)
-    for name in ["ledger.json", "lock"] { #expect(try mode(name) == 0o600) }
-    for name in fixture.tailNames { #expect(try mode("log/" + name) == 0o600) }
+    try expectEqual(mode(""), 0o700)
+    try expectEqual(mode("log"), 0o700)
+    for name in ["ledger.json", "lock"] { try expectEqual(mode(name), 0o600) }
+    for name in fixture.tailNames { try expectEqual(mode("log/" + name), 0o600) }
     for name in fixture.segmentNames {
-      #expect(try mode("log/" + name) == (name == fixture.segmentNames.last ? 0o600 : 0o400))
+      try expectEqual(mode("log/" + name), (name == fixture.segmentNames.last ? 0o600 : 0o400))
     }
   }
 
@@ -28,13 +28,13 @@ struct LedgerDirectoryTests {
   func identity() throws {
     let fixture = try LedgerFixture()
     let opened = try LedgerDirectory.open(path: fixture.path)
-    #expect(opened.identity == fixture.directory.identity)
+    expectEqual(opened.identity, fixture.directory.identity)
     let id = Array(opened.identity.id.description)
     #expect(id.count == 36 && id[14] == "4" && "89ab".contains(id[19]))
     let key = "receipts.example/test+ad516c7e+AQOhB7=="
     let changed = try opened.withPublicKeys([key])
-    #expect(changed.identity.publicKeys == [key])
-    #expect(try LedgerDirectory.open(path: fixture.path).identity == changed.identity)
+    expectEqual(changed.identity.publicKeys, [key])
+    try expectEqual(LedgerDirectory.open(path: fixture.path).identity, changed.identity)
   }
 
   @Test("A path without a ledger is told from a newer and from a damaged one")
@@ -67,7 +67,7 @@ struct LedgerDirectoryTests {
     ] {
       let error = #expect(throws: LedgerError.self) { try LedgerDirectory.open(path: path) }
       #expect(error?.kind == .noLedger && error?.exitCode == 10)
-      #expect(error?.description == "open ledger: \(path): \(cause)")
+      expectEqual(error?.description, "open ledger: \(path): \(cause)")
     }
   }
 
@@ -78,8 +78,7 @@ struct LedgerDirectoryTests {
     let text = try String(contentsOfFile: file, encoding: .utf8)
       .replacingOccurrences(of: ",\"", with: " ,\n  \"")
     try text.write(toFile: file, atomically: false, encoding: .utf8)
-    #expect(
-      try LedgerDirectory.open(path: fixture.path).identity == fixture.directory.identity)
+    try expectEqual(LedgerDirectory.open(path: fixture.path).identity, fixture.directory.identity)
   }
 
   @Test("Only new or empty directories become ledgers")
@@ -90,10 +89,10 @@ struct LedgerDirectoryTests {
         try LedgerDirectory.create(path: fixture.path, origin: "other.example")
       }
     }
-    #expect(creationError()?.cause == "it is a ledger already")
+    expectEqual(creationError()?.cause, "it is a ledger already")
     try fixture.fill(1)
     try FileManager.default.removeItem(atPath: fixture.path + "/ledger.json")
-    #expect(creationError()?.cause == "the directory is not empty")
+    expectEqual(creationError()?.cause, "the directory is not empty")
     try fixture.remove(fixture.tailNames[0])
     // What is left is what an attempt that was cut short leaves.
     _ = try LedgerDirectory.create(path: fixture.path, origin: "other.example")
@@ -111,7 +110,7 @@ struct LedgerDirectoryTests {
     let error = #expect(throws: LedgerError.self) {
       try LedgerDirectory.create(path: path, origin: origin)
     }
-    #expect(error?.kind == .invalidInput)
+    expectEqual(error?.kind, .invalidInput)
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
@@ -120,8 +119,8 @@ struct LedgerDirectoryTests {
     let fixture = try LedgerFixture()
     let writer = try LedgerWriter.open(fixture.directory)
     let error = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
-    #expect(error?.exitCode == 11)
-    #expect(error?.cause == "locked by process \(ProcessInfo.processInfo.processIdentifier)")
+    expectEqual(error?.exitCode, 11)
+    expectEqual(error?.cause, "locked by process \(ProcessInfo.processInfo.processIdentifier)")
     try writer.close()
     try fixture.fill(1)
   }

@@ -75,18 +75,18 @@ final class LedgerFixture {
     var frontier = Frontier()
     let hasher = SHA256()
     try reader.read(from: 0, workers: workers) { chunk in
-      #expect(chunk.firstPosition == lines.count)
+      expectEqual(chunk.firstPosition, lines.count)
       try chunk.forEachEvent { event in
         lines.append(Array(event.bytes))
         leaves.append(leafHash(lines[lines.count - 1]))
         frontier.append(leafHash: leaves[leaves.count - 1], hasher)
       }
-      #expect(chunk.endPosition == lines.count)
-      #expect(chunk.frontierAfter == frontier)
+      expectEqual(chunk.endPosition, lines.count)
+      expectEqual(chunk.frontierAfter, frontier)
       return true
     }
-    #expect(reader.head.size == lines.count)
-    #expect(reader.head.root == naiveRoot(leaves))
+    expectEqual(reader.head.size, lines.count)
+    expectEqual(reader.head.root, naiveRoot(leaves))
     return lines
   }
 }

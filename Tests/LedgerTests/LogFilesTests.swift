@@ -28,16 +28,17 @@ struct LogFilesTests {
     let files = try LogReader(fixture.directory).files()
     var position = 0
     for file in files {
-      #expect(file.firstPosition == position)
+      expectEqual(file.firstPosition, position)
       position += file.eventCount
       let content = try fixture.content(String(file.name.dropFirst("log/".count)))
-      #expect(file.sizeBytes == content.count)
+      expectEqual(file.sizeBytes, content.count)
     }
-    #expect(position == count)
-    #expect(
-      files.map { String($0.name.dropFirst("log/".count)) } == fixture.segmentNames
+    expectEqual(position, count)
+    expectEqual(
+      files.map { String($0.name.dropFirst("log/".count)) },
+      fixture.segmentNames
         + fixture.tailNames)
-    #expect(files.count { $0.kind == .open } == 1)
+    expectEqual(files.count { $0.kind == .open }, 1)
   }
 
   @Test("The first event at or after a time, as a search through all finds it", arguments: 0..<6)
@@ -53,18 +54,18 @@ struct LogFilesTests {
     let last = try #require(times.last)
     for timeMs in (times[0] - 2)...(last + 2) {
       let expected = times.firstIndex { $0 >= timeMs } ?? times.count
-      #expect(try reader.firstPosition(recordedFromMs: timeMs) == expected, "time \(timeMs)")
+      try expectEqual(reader.firstPosition(recordedFromMs: timeMs), expected, "time \(timeMs)")
     }
-    #expect(try reader.firstPosition(recordedFromMs: .max) == times.count)
-    #expect(try reader.firstPosition(recordedFromMs: .min) == 0)
+    try expectEqual(reader.firstPosition(recordedFromMs: .max), times.count)
+    try expectEqual(reader.firstPosition(recordedFromMs: .min), 0)
   }
 
   @Test("An empty log has no event of any time")
   func empty() throws {
     let fixture = try LedgerFixture()
     let reader = try LogReader(fixture.directory)
-    #expect(try reader.firstPosition(recordedFromMs: 0) == 0)
-    #expect(reader.tornTailByteCount == 0)
+    try expectEqual(reader.firstPosition(recordedFromMs: 0), 0)
+    expectEqual(reader.tornTailByteCount, 0)
     withExtendedLifetime(fixture) {}
   }
 }

@@ -10,8 +10,8 @@ struct LogRoundTripTests {
   @Test("A new ledger is empty, and its one segment is a valid gzip file")
   func empty() throws {
     let fixture = try LedgerFixture()
-    #expect(try fixture.lines() == [])
-    #expect(fixture.names == ["00000000000000000000.jsonl.gz"])
+    try expectEqual(fixture.lines(), [])
+    expectEqual(fixture.names, ["00000000000000000000.jsonl.gz"])
     let (output, status) = try shell("gzip -t log/*.gz && zcat log/*.gz", in: fixture.path)
     #expect(output == [] && status == 0)
   }
@@ -28,13 +28,13 @@ struct LogRoundTripTests {
     let writer = try LedgerWriter.open(fixture.directory, options: options)
     let result = try writer.append([EventDraft(type: "a.b", version: 2, data: Array("{}".utf8))])
     #expect(result.firstPosition == 0 && result.count == 1)
-    #expect(result.recordedAtMs == 1_767_323_045_678)
+    expectEqual(result.recordedAtMs, 1_767_323_045_678)
     try writer.close()
     let digest = hash([UInt8](repeating: 7, count: 16) + Array("{}".utf8)).hex
     let expected =
       "{\"seq\":0,\"type\":\"a.b\",\"v\":2,\"at\":\"2026-01-02T03:04:05.678Z\","
       + "\"digest\":\"\(digest)\",\"salt\":\"BwcHBwcHBwcHBwcHBwcHBw==\",\"data\":{}}"
-    #expect(try fixture.lines().map { String(decoding: $0, as: UTF8.self) } == [expected])
+    try expectEqual(fixture.lines().map { String(decoding: $0, as: UTF8.self) }, [expected])
   }
 
   @Test("Random appends, sizes and reopenings", arguments: 0..<12)
@@ -48,7 +48,7 @@ struct LogRoundTripTests {
         options: LedgerFixture.smallOptions(
           block: Int.random(in: 1...3000, using: &random),
           segment: Int.random(in: 1...9000, using: &random)))
-      #expect(writer.nextPosition == expected.count, "seed \(seed)")
+      expectEqual(writer.nextPosition, expected.count, "seed \(seed)")
       var tickets: [(AppendTicket, Int)] = []
       for _ in 0..<Int.random(in: 1...30, using: &random) {
         let drafts = (0..<Int.random(in: 1...5, using: &random)).map { _ in
@@ -61,18 +61,18 @@ struct LogRoundTripTests {
         }
         if Bool.random(using: &random) {
           try writer.flush()
-          #expect(try writer.append(drafts).firstPosition == first, "seed \(seed)")
+          try expectEqual(writer.append(drafts).firstPosition, first, "seed \(seed)")
         } else {
           tickets.append((try writer.submit(drafts), first))
         }
       }
       for (ticket, first) in tickets {
-        #expect(try writer.wait(for: ticket).firstPosition == first, "seed \(seed)")
+        try expectEqual(writer.wait(for: ticket).firstPosition, first, "seed \(seed)")
       }
       try writer.close()
     }
     let lines = try fixture.lines(workers: seed % 4)
-    #expect(lines.count == expected.count, "seed \(seed)")
+    expectEqual(lines.count, expected.count, "seed \(seed)")
     let hasher = SHA256()
     for (line, expected) in zip(lines, expected) {
       let isRight = line.withUnsafeBytes { bytes in
@@ -92,16 +92,16 @@ struct LogRoundTripTests {
     let reader = try LogReader(fixture.directory)
     #expect(fixture.segmentNames.count > 2 && fixture.tailNames.count == 1)
     for from in stride(from: 0, through: 60, by: 3) {
-      #expect(try reader.frontier(at: from) == naiveFrontier(Array(lines[..<from])))
-      if from < 60 { #expect(try reader.event(at: from) == lines[from]) }
+      try expectEqual(reader.frontier(at: from), naiveFrontier(Array(lines[..<from])))
+      if from < 60 { try expectEqual(reader.event(at: from), lines[from]) }
       for to in stride(from: from, through: 60, by: 7) {
         var found: [[UInt8]] = []
         try reader.read(from: from, to: to) { chunk in
           try chunk.forEachEvent { found.append(Array($0.bytes)) }
-          #expect(chunk.frontierAfter == naiveFrontier(Array(lines[..<chunk.endPosition])))
+          expectEqual(chunk.frontierAfter, naiveFrontier(Array(lines[..<chunk.endPosition])))
           return true
         }
-        #expect(found == Array(lines[from..<to]))
+        expectEqual(found, Array(lines[from..<to]))
       }
     }
   }
@@ -117,7 +117,7 @@ struct LogRoundTripTests {
       chunkCount += 1
       return chunkCount < 2
     }
-    #expect(chunkCount == 2)
+    expectEqual(chunkCount, 2)
     #expect(throws: Stop.self) { try reader.read(from: 0) { _ in throw Stop() } }
   }
 
@@ -133,7 +133,7 @@ struct LogRoundTripTests {
         PositionReference(offsetBytes: 10, eventIndex: 0),
         PositionReference(offsetBytes: 18, eventIndex: 1),
       ])
-    #expect(try writer.append([upload, verified]).firstPosition == 9)
+    try expectEqual(writer.append([upload, verified]).firstPosition, 9)
     try writer.close()
     let line = String(decoding: try fixture.lines()[10], as: UTF8.self)
     #expect(line.hasSuffix("\"data\":{\"upload\":9,\"self\":10}}"))
@@ -147,8 +147,8 @@ struct LogRoundTripTests {
     let (output, status) = try shell(
       "gzip -t log/*.jsonl.gz && zcat log/*.jsonl.gz && grep -hv '^#' log/tail-*.log",
       in: fixture.path)
-    #expect(status == 0)
-    #expect(output == expected)
+    expectEqual(status, 0)
+    expectEqual(output, expected)
   }
 
   @Test("An event of almost 16 MiB is kept, a larger one is refused")
@@ -159,11 +159,11 @@ struct LogRoundTripTests {
     let error = #expect(throws: LedgerError.self) {
       try writer.append([fixture.draft(1, size: 16 << 20)])
     }
-    #expect(error?.kind == .invalidInput)
+    expectEqual(error?.kind, .invalidInput)
     _ = try writer.append([fixture.draft(2)])
     try writer.close()
     let reader = try LogReader(fixture.directory)
-    #expect(reader.head.size == 2)
+    expectEqual(reader.head.size, 2)
     #expect(try reader.event(at: 0).count > 16_000_000)
   }
 }

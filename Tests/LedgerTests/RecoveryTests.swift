@@ -15,7 +15,7 @@ extension LedgerFixture {
   func fillOneBlock() throws -> [FrameBytes] {
     let frames = try fillOneTail()
     try LedgerWriter.open(directory, options: LedgerFixture.smallOptions(block: 1)).close()
-    #expect(tailNames == [])
+    expectEqual(tailNames, [])
     return frames
   }
 
@@ -23,16 +23,16 @@ extension LedgerFixture {
   func writerError() throws -> LedgerError? {
     let before = try names.map { try content($0) }
     let error = #expect(throws: LedgerError.self) { try LedgerWriter.open(directory) }
-    #expect(try names.map { try content($0) } == before)
+    try expectEqual(names.map { try content($0) }, before)
     return error
   }
 
   /// Opens for writing, appends one event, closes; the log must then hold so many.
   func recover(expecting count: Int) throws -> RecoveryReport {
     let writer = try LedgerWriter.open(directory)
-    #expect(try writer.append([draft(count - 1)]).firstPosition == count - 1)
+    try expectEqual(writer.append([draft(count - 1)]).firstPosition, count - 1)
     try writer.close()
-    #expect(try lines().count == count)
+    try expectEqual(lines().count, count)
     let again = try LedgerWriter.open(directory)
     #expect(again.recovery.notes.isEmpty)
     try again.close()
@@ -50,12 +50,12 @@ struct TailRecoveryTests {
     let last = frames[9].bytes
     for length in 0..<last.count {
       try fixture.write(whole + last[..<length], to: tailName(0))
-      #expect(try LogReader(fixture.directory).head.size == 9)
+      try expectEqual(LogReader(fixture.directory).head.size, 9)
       guard length % 37 == 1 || length == last.count - 1 else { continue }
       let report = try fixture.recover(expecting: 10)
-      #expect(
-        report.tornFrame
-          == .init(file: "log/" + tailName(0), offsetBytes: whole.count, byteCount: length))
+      expectEqual(
+        report.tornFrame,
+        .init(file: "log/" + tailName(0), offsetBytes: whole.count, byteCount: length))
     }
   }
 
@@ -67,7 +67,7 @@ struct TailRecoveryTests {
     let zeros = [UInt8](repeating: 0, count: frames[9].bytes.count)
     for broken in [zeros, Array(frames[9].bytes.prefix(100)) + zeros.dropFirst(100)] {
       try fixture.write(whole + broken, to: tailName(0))
-      #expect(try fixture.recover(expecting: 10).tornFrame?.byteCount == broken.count)
+      try expectEqual(fixture.recover(expecting: 10).tornFrame?.byteCount, broken.count)
     }
   }
 
@@ -79,12 +79,11 @@ struct TailRecoveryTests {
     bytes[index][bytes[index].count / 2] ^= 1
     try fixture.write(Array(bytes.joined()), to: tailName(0))
     let error = try fixture.writerError()
-    #expect(error?.exitCode == 20)
-    #expect(
-      error?.damage
-        == .init(verdict: .corrupt, file: "log/" + tailName(0), position: index))
+    expectEqual(error?.exitCode, 20)
+    expectEqual(
+      error?.damage, .init(verdict: .corrupt, file: "log/" + tailName(0), position: index))
     let reader = try LogReader(fixture.directory)
-    #expect(reader.head.size == index)
+    expectEqual(reader.head.size, index)
     var count = 0
     #expect(throws: try #require(error)) {
       try reader.read(from: 0) { chunk in
@@ -92,7 +91,7 @@ struct TailRecoveryTests {
         return true
       }
     }
-    #expect(count == index)
+    expectEqual(count, index)
   }
 
   @Test("A frame that is gone from the middle is missing")
@@ -101,9 +100,9 @@ struct TailRecoveryTests {
     var frames = try fixture.fillOneTail()
     frames.remove(at: 4)
     try fixture.write(Array(frames.map(\.bytes).joined()), to: tailName(0))
-    #expect(
-      try fixture.writerError()?.damage
-        == .init(verdict: .missing, file: "log/" + tailName(0), position: 4))
+    try expectEqual(
+      fixture.writerError()?.damage,
+      .init(verdict: .missing, file: "log/" + tailName(0), position: 4))
   }
 
   @Test("Several tails are read in order; recovery seals all but the newest")
@@ -114,13 +113,13 @@ struct TailRecoveryTests {
     try fixture.write(Array(frames[..<4].map(\.bytes).joined()), to: tailName(0))
     try fixture.write(Array(frames[4..<7].map(\.bytes).joined()), to: tailName(4))
     try fixture.write(Array(frames[7...].map(\.bytes).joined()), to: tailName(7))
-    #expect(try fixture.lines() == lines)
+    try expectEqual(fixture.lines(), lines)
     let writer = try LedgerWriter.open(fixture.directory)
     try writer.close()
-    #expect(writer.recovery.unsealedTails == ["log/" + tailName(0), "log/" + tailName(4)])
+    expectEqual(writer.recovery.unsealedTails, ["log/" + tailName(0), "log/" + tailName(4)])
     #expect(writer.recovery.notes.isEmpty)
-    #expect(fixture.tailNames == [tailName(7)])
-    #expect(try fixture.lines() == lines)
+    expectEqual(fixture.tailNames, [tailName(7)])
+    try expectEqual(fixture.lines(), lines)
   }
 
   @Test("An older tail that does not reach the next is corruption")
@@ -130,15 +129,15 @@ struct TailRecoveryTests {
     let older = Array(frames[..<4].map(\.bytes).joined())
     try fixture.write(Array(older.dropLast(5)), to: tailName(0))
     try fixture.write(Array(frames[4...].map(\.bytes).joined()), to: tailName(4))
-    #expect(try fixture.writerError()?.damage?.position == 3)
+    try expectEqual(fixture.writerError()?.damage?.position, 3)
     try fixture.write(Array(frames[..<3].map(\.bytes).joined()), to: tailName(0))
-    #expect(
-      try fixture.writerError()?.damage
-        == .init(verdict: .missing, file: "log/" + tailName(3), position: 3))
+    try expectEqual(
+      fixture.writerError()?.damage,
+      .init(verdict: .missing, file: "log/" + tailName(3), position: 3))
     try fixture.remove(tailName(0))
-    #expect(
-      try fixture.writerError()?.damage
-        == .init(verdict: .missing, file: "log/" + tailName(0), position: 0))
+    try expectEqual(
+      fixture.writerError()?.damage,
+      .init(verdict: .missing, file: "log/" + tailName(0), position: 0))
   }
 
   @Test("A writer copies the tail that it goes on with")
@@ -155,7 +154,7 @@ struct TailRecoveryTests {
     #expect(try fileNumber() != before)
     _ = try writer.append([fixture.draft(10)])
     try reader.refresh()
-    #expect(reader.head.size == 11)
+    expectEqual(reader.head.size, 11)
     try writer.close()
   }
 
@@ -164,7 +163,7 @@ struct TailRecoveryTests {
     let fixture = try LedgerFixture()
     try fixture.fill(3)
     try fixture.write([1, 2, 3], to: tailName(3) + ".new")
-    #expect(try fixture.recover(expecting: 4).temporaryFiles == ["log/" + tailName(3) + ".new"])
+    try expectEqual(fixture.recover(expecting: 4).temporaryFiles, ["log/" + tailName(3) + ".new"])
   }
 }
 
@@ -177,8 +176,8 @@ struct SegmentRecoveryTests {
     let fixture = try LedgerFixture()
     let frames = try fixture.fillOneBlock()
     try fixture.write(Array(frames.map(\.bytes).joined()), to: tailName(0))
-    #expect(try LogReader(fixture.directory).head.size == 10)
-    #expect(try fixture.recover(expecting: 11).coveredTails == ["log/" + tailName(0)])
+    try expectEqual(LogReader(fixture.directory).head.size, 10)
+    try expectEqual(fixture.recover(expecting: 11).coveredTails, ["log/" + tailName(0)])
   }
 
   @Test("A tail that goes beyond the block that covers it is corruption")
@@ -190,7 +189,7 @@ struct SegmentRecoveryTests {
       fixture.directory, options: LedgerFixture.smallOptions(block: 1)
     ).close()
     try fixture.write(Array(frames.map(\.bytes).joined()), to: tailName(0))
-    #expect(try fixture.writerError()?.damage?.position == 6)
+    try expectEqual(fixture.writerError()?.damage?.position, 6)
   }
 
   @Test("A last block torn at any length is cut if its tail is there")
@@ -202,13 +201,13 @@ struct SegmentRecoveryTests {
     for length in empty.count + 1..<whole.count {
       try fixture.write(Array(whole[..<length]), to: segment)
       try fixture.write(Array(frames.map(\.bytes).joined()), to: tailName(0))
-      #expect(try LogReader(fixture.directory).head.size == 10)
+      try expectEqual(LogReader(fixture.directory).head.size, 10)
       guard length % 101 == 0 else { continue }
       let report = try fixture.recover(expecting: 11)
-      #expect(
-        report.tornMember
-          == .init(
-            file: "log/" + segment, offsetBytes: empty.count, byteCount: length - empty.count))
+      expectEqual(
+        report.tornMember,
+        .init(
+          file: "log/" + segment, offsetBytes: empty.count, byteCount: length - empty.count))
     }
   }
 
@@ -220,11 +219,11 @@ struct SegmentRecoveryTests {
     let whole = try fixture.content(segment)
     for length in empty.count + 1..<whole.count {
       try fixture.write(Array(whole[..<length]), to: segment)
-      #expect(
-        try LogReader(fixture.directory).damage?.damage
-          == .init(verdict: .missing, file: "log/" + segment, block: 0, position: 0))
+      try expectEqual(
+        LogReader(fixture.directory).damage?.damage,
+        .init(verdict: .missing, file: "log/" + segment, block: 0, position: 0))
     }
-    #expect(try fixture.writerError()?.exitCode == 20)
+    try expectEqual(fixture.writerError()?.exitCode, 20)
   }
 
   @Test("A damaged block before a valid one is corruption, even if its tail is there")
@@ -255,7 +254,7 @@ struct SegmentRecoveryTests {
       let content = try fixture.content(name)
       func verdict(_ expected: LedgerError.Verdict, _ change: String) throws {
         let reader = try LogReader(fixture.directory)
-        #expect(reader.damage?.damage?.verdict == expected, "segment \(index) \(change)")
+        expectEqual(reader.damage?.damage?.verdict, expected, "segment \(index) \(change)")
         // What lies before the damage is whole.
         var found: [[UInt8]] = []
         #expect(throws: try #require(reader.damage)) {
@@ -265,7 +264,7 @@ struct SegmentRecoveryTests {
           }
         }
         #expect(found == Array(lines[..<reader.head.size]) && found.count <= max(first, 0) + 20)
-        #expect(try fixture.writerError()?.exitCode == 20)
+        try expectEqual(fixture.writerError()?.exitCode, 20)
       }
       try fixture.remove(name)
       try verdict(.missing, "removed")
@@ -276,7 +275,7 @@ struct SegmentRecoveryTests {
       try fixture.write(try fixture.content(names[index == 0 ? 1 : index - 1]), to: name)
       try verdict(.tampered, "duplicated")
       try fixture.write(content, to: name)
-      #expect(try fixture.lines() == lines)
+      try expectEqual(fixture.lines(), lines)
     }
   }
 
@@ -294,10 +293,10 @@ struct SegmentRecoveryTests {
         let error = #expect(throws: LedgerError.self, "\(name) byte \(index)") {
           try LogReader(fixture.directory).read(from: 0) { _ in true }
         }
-        #expect(error?.kind == .corruption, "\(name) byte \(index)")
+        expectEqual(error?.kind, .corruption, "\(name) byte \(index)")
       }
       try fixture.write(content, to: name)
     }
-    #expect(try fixture.lines().count == 25)
+    try expectEqual(fixture.lines().count, 25)
   }
 }

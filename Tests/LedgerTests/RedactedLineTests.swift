@@ -2,6 +2,7 @@
 import Base
 import Foundation
 import Ledger
+import TestSupport
 import Testing
 
 @Suite("Redacted lines")
@@ -23,10 +24,10 @@ struct RedactedLineTests {
   func parts() {
     parsed(Self.line) { event in
       #expect(event?.position == 12 && event?.redactedBy == 13 && event?.isRedacted == true)
-      #expect(event.map { String(decoding: $0.data, as: UTF8.self) } == "{\"a\":1}")
-      #expect(event.map { String(decoding: $0.saltText, as: UTF8.self) } == Self.salt)
+      expectEqual(event.map { String(decoding: $0.data, as: UTF8.self) }, "{\"a\":1}")
+      expectEqual(event.map { String(decoding: $0.saltText, as: UTF8.self) }, Self.salt)
       #expect(event?.verifyDigest(SHA256()) == false)
-      #expect(event?.contentDigest(SHA256()) == hash(Array(0..<16) + Array("{\"a\":1}".utf8)))
+      expectEqual(event?.contentDigest(SHA256()), hash(Array(0..<16) + Array("{\"a\":1}".utf8)))
     }
     let record = parsed(Self.line) { $0?.leafRecord }
     #expect(record != nil && record == parsed(Self.whole) { $0?.leafRecord })
@@ -74,11 +75,11 @@ struct RedactedLineTests {
     for (line, salt, by) in [(first, firstSalt, 20), (second, salt(firstSalt), 30)] {
       line.withUnsafeBytes { bytes in
         let event = EventLine(bytes)
-        #expect(event?.redactedBy == by)
-        #expect(
-          event.map { String(decoding: $0.saltText, as: UTF8.self) }
-            == Data(salt).base64EncodedString())
-        #expect(event?.leafHash(hasher) == leafHash(Array(Self.whole.utf8)))
+        expectEqual(event?.redactedBy, by)
+        expectEqual(
+          event.map { String(decoding: $0.saltText, as: UTF8.self) },
+          Data(salt).base64EncodedString())
+        expectEqual(event?.leafHash(hasher), leafHash(Array(Self.whole.utf8)))
       }
     }
   }

@@ -45,11 +45,11 @@ struct RedactionAuditTests {
   private func expectTampered(_ prepared: Prepared, at positions: [Position]) throws {
     for workers in [0, 2] {
       let report = try LogAudit(prepared.rig.directory, workers: workers).run()
-      #expect(report.findings.map(\.damage.position) == positions)
+      expectEqual(report.findings.map(\.damage.position), positions)
       #expect(
         report.findings.allSatisfy { $0.damage.verdict == .tampered && $0.cause == Self.cause })
       #expect(report.findings.allSatisfy { $0.damage.block != nil })
-      #expect(report.eventCount == report.size)
+      expectEqual(report.eventCount, report.size)
     }
   }
 
@@ -138,10 +138,10 @@ struct RedactionAuditTests {
     let second = try log.rig.erase([2, 5], with: log.writer)
     let report = try log.rig.audit()
     #expect(report.isWhole && report.redactedCount == 3)
-    #expect(report.erasures.map(\.position) == [first, second])
-    #expect(report.erasures.map(\.redactedCount) == [1, 2])
-    #expect(report.erasures.map(\.supersededCount) == [1, 0])
-    #expect(report.erasures.map(\.listedCount) == [2, 2])
+    expectEqual(report.erasures.map(\.position), [first, second])
+    expectEqual(report.erasures.map(\.redactedCount), [1, 2])
+    expectEqual(report.erasures.map(\.supersededCount), [1, 0])
+    expectEqual(report.erasures.map(\.listedCount), [2, 2])
     let third = try log.rig.open(log.writer)
     try forge(try log.rig.redacted([2], by: third), log)
     try log.writer.close()
@@ -163,23 +163,25 @@ struct RedactionAuditTests {
     _ = try log.writer.append([try log.rig.list(lines, by: erasure)])
     let progress = try log.rig.audit()
     #expect(progress.isWhole && progress.unredactedCount == 0)
-    #expect(
-      progress.notes == [
+    expectEqual(
+      progress.notes,
+      [
         "erasures/lines holds 2 redacted lines of an erasure in progress: they are shown instead of "
           + "those in the log"
       ])
     try log.writer.rewriteSegments(lines)
     try RedactionFile.remove(from: log.rig.directory)
     try log.writer.close()
-    #expect(try log.rig.audit().redactedCount == 2)
+    try expectEqual(log.rig.audit().redactedCount, 2)
     // The first segment comes back from a backup.
     let path = try #require(backup.first)
     log.storage.setContent(path, contents[path] ?? [])
     let report = try log.rig.audit()
     #expect(report.isWhole && report.unredactedCount == 2 && report.firstUnredacted == 1)
-    #expect(report.erasures.first?.unredactedCount == 2)
-    #expect(
-      report.notes == [
+    expectEqual(report.erasures.first?.unredactedCount, 2)
+    expectEqual(
+      report.notes,
+      [
         "2 events still hold data that the erasure at \(erasure) took out; run "
           + "'ledgerctl redact --again'"
       ])

@@ -51,7 +51,7 @@ struct RedactionCrashTests {
     try writer.close()
     let report = try rig.audit()
     #expect(report.isWhole && report.unredactedCount == 0, "\(place): \(report.findings)")
-    #expect(report.redactedCount == Self.positions.count, "\(place)")
+    expectEqual(report.redactedCount, Self.positions.count, "\(place)")
     #expect(try rig.isFree(Self.positions))
     for path in storage.paths where path.hasPrefix("/ledger/log/") {
       #expect(!path.hasSuffix(".new"), "\(place)")

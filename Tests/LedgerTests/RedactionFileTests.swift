@@ -25,31 +25,31 @@ struct RedactionFileTests {
     for line in lines { try writer.append(line: line) }
     try writer.finish()
     #expect(try RedactedLines.ifPresent(rig.directory) == nil)
-    #expect(try RedactedLines.uncommitted(rig.directory).count == 4)
+    try expectEqual(RedactedLines.uncommitted(rig.directory).count, 4)
     try writer.commit()
     let found = try #require(try RedactedLines.ifPresent(rig.directory))
     #expect(found.pass == pass && found.positions == [1, 4, 5, 9] && found.tag > 0)
-    #expect(try RedactedLines.ifPresent(rig.directory)?.tag == found.tag)
+    try expectEqual(RedactedLines.ifPresent(rig.directory)?.tag, found.tag)
     for position in 0..<12 {
       let index = found.positions.firstIndex(of: position)
-      #expect(try found.line(at: position) == index.map { lines[$0] })
-      #expect(found.contains(position) == (index != nil))
+      try expectEqual(found.line(at: position), index.map { lines[$0] })
+      expectEqual(found.contains(position), (index != nil))
     }
     #expect(found.contains(in: 2..<5) && !found.contains(in: 6..<9) && !found.contains(in: 3..<3))
     var reader = try found.reader()
     var read: [[UInt8]] = []
     while let line = try reader.next() { read.append(Array(line.bytes)) }
-    #expect(read == lines)
+    expectEqual(read, lines)
     // The file is what docs/format.md says.
     let content = storage.content(Self.path)
     let end = try #require(content.firstIndex(of: 0x0A))
     let body = Array(content[(end + 1)...])
-    #expect(body == lines.flatMap { $0 + [0x0A] })
+    expectEqual(body, lines.flatMap { $0 + [0x0A] })
     let header =
       "{\"pass\":\"\(pass)\",\"lines\":4,\"bytes\":\(body.count),\"sha256\":\"\(hash(body).hex)\"}"
-    #expect(
-      String(decoding: content[..<end], as: UTF8.self).trimmingCharacters(in: [" "]) == header)
-    #expect(end == 191)
+    expectEqual(
+      String(decoding: content[..<end], as: UTF8.self).trimmingCharacters(in: [" "]), header)
+    expectEqual(end, 191)
   }
 
   @Test("Lines that are larger than what is read at once")
@@ -65,7 +65,7 @@ struct RedactionFileTests {
     try rig.writeFile(large)
     let found = try #require(try RedactedLines.ifPresent(rig.directory))
     for (index, position) in found.positions.enumerated() {
-      #expect(try found.line(at: position) == large[index])
+      try expectEqual(found.line(at: position), large[index])
     }
   }
 
@@ -87,14 +87,14 @@ struct RedactionFileTests {
       #expect(found?.damage?.verdict == .corrupt && found?.damage?.file == "erasures/lines")
     }
     for length in stride(from: 0, to: content.count, by: 7) {
-      #expect(try error(Array(content[..<length]))?.kind == .corruption)
+      try expectEqual(error(Array(content[..<length]))?.kind, .corruption)
     }
-    #expect(try error(content + [0x0A])?.kind == .corruption)
+    try expectEqual(error(content + [0x0A])?.kind, .corruption)
     // A reader must not show the log as it was, and an audit says what is wrong.
     #expect(throws: LedgerError.self) { try LogReader(rig.directory) }
-    #expect(try rig.audit().findings.map(\.damage.file) == ["erasures/lines"])
+    try expectEqual(rig.audit().findings.map(\.damage.file), ["erasures/lines"])
     storage.setContent(Self.path, content)
-    #expect(try RedactedLines.ifPresent(rig.directory)?.count == 4)
+    try expectEqual(RedactedLines.ifPresent(rig.directory)?.count, 4)
   }
 
   @Test("A file that is not finished is nobody's truth, and can be begun again; one in use cannot")
@@ -108,7 +108,7 @@ struct RedactionFileTests {
     let error = #expect(throws: LedgerError.self) {
       try RedactionFileWriter(rig.directory, pass: .random())
     }
-    #expect(error?.kind == .invalidInput)
+    expectEqual(error?.kind, .invalidInput)
     try RedactionFile.remove(from: rig.directory)
     #expect(try !RedactionFile.exists(in: rig.directory))
     let last = try RedactionFileWriter(rig.directory, pass: .random())
@@ -119,7 +119,7 @@ struct RedactionFileTests {
   @Test("Raising the format version and making keys lose nothing of each other")
   func formatVersion() throws {
     let (storage, rig, _) = try prepared()
-    #expect(rig.directory.identity.formatVersion == 1)
+    expectEqual(rig.directory.identity.formatVersion, 1)
     _ = try KeyStore(rig.directory).create(isFurther: false)
     let raised = try rig.directory.allowingRedactions()
     #expect(raised.identity.formatVersion == 2 && raised.identity.publicKeys.count == 1)
@@ -127,7 +127,7 @@ struct RedactionFileTests {
     _ = try KeyStore(rig.directory).create(isFurther: true)
     let opened = try LedgerDirectory.open(path: "/ledger", storage: storage)
     #expect(opened.identity.formatVersion == 2 && opened.identity.publicKeys.count == 2)
-    #expect(try opened.allowingRedactions().identity == opened.identity)
+    try expectEqual(opened.allowingRedactions().identity, opened.identity)
   }
 
   @Test(
@@ -140,14 +140,15 @@ struct RedactionFileTests {
     let text = try String(contentsOfFile: path, encoding: .utf8)
     #expect(text.count == 65 && text.last == "\n")
     let message = hash([1])
-    #expect(try LineHMACKey.made(fixture.directory).digest(of: message) == key.digest(of: message))
+    try expectEqual(
+      LineHMACKey.made(fixture.directory).digest(of: message), key.digest(of: message))
     // RFC 2104, by its definition.
     let bytes = stride(from: 0, to: 64, by: 2).compactMap {
       UInt8(text.dropFirst($0).prefix(2), radix: 16)
     }
     let block = bytes + [UInt8](repeating: 0, count: 32)
     let inner = hash(block.map { $0 ^ 0x36 } + message.bytes)
-    #expect(key.digest(of: message) == hash(block.map { $0 ^ 0x5C } + inner.bytes))
+    expectEqual(key.digest(of: message), hash(block.map { $0 ^ 0x5C } + inner.bytes))
     try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
     let error = #expect(throws: LedgerError.self) { try LineHMACKey.made(fixture.directory) }
     #expect(error?.kind == .invalidInput && error?.object == "keys/lines.hmac")
@@ -183,6 +184,6 @@ struct RedactionFileTests {
     #expect(try !LineHMACKey.isMissing(directory))
     let message = hash([1])
     let found = try #require(try LineHMACKey.ifPresent(directory)).digests(of: message)
-    #expect(found == [key.digest(of: message), other.digest(of: message)])
+    expectEqual(found, [key.digest(of: message), other.digest(of: message)])
   }
 }

@@ -36,18 +36,18 @@ struct RedactionReaderTests {
     let (fixture, rig) = try prepared()
     var expected = try fixture.lines()
     let open = try LogReader(fixture.directory)
-    #expect(try lines(open, workers: workers) == expected)
+    try expectEqual(lines(open, workers: workers), expected)
     let redacted = try rig.redacted(Self.positions, by: 26)
     try rig.writeFile(redacted)
     for (index, position) in Self.positions.enumerated() { expected[position] = redacted[index] }
     let later = try LogReader(fixture.directory)
     #expect(open.redactedLines == nil && later.redactedLines?.count == Self.positions.count)
     for reader in [open, later] {
-      #expect(try lines(reader, workers: workers) == expected)
+      try expectEqual(lines(reader, workers: workers), expected)
       for start in 0..<26 {
-        #expect(try lines(reader, from: start, workers: workers) == Array(expected[start...]))
-        #expect(try reader.event(at: start) == expected[start])
-        #expect(try reader.frontier(at: start) == naiveFrontier(Array(expected[..<start])))
+        try expectEqual(lines(reader, from: start, workers: workers), Array(expected[start...]))
+        try expectEqual(reader.event(at: start), expected[start])
+        try expectEqual(reader.frontier(at: start), naiveFrontier(Array(expected[..<start])))
       }
       #expect(try rig.isFree(Self.positions, reader: reader))
     }
@@ -56,13 +56,13 @@ struct RedactionReaderTests {
     try later.read(from: 0, workers: 2, prepare: { bytes, _, _ in Prepared(Array(bytes)) }) {
       chunk in
       if let prepared = chunk.prepared as? Prepared {
-        #expect(prepared.bytes == Array(chunk.bytes))
+        expectEqual(prepared.bytes, Array(chunk.bytes))
       }
       return true
     }
     let part = try LogReader(fixture.directory, part: 10..<20)
     try part.read(from: 10, to: 20) { chunk in
-      try chunk.forEachEvent { #expect(Array($0.bytes) == expected[$0.position]) }
+      try chunk.forEachEvent { expectEqual(Array($0.bytes), expected[$0.position]) }
       return true
     }
   }
@@ -77,10 +77,10 @@ struct RedactionReaderTests {
     try file.finish()
     let reader = try LogReader(
       fixture.directory, redactedLines: try RedactedLines.uncommitted(fixture.directory))
-    #expect(try LogReader(fixture.directory).event(at: 5) == before[5])
+    try expectEqual(LogReader(fixture.directory).event(at: 5), before[5])
     for _ in 0..<2 {
       #expect(try reader.event(at: 5) == redacted[0] && reader.event(at: 21) == redacted[1])
-      #expect(try lines(reader, workers: 0)[21] == redacted[1])
+      try expectEqual(lines(reader, workers: 0)[21], redacted[1])
       try reader.refresh()
       try? file.discard()
     }
@@ -114,7 +114,7 @@ struct RedactionReaderTests {
       stepCount += 1
       #expect((try? rig.isFree(Self.positions, reader: reader)) == true)
     }
-    #expect(stepCount == 1)
+    expectEqual(stepCount, 1)
     // The file is gone, and all segments are others.
     #expect(try rig.isFree(Self.positions, reader: reader))
     #expect(reader.redactedLines == nil && reader.head == head)
@@ -123,7 +123,7 @@ struct RedactionReaderTests {
     #expect(reader.damage == nil && reader.head.size == 29)
     #expect(try rig.isFree(Self.positions, reader: reader))
     try writer.close()
-    #expect(try fixture.lines().count == 29)
+    try expectEqual(fixture.lines().count, 29)
   }
 
   @Test(
@@ -170,13 +170,13 @@ struct RedactionReaderTests {
       for reader in readers {
         if round % 2 == 0 { try reader.refresh() }
         #expect(reader.damage == nil)
-        if round % 2 == 0 { #expect(reader.head.size == writer.nextPosition) }
+        if round % 2 == 0 { expectEqual(reader.head.size, writer.nextPosition) }
         let erased = [first + 1, first + 5].filter { $0 < reader.head.size }
         #expect(try rig.isFree(erased, reader: reader))
       }
     }
     try writer.close()
-    #expect(fixture.segmentNames.count == 1)
+    expectEqual(fixture.segmentNames.count, 1)
     #expect(try rig.audit().isWhole)
   }
 }

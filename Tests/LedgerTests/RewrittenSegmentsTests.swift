@@ -40,7 +40,7 @@ struct RewrittenSegmentsTests {
   private func check(_ prepared: Prepared) throws {
     try prepared.writer.close()
     let lines = try prepared.fixture.lines()
-    #expect(Array(lines.prefix(prepared.expected.count)) == prepared.expected)
+    expectEqual(Array(lines.prefix(prepared.expected.count)), prepared.expected)
     #expect(prepared.fixture.names.allSatisfy { !$0.hasSuffix(".new") })
     let report = try LogAudit(prepared.fixture.directory).run()
     #expect(report.isWhole && report.redactedCount == Self.positions.count, "\(report.findings)")
@@ -67,7 +67,7 @@ struct RewrittenSegmentsTests {
     let before = try prepared.fixture.lines()
     let rewritten = try prepared.rig.rewritten(prepared.writer, workers: workers)
     #expect(temporaryCount(prepared) >= 3)
-    #expect(try prepared.fixture.lines() == before)
+    try expectEqual(prepared.fixture.lines(), before)
     let made = try fileNumbers(prepared, ".jsonl.gz.new")
     try prepared.file.commit()
     _ = try prepared.rig.finish(prepared.writer, rewritten)
@@ -83,7 +83,7 @@ struct RewrittenSegmentsTests {
     try prepared.writer.sealAll()
     try prepared.file.commit()
     _ = try prepared.rig.finish(prepared.writer, rewritten)
-    #expect(try prepared.fixture.lines().count == prepared.expected.count + 21)
+    try expectEqual(prepared.fixture.lines().count, prepared.expected.count + 21)
     try check(prepared)
   }
 
@@ -108,7 +108,7 @@ struct RewrittenSegmentsTests {
     var rewritten: RewrittenSegments? = try prepared.rig.rewritten(prepared.writer)
     #expect(temporaryCount(prepared) > 0 && rewritten != nil)
     rewritten = nil
-    #expect(temporaryCount(prepared) == 0)
+    expectEqual(temporaryCount(prepared), 0)
     try prepared.file.commit()
     _ = try prepared.rig.finish(prepared.writer)
     try check(prepared)

@@ -52,23 +52,23 @@ struct SealingQueueTests {
   )
   func shifts() {
     var queue = Self.queue()
-    #expect(Self.work(&queue, .foreground, nowMs: 0) == ["wait"])
+    expectEqual(Self.work(&queue, .foreground, nowMs: 0), ["wait"])
     queue.append(Self.tail(0), nowMs: 0)
     queue.append(Self.tail(1), nowMs: 90)
-    #expect(Self.work(&queue, .foreground, nowMs: 99) == ["wait until 100"])
-    #expect(Self.word(queue.next(for: .background, nowMs: 99)) == "prepare 0")
-    #expect(Self.word(queue.next(for: .background, nowMs: 100)) == "wait")
+    expectEqual(Self.work(&queue, .foreground, nowMs: 99), ["wait until 100"])
+    expectEqual(Self.word(queue.next(for: .background, nowMs: 99)), "prepare 0")
+    expectEqual(Self.word(queue.next(for: .background, nowMs: 100)), "wait")
     #expect(queue.isUrgent)
     guard case .prepare(let job) = queue.next(for: .foreground, nowMs: 100) else {
       Issue.record("nothing to prepare")
       return
     }
-    #expect(job.tail.first == 0)
+    expectEqual(job.tail.first, 0)
     // The other foreground worker prepares the next one meanwhile, and does not seal it before the first.
-    #expect(Self.work(&queue, .foreground, nowMs: 100) == ["prepare 1", "wait"])
+    expectEqual(Self.work(&queue, .foreground, nowMs: 100), ["prepare 1", "wait"])
     #expect(queue.take(Self.content, of: job))
     #expect(!queue.take(.failure(Self.failure), of: job))
-    #expect(Self.work(&queue, .foreground, nowMs: 100) == ["seal 0", "seal 1", "wait"])
+    expectEqual(Self.work(&queue, .foreground, nowMs: 100), ["seal 0", "seal 1", "wait"])
   }
 
   @Test(
@@ -76,15 +76,15 @@ struct SealingQueueTests {
   func drained() {
     var queue = Self.queue()
     for first in 0..<3 { queue.append(Self.tail(first), nowMs: 0) }
-    #expect(
-      Self.work(&queue, .foreground, nowMs: 100)
-        == ["prepare 0", "seal 0", "prepare 1", "seal 1", "prepare 2", "seal 2", "wait"])
+    expectEqual(
+      Self.work(&queue, .foreground, nowMs: 100),
+      ["prepare 0", "seal 0", "prepare 1", "seal 1", "prepare 2", "seal 2", "wait"])
     queue.append(Self.tail(3), nowMs: 100)
-    #expect(Self.work(&queue, .foreground, nowMs: 100) == ["wait until 200"])
-    #expect(Self.work(&queue, .background, nowMs: 100) == ["prepare 3", "wait"])
+    expectEqual(Self.work(&queue, .foreground, nowMs: 100), ["wait until 200"])
+    expectEqual(Self.work(&queue, .background, nowMs: 100), ["prepare 3", "wait"])
     #expect(queue.concernsForeground)
-    #expect(Self.work(&queue, .foreground, nowMs: 100) == ["seal 3", "wait"])
-    #expect(queue.unsealed == UnsealedTails())
+    expectEqual(Self.work(&queue, .foreground, nowMs: 100), ["seal 3", "wait"])
+    expectEqual(queue.unsealed, UnsealedTails())
   }
 
   @Test("While it is held between two blocks tails are prepared, not sealed")
@@ -96,33 +96,33 @@ struct SealingQueueTests {
       _ = queue.take(Self.content, of: first)
     }
     let sealing = queue.next(for: .foreground, nowMs: 100)
-    #expect(Self.word(sealing) == "seal 0")
+    expectEqual(Self.word(sealing), "seal 0")
     // A block is being written: the hold waits for its end, and lets no other begin.
     queue.requestHold()
     let isTaken1 = queue.takeHold()
     #expect(!isTaken1)
     queue.finishFirst()
-    #expect(Self.work(&queue, .foreground, nowMs: 100) == ["prepare 1", "wait"])
+    expectEqual(Self.work(&queue, .foreground, nowMs: 100), ["prepare 1", "wait"])
     let isTaken2 = queue.takeHold()
     #expect(isTaken2)
     queue.requestHold()
     let isTaken3 = queue.takeHold()
     #expect(!isTaken3)
     queue.release(taken: false)
-    #expect(Self.work(&queue, .foreground, nowMs: 100) == ["wait"])
+    expectEqual(Self.work(&queue, .foreground, nowMs: 100), ["wait"])
     queue.release()
-    #expect(Self.work(&queue, .foreground, nowMs: 100) == ["seal 1", "wait"])
+    expectEqual(Self.work(&queue, .foreground, nowMs: 100), ["seal 1", "wait"])
   }
 
   @Test("Tails before a position are sealed at once, however short they have waited")
   func hurried() {
     var queue = Self.queue()
     queue.append(Self.tail(0), nowMs: 0)
-    #expect(Self.work(&queue, .foreground, nowMs: 1) == ["wait until 100"])
+    expectEqual(Self.work(&queue, .foreground, nowMs: 1), ["wait until 100"])
     queue.hurry(upTo: 1)
-    #expect(Self.work(&queue, .foreground, nowMs: 1) == ["prepare 0", "seal 0", "wait"])
+    expectEqual(Self.work(&queue, .foreground, nowMs: 1), ["prepare 0", "seal 0", "wait"])
     queue.append(Self.tail(1), nowMs: 1)
-    #expect(Self.work(&queue, .foreground, nowMs: 1) == ["wait until 101"])
+    expectEqual(Self.work(&queue, .foreground, nowMs: 1), ["wait until 101"])
   }
 
   /// How many tails, how large, and whether that presses; whether it is full.
@@ -139,8 +139,8 @@ struct SealingQueueTests {
   func pressing(_ count: Int, _ byteCount: Int, _ presses: Bool, _ isFull: Bool) {
     var queue = Self.queue()
     for first in 0..<count { queue.append(Self.tail(first, byteCount: byteCount), nowMs: 0) }
-    #expect(queue.isFull == isFull)
-    #expect((Self.word(queue.next(for: .foreground, nowMs: 0)) == "prepare 0") == presses)
+    expectEqual(queue.isFull, isFull)
+    expectEqual((Self.word(queue.next(for: .foreground, nowMs: 0)) == "prepare 0"), presses)
   }
 
   @Test("What found no room is tried again after half a second, and not by whoever closes")
@@ -153,17 +153,17 @@ struct SealingQueueTests {
       return
     }
     job.progress = .prepared(Self.content)
-    #expect(Self.word(queue.next(for: .foreground, nowMs: 1)) == "seal 0")
+    expectEqual(Self.word(queue.next(for: .foreground, nowMs: 1)), "seal 0")
     queue.failFirst(Self.failure, mayRetry: true, nowMs: 1)
     #expect(queue.stall == Self.failure && queue.failure == nil)
-    #expect(Self.word(queue.next(for: .foreground, nowMs: 2)) == "wait until 501")
-    #expect(Self.word(queue.next(for: .foreground, nowMs: 501)) == "seal 0")
+    expectEqual(Self.word(queue.next(for: .foreground, nowMs: 2)), "wait until 501")
+    expectEqual(Self.word(queue.next(for: .foreground, nowMs: 501)), "seal 0")
     // Nobody leaves while one is being written: it may succeed, and then the others are to be sealed.
     queue.beginClosing(nowMs: 502)
-    #expect(Self.word(queue.next(for: .foreground, nowMs: 502)) == "prepare 1")
+    expectEqual(Self.word(queue.next(for: .foreground, nowMs: 502)), "prepare 1")
     queue.failFirst(Self.failure, mayRetry: true, nowMs: 503)
-    #expect(Self.word(queue.next(for: .foreground, nowMs: 2000)) == "end")
-    #expect(queue.unsealed.count == 2)
+    expectEqual(Self.word(queue.next(for: .foreground, nowMs: 2000)), "end")
+    expectEqual(queue.unsealed.count, 2)
   }
 
   @Test("What was read in vain is read again, and a failure for good ends all")
@@ -175,30 +175,30 @@ struct SealingQueueTests {
       return
     }
     job.progress = .prepared(.failure(Self.failure))
-    #expect(Self.word(queue.next(for: .foreground, nowMs: 0)) == "seal 0")
+    expectEqual(Self.word(queue.next(for: .foreground, nowMs: 0)), "seal 0")
     queue.failFirst(Self.failure, mayRetry: true, nowMs: 0)
-    #expect(Self.word(queue.next(for: .background, nowMs: 99)) == "prepare 0")
+    expectEqual(Self.word(queue.next(for: .background, nowMs: 99)), "prepare 0")
     job.progress = .prepared(.failure(Self.failure))
-    #expect(Self.word(queue.next(for: .foreground, nowMs: 600)) == "seal 0")
+    expectEqual(Self.word(queue.next(for: .foreground, nowMs: 600)), "seal 0")
     queue.failFirst(Self.failure, mayRetry: false, nowMs: 600)
     for shift in [SealingQueue.Shift.background, .foreground] {
-      #expect(Self.word(queue.next(for: shift, nowMs: 600)) == "end")
+      expectEqual(Self.word(queue.next(for: shift, nowMs: 600)), "end")
     }
-    #expect(queue.failure == Self.failure)
+    expectEqual(queue.failure, Self.failure)
   }
 
   @Test("A tail rests before the background handles it")
   func rest() {
     var queue = Self.queue(timing: SealingTiming(restMs: 50, delayMs: 100))
     queue.append(Self.tail(0), nowMs: 10)
-    #expect(Self.word(queue.next(for: .background, nowMs: 10)) == "wait until 60")
-    #expect(Self.word(queue.next(for: .background, nowMs: 60)) == "prepare 0")
+    expectEqual(Self.word(queue.next(for: .background, nowMs: 10)), "wait until 60")
+    expectEqual(Self.word(queue.next(for: .background, nowMs: 60)), "prepare 0")
     // What presses does not rest.
     queue.beginClosing(nowMs: 61)
     queue.append(Self.tail(1), nowMs: 61)
-    #expect(
-      Self.work(&queue, .foreground, nowMs: 61)
-        == ["prepare 0", "seal 0", "prepare 1", "seal 1", "end"])
+    expectEqual(
+      Self.work(&queue, .foreground, nowMs: 61),
+      ["prepare 0", "seal 0", "prepare 1", "seal 1", "end"])
   }
 
   @Test("Who closes seals for a while, and what an earlier writer has left for a shorter one")
@@ -210,9 +210,9 @@ struct SealingQueueTests {
       queue.append(Self.tail(1), nowMs: 0)
       queue.beginClosing(nowMs: 1000)
       queue.beginClosing(nowMs: 2000)
-      #expect(Self.word(queue.next(for: .foreground, nowMs: 999 + limitMs)) == "prepare 0")
+      expectEqual(Self.word(queue.next(for: .foreground, nowMs: 999 + limitMs)), "prepare 0")
       for shift in [SealingQueue.Shift.background, .foreground] {
-        #expect(Self.word(queue.next(for: shift, nowMs: 1000 + limitMs)) == "end")
+        expectEqual(Self.word(queue.next(for: shift, nowMs: 1000 + limitMs)), "end")
       }
       #expect(queue.unsealed.count == 2 && queue.failure == nil)
     }
@@ -257,7 +257,7 @@ struct SealingQueueTests {
     for first in 0..<20 { queue.append(Self.tail(first, byteCount: 1 << 20), nowMs: 0) }
     var prepared = 0
     while case .prepare = queue.next(for: .background, nowMs: 0) { prepared += 1 }
-    #expect(prepared == 8)
+    expectEqual(prepared, 8)
   }
 
   /// What became of a tail's file, and the verdict.
@@ -287,6 +287,6 @@ struct SealingQueueTests {
     do throws(LedgerError) { try tail.readEvents(fixture.directory, into: events) } catch {
       found = error.damage?.verdict.rawValue ?? "\(error)"
     }
-    #expect(found == verdict, "\(name)")
+    expectEqual(found, verdict, "\(name)")
   }
 }

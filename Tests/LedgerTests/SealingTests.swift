@@ -21,7 +21,7 @@ struct SealingTests {
     for index in 0..<40 { _ = try writer.append([fixture.draft(index)]) }
     #expect(eventually { fixture.tailNames.count <= 1 && writer.unsealedTails.count == 0 })
     try writer.close()
-    #expect(try fixture.lines().count == 40)
+    try expectEqual(fixture.lines().count, 40)
     #expect(try LogAudit(fixture.directory).run().isWhole)
   }
 
@@ -45,12 +45,12 @@ struct SealingTests {
         count += 1
       }
     }
-    #expect(error?.cause == String(cString: strerror(ENOSPC)))
+    expectEqual(error?.cause, String(cString: strerror(ENOSPC)))
     #expect((2...4).contains(writer.unsealedTails.count))
     storage.setFaults(.init())
     #expect(eventually { (try? writer.append([CrashRig.draft(count)])) != nil })
     try writer.close()
-    #expect(try CrashRig(.sealing).content(storage) == (0...count).map(CrashRig.data))
+    try expectEqual(CrashRig(.sealing).content(storage), (0...count).map(CrashRig.data))
   }
 
   @Test("A ledger that was left with many full tails opens at once, and they are sealed")
@@ -61,16 +61,16 @@ struct SealingTests {
     for frame in frames { try fixture.write(frame.bytes, to: tailName(frame.first)) }
     // The next one had been begun, and nothing of it was durable.
     try fixture.write([], to: tailName(10))
-    #expect(try fixture.lines() == lines)
+    try expectEqual(fixture.lines(), lines)
     #expect(try LogAudit(fixture.directory).run().isWhole)
     let options = LedgerFixture.smallOptions(block: 1)
     let writer = try LedgerWriter.open(fixture.directory, options: options)
-    #expect(writer.recovery.unsealedTails == (0..<10).map { "log/" + tailName($0) })
-    #expect(writer.recovery.notes == ["removed log/\(tailName(10)): it held no event"])
-    #expect(try writer.append([fixture.draft(10)]).firstPosition == 10)
+    expectEqual(writer.recovery.unsealedTails, (0..<10).map { "log/" + tailName($0) })
+    expectEqual(writer.recovery.notes, ["removed log/\(tailName(10)): it held no event"])
+    try expectEqual(writer.append([fixture.draft(10)]).firstPosition, 10)
     try writer.close()
-    #expect(fixture.tailNames == [tailName(10)])
-    #expect(try fixture.lines().prefix(10) == lines[...])
+    expectEqual(fixture.tailNames, [tailName(10)])
+    try expectEqual(fixture.lines().prefix(10), lines[...])
     #expect(try LogAudit(fixture.directory).run().isWhole)
   }
 
@@ -83,17 +83,17 @@ struct SealingTests {
     options.sealingDelayMs = 3_600_000
     options.closingInheritedLimitMs = 0
     let writer = try LedgerWriter.open(fixture.directory, options: options)
-    #expect(try writer.append([fixture.draft(10)]).firstPosition == 10)
+    try expectEqual(writer.append([fixture.draft(10)]).firstPosition, 10)
     try writer.close()
-    #expect(fixture.tailNames == (0...10).map(tailName))
-    #expect(try fixture.lines().count == 11)
+    expectEqual(fixture.tailNames, (0...10).map(tailName))
+    try expectEqual(fixture.lines().count, 11)
     #expect(try LogAudit(fixture.directory).run().isWhole)
     // With more time they are sealed.
     try LedgerWriter.open(
       fixture.directory, options: LedgerFixture.smallOptions(block: 1)
     ).close()
-    #expect(fixture.tailNames == [])
-    #expect(try fixture.lines().count == 11)
+    expectEqual(fixture.tailNames, [])
+    try expectEqual(fixture.lines().count, 11)
   }
 
   @Test("Closing does not wait for what stands still where no processor is idle")
@@ -122,8 +122,8 @@ struct SealingTests {
     let startMs = Timestamp.now()
     try writer.close()
     #expect(Timestamp.now() - startMs < 60_000)
-    #expect(fixture.tailNames.count == 1)
-    #expect(try LogReader(fixture.directory).head.size == 4)
+    expectEqual(fixture.tailNames.count, 1)
+    try expectEqual(LogReader(fixture.directory).head.size, 4)
   }
 
   /// A log with many tails, whose blocks find no room.
@@ -154,13 +154,13 @@ struct SealingTests {
     #expect(reader.damage == nil && reader.head.size == 60)
     let writer = try LedgerWriter.open(
       directory, options: LedgerFixture.smallOptions(block: 1, segment: 1 << 20))
-    #expect(try writer.append([CrashRig.draft(60)]).firstPosition == 60)
+    try expectEqual(writer.append([CrashRig.draft(60)]).firstPosition, 60)
     try writer.close()
     try reader.refresh()
     #expect(reader.damage == nil && reader.head.size == 61)
     #expect(try LogAudit(directory, workers: 0).run().isWhole)
     // The last one is what the next append goes on with.
-    #expect(storage.paths.filter { $0.contains("tail-") }.count == 1)
+    expectEqual(storage.paths.filter { $0.contains("tail-") }.count, 1)
   }
 
   @Test("A view whose tails are not kept open stays the same while they become blocks")
@@ -184,15 +184,15 @@ struct SealingTests {
           try chunk.forEachEvent { found.append(Array($0.bytes)) }
           return true
         }
-        #expect(found == lines)
-      case 1: #expect(try reader.event(at: 17) == lines[17])
-      default: #expect(try reader.frontier(at: 12) == frontier)
+        expectEqual(found, lines)
+      case 1: try expectEqual(reader.event(at: 17), lines[17])
+      default: try expectEqual(reader.frontier(at: 12), frontier)
       }
-      #expect(reader.head == head)
+      expectEqual(reader.head, head)
       if action == 0 {
         #expect(throws: LedgerError.self) { try reader.event(at: 30) }
         try reader.refresh()
-        #expect(reader.head.size == 31)
+        expectEqual(reader.head.size, 31)
       }
     }
   }
@@ -208,7 +208,7 @@ struct SealingTests {
     try first.close()
     _ = try Self.manyTails(40, padding: 20_000, storage: storage)
     let reader = try LogReader(directory)
-    #expect(try reader.files().filter { $0.kind == .tail }.count == 41)
+    try expectEqual(reader.files().filter { $0.kind == .tail }.count, 41)
     // One block begins the next segment, and the segment after that finds no room.
     storage.setFaults(.init(fullFiles: "0003.jsonl.gz"))
     options.segmentByteCount = 1
@@ -238,7 +238,7 @@ struct SealingTests {
     #expect(failure?.damage?.verdict == .unreadable && failure?.damage?.position == 0)
     storage.setFaults(.init())
     try LedgerWriter.open(directory).close()
-    #expect(try CrashRig(.sealing).content(storage) == (0..<count).map(CrashRig.data))
+    try expectEqual(CrashRig(.sealing).content(storage), (0..<count).map(CrashRig.data))
   }
 
   @Test("A reader lets go of tails as they become blocks")
@@ -248,18 +248,18 @@ struct SealingTests {
     for frame in frames { try fixture.write(frame.bytes, to: tailName(frame.first)) }
     let reader = try LogReader(fixture.directory)
     let head = reader.head
-    #expect(try reader.files().filter { $0.kind == .tail }.count == 10)
+    try expectEqual(reader.files().filter { $0.kind == .tail }.count, 10)
     try LedgerWriter.open(fixture.directory, options: LedgerFixture.smallOptions(block: 1)).close()
     try reader.closeSealedTails()
     #expect(reader.damage == nil && reader.head == head)
     #expect(try reader.files().allSatisfy { $0.kind != .tail })
     var next = 0
     try reader.read(from: 0) { chunk in
-      #expect(chunk.firstPosition == next)
+      expectEqual(chunk.firstPosition, next)
       next = chunk.endPosition
       return true
     }
-    #expect(next == 10)
+    expectEqual(next, 10)
   }
 
   @Test("What was sealed into further segments since the last look is seen at once")
@@ -286,8 +286,8 @@ struct SealingTests {
     _ = try writer.append([fixture.draft(10)])
     try writer.close()
     try reader.closeSealedTails()
-    #expect(reader.head.size == 10)
+    expectEqual(reader.head.size, 10)
     try reader.refresh()
-    #expect(reader.head.size == 11)
+    expectEqual(reader.head.size, 11)
   }
 }

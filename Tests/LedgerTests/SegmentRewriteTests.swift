@@ -90,7 +90,7 @@ struct SegmentRewriteTests {
       let after = try fixture.content(name)
       let old = try memberPlaces(before[index]).map { Array(before[index][$0]) }
       let new = try memberPlaces(after).map { Array(after[$0]) }
-      #expect(old.count == new.count)
+      expectEqual(old.count, new.count)
       for (old, new) in zip(old, new) {
         let first = number(old, 24, 8)
         let isConcerned =
@@ -107,7 +107,7 @@ struct SegmentRewriteTests {
         let headerCount = 16 + number(old, 14, 2)
         let fields = isConcerned ? [20..<24, 40..<48] : [20..<24, 64..<72]
         for place in 0..<headerCount where !fields.contains(where: { $0.contains(place) }) {
-          #expect(old[place] == new[place], "byte \(place) of a header")
+          expectEqual(old[place], new[place], "byte \(place) of a header")
         }
       }
     }
@@ -115,25 +115,25 @@ struct SegmentRewriteTests {
     try RedactionFile.remove(from: fixture.directory)
     var expected = lines
     for (index, position) in Self.positions.enumerated() { expected[position] = redacted[index] }
-    #expect(try fixture.lines() == expected)
-    #expect(try LogReader(fixture.directory).head.frontier == frontier)
+    try expectEqual(fixture.lines(), expected)
+    try expectEqual(LogReader(fixture.directory).head.frontier, frontier)
     // Any tool reads it.
     let text = try shell("zcat log/*.jsonl.gz", in: fixture.path)
     #expect(text.output == expected.flatMap { $0 + [0x0A] } && text.status == 0)
     for name in names {
       let attributes = try FileManager.default.attributesOfItem(
         atPath: fixture.logPath + "/" + name)
-      #expect(
-        (attributes[.posixPermissions] as? NSNumber)?.intValue
-          == (name == names.last ? 0o600 : 0o400))
+      expectEqual(
+        (attributes[.posixPermissions] as? NSNumber)?.intValue, (name == names.last ? 0o600 : 0o400)
+      )
     }
     // Done again, nothing is written.
     try rig.writeFile(redacted)
     let contents = try names.map { try fixture.content($0) }
     let numbers = try names.map { try inode(fixture, $0) }
     try writer.rewriteSegments(try #require(try RedactedLines.ifPresent(fixture.directory)))
-    #expect(try names.map { try fixture.content($0) } == contents)
-    #expect(try names.map { try inode(fixture, $0) } == numbers)
+    try expectEqual(names.map { try fixture.content($0) }, contents)
+    try expectEqual(names.map { try inode(fixture, $0) }, numbers)
     try writer.close()
   }
 
@@ -166,7 +166,7 @@ struct SegmentRewriteTests {
     let reader = try LogReader(directory)
     for position in 0..<30 {
       let line = try reader.event(at: position)
-      #expect(leafHash(line) == leafHash(lines[position]))
+      expectEqual(leafHash(line), leafHash(lines[position]))
       #expect(
         TreeProof.verifyInclusion(
           of: leafHash(line), at: position, size: 30, root: new.root, before.inclusion[position]))
@@ -174,7 +174,7 @@ struct SegmentRewriteTests {
     #expect(
       TreeProof.verifyConsistency(
         from: 14, root: old.root, to: 30, root: new.root, before.consistency))
-    #expect(try Checkpoint(new.bytes, keys: [key]).root == new.root)
+    try expectEqual(Checkpoint(new.bytes, keys: [key]).root, new.root)
     var report = try LogAudit(directory, rootsAt: store.sizes()).run()
     report.check(store, sizes: try store.sizes())
     #expect(report.isWhole && report.checkpointCount == 2 && report.redactedCount == 4)
@@ -187,7 +187,7 @@ struct SegmentRewriteTests {
     options.sealingRestMs = 3_600_000
     options.sealingDelayMs = 3_600_000
     let writer = try LedgerWriter.open(fixture.directory, options: options)
-    #expect(try writer.sealAll() == 0)
+    try expectEqual(writer.sealAll(), 0)
     let appenders = try Appenders(writer, count: 3)
     for _ in 0..<12 {
       let result = try writer.append([RedactionRig.draft(0)])
@@ -199,10 +199,10 @@ struct SegmentRewriteTests {
     let (count, failureCount) = appenders.stop()
     let end = try writer.sealAll()
     #expect(failureCount == 0 && end == count + 12 && fixture.tailNames == [])
-    #expect(try writer.sealAll() == end)
+    try expectEqual(writer.sealAll(), end)
     try writer.close()
     #expect(throws: LedgerError.self) { try writer.sealAll() }
-    #expect(try fixture.lines().count == end)
+    try expectEqual(fixture.lines().count, end)
     #expect(try LogAudit(fixture.directory).run().isWhole)
   }
 
@@ -216,11 +216,11 @@ struct SegmentRewriteTests {
     storage.setFaults(.init(fullFiles: ".jsonl.gz"))
     for _ in 0..<2 {
       let error = #expect(throws: LedgerError.self) { try writer.sealAll() }
-      #expect(error?.cause == String(cString: strerror(ENOSPC)))
+      expectEqual(error?.cause, String(cString: strerror(ENOSPC)))
     }
     _ = try writer.append([RedactionRig.draft(5)])
     storage.setFaults(.init())
-    #expect(try writer.sealAll() == 6)
+    try expectEqual(writer.sealAll(), 6)
     storage.setFaults(.init(failSync: 1))
     _ = try? writer.append([RedactionRig.draft(6)])
     #expect(throws: LedgerError.self) { try writer.sealAll() }
@@ -255,7 +255,7 @@ struct SegmentRewriteTests {
     let report = try LogAudit(fixture.directory).run()
     #expect(report.isWhole && report.notes == [], "\(report.findings) \(report.notes)")
     #expect(report.redactedCount == Set(erased).count && report.erasures.count == 8)
-    #expect(try fixture.lines().count == report.size)
+    try expectEqual(fixture.lines().count, report.size)
   }
 
   @Test("What must not be rewritten is refused before anything is written")
@@ -268,13 +268,13 @@ struct SegmentRewriteTests {
     let before = try fixture.segmentNames.map { try fixture.content($0) }
     // The format version is still 1.
     let version = #expect(throws: LedgerError.self) { try writer.rewriteSegments(lines) }
-    #expect(version?.kind == .invalidInput)
+    expectEqual(version?.kind, .invalidInput)
     _ = try fixture.directory.allowingRedactions()
     let stopped = #expect(throws: LedgerError.self) {
       try writer.rewriteSegments(lines, isCancelled: { true })
     }
-    #expect(stopped?.kind == .closed)
-    #expect(try fixture.segmentNames.map { try fixture.content($0) } == before)
+    expectEqual(stopped?.kind, .closed)
+    try expectEqual(fixture.segmentNames.map { try fixture.content($0) }, before)
     #expect(fixture.names.allSatisfy { !$0.hasSuffix(".new") })
     // A position that is only in a tail.
     let position = try writer.append([RedactionRig.draft(1)]).firstPosition
@@ -282,8 +282,8 @@ struct SegmentRewriteTests {
     try rig.writeFile(try rig.redacted([position], by: 40))
     let tail = try #require(try RedactedLines.ifPresent(fixture.directory))
     let early = #expect(throws: LedgerError.self) { try writer.rewriteSegments(tail) }
-    #expect(early?.cause == "position \(position) is not in a block yet")
-    #expect(try fixture.segmentNames.map { try fixture.content($0) } == before)
+    expectEqual(early?.cause, "position \(position) is not in a block yet")
+    try expectEqual(fixture.segmentNames.map { try fixture.content($0) }, before)
     try writer.sealAll()
     try writer.rewriteSegments(tail)
     try writer.close()
@@ -305,7 +305,7 @@ struct SegmentRewriteTests {
     let lines = try #require(try RedactedLines.ifPresent(fixture.directory))
     let error = #expect(throws: LedgerError.self) { try writer.rewriteSegments(lines) }
     #expect(error?.damage?.verdict == .corrupt && error?.damage?.block == 0)
-    #expect(try fixture.content(name) == content)
+    try expectEqual(fixture.content(name), content)
     #expect(writer.failure == nil && fixture.names.allSatisfy { !$0.hasSuffix(".new") })
     try writer.close()
   }
@@ -319,7 +319,7 @@ struct SegmentRewriteTests {
     try rig.erase([1, 4])
     for index in [1, 2, 4] { storage.place(BlocksAndTails.tailPath(index), log.tails[index]) }
     let writer = try LedgerWriter.open(directory, options: log.options)
-    #expect(writer.recovery.coveredTails.count == 3)
+    expectEqual(writer.recovery.coveredTails.count, 3)
     try writer.close()
     #expect(try rig.audit().isWhole)
     #expect(try LogReader(directory).event(at: 1).contains(UInt8(ascii: "r")))

@@ -33,7 +33,7 @@ struct ShiftingLogTests {
     storage.setFaults(.init(hiddenNames: hidden))
     let reader = try LogReader(directory)
     #expect(reader.damage == nil, "\(String(describing: reader.damage))")
-    #expect(reader.head.size == Self.tailCount)
+    expectEqual(reader.head.size, Self.tailCount)
   }
 
   @Test("The same gap in two looks is not damage either, as long as the list changes between them")
@@ -57,7 +57,7 @@ struct ShiftingLogTests {
     // A lock file that must not be opened does not hide it.
     storage.remove("/ledger/lock")
     storage.placeLink("/ledger/lock", to: "/elsewhere")
-    #expect(try LogReader(directory).damage?.damage == damage)
+    try expectEqual(LogReader(directory).damage?.damage, damage)
   }
 
   @Test("A gap that stays is damage beside a writer that works all the time, too")

@@ -45,9 +45,9 @@ import Testing
     let zeros = String(repeating: "0", count: 15)
     let signature = String(decoding: Base64.encode(Self.signature, .url), as: UTF8.self)
     let tail = #""signature":"\#(signature)","header":{"alg":"ES256","x5c":["MII="]}}"#
-    #expect(
-      String(decoding: event.data, as: UTF8.self)
-        == #"{"upload_id":"11111111-2222-5333-8444-555555555555","#
+    expectEqual(
+      String(decoding: event.data, as: UTF8.self),
+      #"{"upload_id":"11111111-2222-5333-8444-555555555555","#
         + #""app_family_id":"0e7c2f4a-9a0b-4c5d-8e6f-112233445566","#
         + #""occurred_at":"1970-01-01T00:00:00.000Z","via":"import","line":7,"line_sha256":"ab","#
         + #""country_code":"DE","identifier_for_vendor":"v","user_identifier":"u","#
@@ -69,15 +69,15 @@ import Testing
     try data.withUnsafeBytes { bytes in
       let view = try TransactionsReceivedView(data: bytes)
       let object = try #require(view.transactions.first)
-      #expect(object.text == Self.text(payload, header: header))
-      #expect((object.payloadBase64URL != nil) == payload.contains { $0 == " " || $0 == "\n" })
-      #expect(object.verdict == .valid(root: Self.root))
-      #expect(object.signedAtMs == 1_000)
+      expectEqual(object.text, Self.text(payload, header: header))
+      expectEqual((object.payloadBase64URL != nil), payload.contains { $0 == " " || $0 == "\n" })
+      expectEqual(object.verdict, .valid(root: Self.root))
+      expectEqual(object.signedAtMs, 1_000)
     }
     // An event's data has no white space outside strings.
     var compact: [UInt8] = []
     try data.withUnsafeBytes { try JSONValidator.compact($0, to: &compact) }
-    #expect(compact == data)
+    expectEqual(compact, data)
   }
 
   @Test(arguments: [
@@ -94,7 +94,7 @@ import Testing
     let id = TransactionsReceived.uploadID(of: texts, in: one)
     let joined = Array(texts.joined(separator: [0x0A]))
     let name = joined.withUnsafeBytes { SHA256.hash($0) }.hex
-    #expect(id == Array(name.utf8).withUnsafeBytes { UUID16.named($0, in: one) })
+    expectEqual(id, Array(name.utf8).withUnsafeBytes { UUID16.named($0, in: one) })
     #expect(id != TransactionsReceived.uploadID(of: texts.reversed(), in: one))
     #expect(id != TransactionsReceived.uploadID(of: texts, in: other))
   }
@@ -134,6 +134,6 @@ import Testing
     let result = Result {
       try Array(data.utf8).withUnsafeBytes { _ = try TransactionsReceivedView(data: $0) }
     }
-    #expect(((try? result.get()) != nil) == isRight)
+    expectEqual(((try? result.get()) != nil), isRight)
   }
 }

@@ -26,10 +26,10 @@ struct SignedNoteTests {
   func published() throws {
     let note = try SignedNote(bytes(SignedNoteTests.note))
     let key = try VerifierKey(SignedNoteTests.key)
-    #expect("\(key)" == SignedNoteTests.key)
-    #expect(try note.signers(among: [key]) == [key])
-    #expect(note.text == bytes("This is an example message.\n"))
-    #expect(note.bytes == bytes(SignedNoteTests.note))
+    expectEqual("\(key)", SignedNoteTests.key)
+    try expectEqual(note.signers(among: [key]), [key])
+    expectEqual(note.text, bytes("This is an example message.\n"))
+    expectEqual(note.bytes, bytes(SignedNoteTests.note))
   }
 
   @Test("Any flipped bit of the published note is refused")
@@ -54,10 +54,10 @@ struct SignedNoteTests {
     let lines = (0..<16).map { "— witness.example/\($0) \(other)\n" }.joined()
     let note =
       "This is an example message.\n\n\(lines)— example.com/foo \(SignedNoteTests.signature)\n"
-    #expect(try SignedNote(bytes(note)).signers(among: [key]) == [key])
+    try expectEqual(SignedNote(bytes(note)).signers(among: [key]), [key])
     // The known name with an id that is not known is another key too.
     let namesake = SignedNoteTests.note + "— example.com/foo \(other)\n"
-    #expect(try SignedNote(bytes(namesake)).signers(among: [key]) == [key])
+    try expectEqual(SignedNote(bytes(namesake)).signers(among: [key]), [key])
   }
 
   @Test("A known key whose signature fails refuses the note, whatever else is good")
@@ -66,9 +66,9 @@ struct SignedNoteTests {
     var wrong = try #require(try? Base64.decode(bytes(SignedNoteTests.signature)))
     wrong[40] ^= 1
     let note = SignedNoteTests.note + "— example.com/foo \(Base64.text(wrong))\n"
-    #expect(
-      refusal { try SignedNote(bytes(note)).signers(among: [key]) }
-        == "signed note: the signature of key 530d903a is wrong")
+    expectEqual(
+      refusal { try SignedNote(bytes(note)).signers(among: [key]) },
+      "signed note: the signature of key 530d903a is wrong")
     let short = SignedNoteTests.note + "— example.com/foo \(Base64.text(Array(wrong[..<12])))\n"
     #expect(throws: ProofError.self) { try SignedNote(bytes(short)).signers(among: [key]) }
   }
@@ -76,8 +76,8 @@ struct SignedNoteTests {
   @Test("A note that no known key has signed is refused")
   func noKnownKey() throws {
     let note = try SignedNote(bytes(SignedNoteTests.note))
-    #expect(
-      refusal { try note.signers(among: []) } == "signed note: it is not signed by a known key")
+    expectEqual(
+      refusal { try note.signers(among: []) }, "signed note: it is not signed by a known key")
   }
 
   @Test(
@@ -104,14 +104,14 @@ struct SignedNoteTests {
       ),
     ])
   func malformed(_ note: String, _ cause: String) {
-    #expect(refusal { _ = try SignedNote(bytes(note)) } == "signed note: \(cause)")
+    expectEqual(refusal { _ = try SignedNote(bytes(note)) }, "signed note: \(cause)")
   }
 
   @Test("Bytes that are no UTF-8, and a huge note, are refused")
   func notText() {
     #expect(throws: ProofError.self) { try SignedNote([0xFF, 0x0A, 0x0A, 0x0A]) }
     let huge = [UInt8](repeating: 0x61, count: SignedNote.byteCountMax) + bytes("\n\n")
-    #expect(refusal { _ = try SignedNote(huge) } == "signed note: it is too large")
+    expectEqual(refusal { _ = try SignedNote(huge) }, "signed note: it is too large")
   }
 
   @Test(
@@ -143,7 +143,7 @@ struct SignedNoteTests {
       ),
     ])
   func wrongKeys(_ text: String, _ cause: String) {
-    #expect(refusal { _ = try VerifierKey(text) } == "verifier key: \(cause)")
+    expectEqual(refusal { _ = try VerifierKey(text) }, "verifier key: \(cause)")
   }
 }
 
@@ -164,14 +164,14 @@ struct CheckpointFormatTests {
   func published() throws {
     let seed = [UInt8](0...31)
     let signing = try #require(SigningKey(name: "receipts.example/ledger1", seed: seed))
-    #expect("\(signing.verifierKey)" == CheckpointFormatTests.vkey)
+    expectEqual("\(signing.verifierKey)", CheckpointFormatTests.vkey)
     let key = try VerifierKey(CheckpointFormatTests.vkey)
     let checkpoint = try Checkpoint(bytes(CheckpointFormatTests.note), keys: [key])
-    #expect(checkpoint.origin == "receipts.example/ledger1")
-    #expect(checkpoint.size == 8)
-    #expect(
-      checkpoint.root.hex == "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328")
-    #expect(checkpoint.bytes == bytes(CheckpointFormatTests.note))
+    expectEqual(checkpoint.origin, "receipts.example/ledger1")
+    expectEqual(checkpoint.size, 8)
+    expectEqual(
+      checkpoint.root.hex, "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328")
+    expectEqual(checkpoint.bytes, bytes(CheckpointFormatTests.note))
     #expect(SigningKey(name: "a", seed: Array(seed.dropLast())) == nil)
     #expect(SigningKey(name: "a b", seed: seed) == nil)
   }
@@ -228,8 +228,8 @@ struct CheckpointFormatTests {
   func inclusionFile() throws {
     let (proof, keys) = try proof(of: 6, count: 11)
     let file = proof.bytes
-    #expect(try InclusionProof(file) == proof)
-    #expect(try InclusionProof(file).verify(keys).size == 11)
+    try expectEqual(InclusionProof(file), proof)
+    try expectEqual(InclusionProof(file).verify(keys).size, 11)
     for place in file.indices {
       var changed = file
       changed[place] ^= 1
@@ -266,7 +266,7 @@ struct CheckpointFormatTests {
       oldCheckpoint: old.bytes,
       hashes: try TreeProof.consistency(from: 5, to: 13, reader), newCheckpoint: new.bytes)
     let file = proof.bytes
-    #expect(try ConsistencyProof(file) == proof)
+    try expectEqual(ConsistencyProof(file), proof)
     let heads = try ConsistencyProof(file).verify([key])
     #expect(heads.old == old && heads.new == new)
     for place in file.indices {

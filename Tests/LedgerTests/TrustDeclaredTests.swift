@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test func whatIsWrittenIsReadAgain() throws {
-    #expect(try read(Self.trust.data) == Self.trust)
+    try expectEqual(read(Self.trust.data), Self.trust)
   }
 
   @Test func theOrderOfConfigurationMakesNoDifference() {
@@ -37,7 +37,7 @@ import Testing
       productionHost: other.productionHost, sandboxHost: other.sandboxHost,
       roots: other.roots.reversed(), intermediates: other.intermediates.reversed(),
       localTestingSigners: other.localTestingSigners.reversed())
-    #expect(other.data == Self.trust.data)
+    expectEqual(other.data, Self.trust.data)
   }
 
   @Test(arguments: [
@@ -67,7 +67,7 @@ import Testing
     try writer.close()
     let report = try LogAudit(fixture.directory).run()
     #expect(report.isWhole)
-    #expect(report.trust.map(\.position) == [0, 1, 3])
-    #expect(report.furtherTrustCount == 1)
+    expectEqual(report.trust.map(\.position), [0, 1, 3])
+    expectEqual(report.furtherTrustCount, 1)
   }
 }

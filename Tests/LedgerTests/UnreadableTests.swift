@@ -81,8 +81,8 @@ struct UnreadableTests {
         let lost = hit.filter { 1...3 ~= $0 }.map { 3 * index + $0 - 1 }
         let findings = try log.expectLost(Set(lost), "segment \(index), page at \(start)")
         #expect(findings.allSatisfy { $0.damage.verdict == .unreadable }, "\(findings)")
-        #expect(
-          findings.first?.damage.file == "log/" + segment.path.dropFirst("/ledger/log/".count))
+        expectEqual(
+          findings.first?.damage.file, "log/" + segment.path.dropFirst("/ledger/log/".count))
         // Where opening and first block, or last block and closing, share the page, each is said.
         #expect((1...2).contains(findings.count), "\(index), \(start): \(findings)")
         let reader = try LogReader(log.directory)
@@ -100,9 +100,9 @@ struct UnreadableTests {
     let member = log.segments[0].members[2]
     log.damage(0, member.lowerBound..<member.lowerBound + 1)
     let findings = try log.expectLost([0, 1], "the second block's header")
-    #expect(findings.map(\.damage.position) == [0, 1])
-    #expect(findings.map(\.damage.block) == [0, 1])
-    #expect(findings.last?.endPosition == 2)
+    expectEqual(findings.map(\.damage.position), [0, 1])
+    expectEqual(findings.map(\.damage.block), [0, 1])
+    expectEqual(findings.last?.endPosition, 2)
   }
 
   @Test(
@@ -120,9 +120,9 @@ struct UnreadableTests {
     log.storage.setContent(path, Array(changed))
     log.damage(0, members[3].lowerBound + LargeLog.pageByteCount..<members[3].lowerBound + 5000)
     let (found, report) = try LargeLog.salvage(log.directory)
-    #expect(found == log.lines.indices.filter { $0 != 2 }.map { log.lines[$0] })
-    #expect(report.leftOut == [2..<3])
-    #expect(report.audit.findings.map(\.damage.verdict).prefix(2) == [.unreadable, .tampered])
+    expectEqual(found, log.lines.indices.filter { $0 != 2 }.map { log.lines[$0] })
+    expectEqual(report.leftOut, [2..<3])
+    expectEqual(report.audit.findings.map(\.damage.verdict).prefix(2), [.unreadable, .tampered])
   }
 
   @Test("A segment of which nothing can be read is one finding, up to the next")
@@ -131,7 +131,7 @@ struct UnreadableTests {
     let size = log.storage.content(log.segments[1].path).count
     log.damage(1, 0..<size)
     let findings = try log.expectLost([3, 4, 5], "the second segment")
-    #expect(findings.map(\.damage.verdict) == [.unreadable])
+    expectEqual(findings.map(\.damage.verdict), [.unreadable])
     #expect(findings.first?.damage.position == 3 && findings.first?.endPosition == 6)
   }
 }

@@ -28,9 +28,9 @@ struct WriterTests {
     }
     try writer.close()
     let lines = try fixture.lines()
-    #expect(lines.count == 640)
+    expectEqual(lines.count, 640)
     let found = firsts.withLock { $0 }
-    #expect(found.count == 320)
+    expectEqual(found.count, 320)
     for (number, first) in found {
       for part in 0..<2 {
         let line = String(decoding: lines[first + part], as: UTF8.self)
@@ -69,17 +69,17 @@ struct WriterTests {
       #expect(opened.damage == nil)
       #expect(opened.head.size >= reader.head.size)
       try reader.read(from: next, syncTails: true) { chunk in
-        #expect(chunk.firstPosition == next)
+        expectEqual(chunk.firstPosition, next)
         try chunk.forEachEvent { frontier.append(leafHash: $0.leafHash(hasher), hasher) }
         next = chunk.endPosition
-        #expect(chunk.frontierAfter == frontier)
+        expectEqual(chunk.frontierAfter, frontier)
         return true
       }
-      #expect(next == reader.head.size)
-      #expect(reader.head.frontier == frontier)
+      expectEqual(next, reader.head.size)
+      expectEqual(reader.head.frontier, frontier)
     } while !isDone.load(ordering: .sequentiallyConsistent) || next < 1500
     try writer.close()
-    #expect(next == 1500)
+    expectEqual(next, 1500)
   }
 
   /// Holds up the first commit until two more submissions wait, so that they share a commit.
@@ -119,8 +119,8 @@ struct WriterTests {
     _ = try writer.wait(for: third)
     let held = try writer.submit([fixture.draft(4)])
     try writer.close()
-    #expect(try writer.wait(for: held).firstPosition == 3)
-    #expect(try fixture.lines().count == 4)
+    try expectEqual(writer.wait(for: held).firstPosition, 3)
+    try expectEqual(fixture.lines().count, 4)
   }
 
   @Test("A group that is full ends the pause, and what is alone knows none")
@@ -134,10 +134,10 @@ struct WriterTests {
     let large = EventDraft(
       type: "test.large", version: 1,
       data: Array("{\"n\":\"\(String(repeating: "x", count: 30_000))\"}".utf8))
-    #expect(try writer.append([large]).firstPosition == 3)
+    try expectEqual(writer.append([large]).firstPosition, 3)
     // The last group was one alone: nothing is waited for.
-    #expect(try writer.append([fixture.draft(5)]).firstPosition == 4)
-    #expect(try writer.append([fixture.draft(6)]).firstPosition == 5)
+    try expectEqual(writer.append([fixture.draft(5)]).firstPosition, 4)
+    try expectEqual(writer.append([fixture.draft(6)]).firstPosition, 5)
     try writer.close()
   }
 
@@ -151,16 +151,18 @@ struct WriterTests {
     var found: [Int64] = []
     for index in 0..<6 { found.append(try writer.append([fixture.draft(index)]).recordedAtMs) }
     try writer.close()
-    #expect(
-      found == [
+    expectEqual(
+      found,
+      [
         5000, 5000, 7000, 7000, Timestamp.fixedRangeMs.upperBound,
         Timestamp.fixedRangeMs.upperBound,
       ])
     let again = try LedgerWriter.open(fixture.directory, options: options)
-    #expect(try again.append([fixture.draft(6)]).recordedAtMs == Timestamp.fixedRangeMs.upperBound)
+    try expectEqual(
+      again.append([fixture.draft(6)]).recordedAtMs, Timestamp.fixedRangeMs.upperBound)
     try again.close()
-    #expect(
-      try LogReader(fixture.directory).head.lastEventAtMs == Timestamp.fixedRangeMs.upperBound)
+    try expectEqual(
+      LogReader(fixture.directory).head.lastEventAtMs, Timestamp.fixedRangeMs.upperBound)
   }
 
   @Test(
@@ -178,7 +180,7 @@ struct WriterTests {
       try writer.append([fixture.draft(0), bad])
     }
     #expect(error?.kind == .invalidInput && error?.cause.contains(part) == true)
-    #expect(writer.nextPosition == 0)
+    expectEqual(writer.nextPosition, 0)
     try writer.close()
   }
 
@@ -203,7 +205,7 @@ struct WriterTests {
     try writer.close()
     try writer.close()
     let error = #expect(throws: LedgerError.self) { try writer.append([fixture.draft(0)]) }
-    #expect(error?.kind == .closed)
+    expectEqual(error?.kind, .closed)
   }
 
   @Test("A process killed while appending loses nothing that was acknowledged", arguments: 0..<5)
@@ -238,9 +240,9 @@ struct WriterTests {
       let before = try fixture.lines()
       #expect(before.count >= last + 2)
       let writer = try LedgerWriter.open(fixture.directory)
-      #expect(writer.nextPosition == before.count)
+      expectEqual(writer.nextPosition, before.count)
       try writer.close()
-      #expect(try fixture.lines() == before)
+      try expectEqual(fixture.lines(), before)
     }
   }
 }

@@ -35,16 +35,16 @@ import Testing
   @Test("objects are files that only their owner can read, and nothing else is left")
   func files() throws {
     try store.put("a/b/c.txt", .bytes([1, 2]))
-    #expect(try store.create("a/b/d", .bytes([])) == .stored)
-    #expect(try store.create("a/b/d", .bytes([3])) == .exists)
-    #expect(try store.get("a/b/c.txt", byteCountMax: 2) == [1, 2])
-    #expect(try store.get("a/b/d", byteCountMax: 2) == [])
+    try expectEqual(store.create("a/b/d", .bytes([])), .stored)
+    try expectEqual(store.create("a/b/d", .bytes([3])), .exists)
+    try expectEqual(store.get("a/b/c.txt", byteCountMax: 2), [1, 2])
+    try expectEqual(store.get("a/b/d", byteCountMax: 2), [])
     try store.put("a/b/c.txt", .bytes([4]))
-    #expect(try store.get("a/b/c.txt", byteCountMax: 1) == [4])
-    #expect(try names("a/b") == ["c.txt", "d"])
-    #expect(permissions("a/b") == 0o700)
-    #expect(permissions("a/b/c.txt") == 0o600)
-    #expect(try kind { _ = try store.get("a/b/c.txt", byteCountMax: 0) } == .tooLarge)
+    try expectEqual(store.get("a/b/c.txt", byteCountMax: 1), [4])
+    try expectEqual(names("a/b"), ["c.txt", "d"])
+    expectEqual(permissions("a/b"), 0o700)
+    expectEqual(permissions("a/b/c.txt"), 0o600)
+    try expectEqual(kind { _ = try store.get("a/b/c.txt", byteCountMax: 0) }, .tooLarge)
     #expect(try store.contains("a/b/d"))
     try store.delete("a/b/d")
     try store.delete("a/b/d")
@@ -60,9 +60,9 @@ import Testing
     #expect(try store.mark() == nil)
     try store.put("a/b", .bytes([1]))
     try store.setMark(mark)
-    #expect(try names(".") == ["a", "copy-id"])
-    #expect(permissions("copy-id") == 0o600)
-    #expect(try DirectoryStore(path: folder.path).mark() == mark)
+    try expectEqual(names("."), ["a", "copy-id"])
+    expectEqual(permissions("copy-id"), 0o600)
+    try expectEqual(DirectoryStore(path: folder.path).mark(), mark)
     let calls: [(String, (DirectoryStore) throws -> Void)] = [
       ("put", { try $0.put("a/c", .bytes([1])) }),
       ("create", { _ = try $0.create("a/d", .bytes([1])) }),
@@ -82,16 +82,16 @@ import Testing
       try other?.write(to: URL(fileURLWithPath: path))
       for (name, call) in calls {
         let found = try kind { try call(store) }
-        #expect(found == .unavailable, "\(name), \(other?.count ?? -1)")
+        expectEqual(found, .unavailable, "\(name), \(other?.count ?? -1)")
       }
-      #expect(try names("a") == ["b"])
+      try expectEqual(names("a"), ["b"])
     }
     try? FileManager.default.removeItem(atPath: path)
-    #expect(symlink("a/b", path) == 0)
-    #expect(try kind { try store.put("a/c", .bytes([1])) } == .unavailable)
+    expectEqual(symlink("a/b", path), 0)
+    try expectEqual(kind { try store.put("a/c", .bytes([1])) }, .unavailable)
     try store.setMark(mark)
     try store.put("a/c", .bytes([1]))
-    #expect(try names("a") == ["b", "c"])
+    try expectEqual(names("a"), ["b", "c"])
   }
 
   @Test("a file that is not as its digest says is not stored")
@@ -103,10 +103,10 @@ import Testing
       let body = ObjectBody.file(
         descriptor: descriptor, offsetBytes: 0, byteCount: byteCount,
         sha256: content.withUnsafeBytes { SHA256.hash($0) })
-      #expect(try kind { try store.put("a/k", body) } == .unexpected)
-      #expect(try kind { _ = try store.create("a/k", body) } == .unexpected)
+      try expectEqual(kind { try store.put("a/k", body) }, .unexpected)
+      try expectEqual(kind { _ = try store.create("a/k", body) }, .unexpected)
     }
-    #expect(try names("a") == [])
+    try expectEqual(names("a"), [])
   }
 
   @Test("of two creators of a key one wins, and its bytes are there")
@@ -122,14 +122,14 @@ import Testing
       }
       for thread in threads { thread.join() }
       let result = outcomes.withLock { $0 }
-      #expect(result.filter { $0 == .stored }.count == 1)
-      #expect(result.filter { $0 == .exists }.count == 3)
+      expectEqual(result.filter { $0 == .stored }.count, 1)
+      expectEqual(result.filter { $0 == .exists }.count, 3)
       let winner = try #require(result.firstIndex(of: .stored))
-      #expect(
-        try store.get("race/\(round)", byteCountMax: 5_000)
-          == [UInt8](repeating: UInt8(winner), count: 5_000))
+      try expectEqual(
+        store.get("race/\(round)", byteCountMax: 5_000),
+        [UInt8](repeating: UInt8(winner), count: 5_000))
     }
-    #expect(try names("race").count == 50)
+    try expectEqual(names("race").count, 50)
   }
 
   @Test("links are followed to the root, never below it")
@@ -141,17 +141,17 @@ import Testing
     symlink(outside.path, folder.path("dir"))
     symlink(folder.path("missing"), folder.path("a/dangling"))
     for key in ["a/link", "dir/secret", "a/dangling"] {
-      #expect(try kind { _ = try store.get(key, byteCountMax: 9) } == .unexpected)
-      #expect(try kind { _ = try store.contains(key) } == .unexpected)
-      #expect(try kind { _ = try store.create(key, .bytes([2])) } == .unexpected)
+      try expectEqual(kind { _ = try store.get(key, byteCountMax: 9) }, .unexpected)
+      try expectEqual(kind { _ = try store.contains(key) }, .unexpected)
+      try expectEqual(kind { _ = try store.create(key, .bytes([2])) }, .unexpected)
     }
-    #expect(try kind { try store.put("dir/new", .bytes([2])) } == .unexpected)
-    #expect(try kind { try store.delete("dir/secret") } == .unexpected)
-    #expect(try kind { try store.put("a", .bytes([2])) } == .unexpected)
-    #expect(try store.list(prefix: "", after: nil) == [ObjectEntry(key: "a/real", byteCount: 1)])
-    #expect(try FileManager.default.contentsOfDirectory(atPath: outside.path) == ["secret"])
+    try expectEqual(kind { try store.put("dir/new", .bytes([2])) }, .unexpected)
+    try expectEqual(kind { try store.delete("dir/secret") }, .unexpected)
+    try expectEqual(kind { try store.put("a", .bytes([2])) }, .unexpected)
+    try expectEqual(store.list(prefix: "", after: nil), [ObjectEntry(key: "a/real", byteCount: 1)])
+    try expectEqual(FileManager.default.contentsOfDirectory(atPath: outside.path), ["secret"])
     symlink(folder.path, outside.path("way"))
-    #expect(try DirectoryStore(path: outside.path("way")).get("a/real", byteCountMax: 1) == [1])
+    try expectEqual(DirectoryStore(path: outside.path("way")).get("a/real", byteCountMax: 1), [1])
   }
 
   @Test("a root that is missing, a file, or writable by others is refused")
@@ -159,16 +159,16 @@ import Testing
     try store.put("k", .bytes([1]))
     for path in ["missing", "k", "k/x"] {
       let other = DirectoryStore(path: folder.path(path))
-      #expect(try kind { try other.put("k", .bytes([1])) } == .noBucket)
-      #expect(try kind { _ = try other.get("k", byteCountMax: 1) } == .noBucket)
-      #expect(try kind { _ = try other.list(prefix: "", after: nil) } == .noBucket)
+      try expectEqual(kind { try other.put("k", .bytes([1])) }, .noBucket)
+      try expectEqual(kind { _ = try other.get("k", byteCountMax: 1) }, .noBucket)
+      try expectEqual(kind { _ = try other.list(prefix: "", after: nil) }, .noBucket)
     }
     for mode: mode_t in [0o770, 0o702] {
       chmod(folder.path, mode)
-      #expect(try kind { _ = try store.get("k", byteCountMax: 1) } == .noBucket)
+      try expectEqual(kind { _ = try store.get("k", byteCountMax: 1) }, .noBucket)
     }
     chmod(folder.path, 0o755)
-    #expect(try store.get("k", byteCountMax: 1) == [1])
+    try expectEqual(store.get("k", byteCountMax: 1), [1])
   }
 
   @Test("keys that no copy has are refused")
@@ -176,7 +176,7 @@ import Testing
     let deep = Array(repeating: "a", count: 17).joined(separator: "/")
     for key in ["", "/etc/x", "../x", "a/../../x", "a//b", "a/.new-0123456789abcdef", deep, "a\0b"]
     {
-      #expect(try kind { try store.put(key, .bytes([1])) } == .unexpected, "\(key)")
+      try expectEqual(kind { try store.put(key, .bytes([1])) }, .unexpected, "\(key)")
     }
   }
 
@@ -188,12 +188,12 @@ import Testing
     func list(_ prefix: String, _ after: String?) throws -> [String] {
       try store.list(prefix: prefix, after: after).map { $0.key }
     }
-    #expect(try list("", nil) == stored)
+    try expectEqual(list("", nil), stored)
     for (place, key) in stored.enumerated() {
-      #expect(try list("", key) == Array(stored[(place + 1)...]))
+      try expectEqual(list("", key), Array(stored[(place + 1)...]))
       for length in 1...key.utf8.count {
         let prefix = String(key.prefix(length))
-        #expect(try list(prefix, nil) == stored.filter { $0.hasPrefix(prefix) })
+        try expectEqual(list(prefix, nil), stored.filter { $0.hasPrefix(prefix) })
       }
     }
   }
@@ -210,7 +210,7 @@ import Testing
       listed += page.map { $0.key }
       if page.count < 1_000 { break }
     }
-    #expect(listed == keys)
+    expectEqual(listed, keys)
   }
 
   @Test("what a crash left is not listed, and removed after a day")
@@ -222,14 +222,14 @@ import Testing
       times.append(times[0])
       utimes(folder.path("a/" + name), &times)
     }
-    #expect(try store.list(prefix: "a/", after: nil) == [ObjectEntry(key: "a/k", byteCount: 1)])
-    #expect(try names("a") == ["k", "k.new-fedcba9876543210"])
+    try expectEqual(store.list(prefix: "a/", after: nil), [ObjectEntry(key: "a/k", byteCount: 1)])
+    try expectEqual(names("a"), ["k", "k.new-fedcba9876543210"])
   }
 
   @Test("a cancelled store does nothing more")
   func cancel() throws {
     store.cancel()
-    #expect(try kind { try store.put("k", .bytes([1])) } == .cancelled)
-    #expect(try kind { _ = try store.list(prefix: "", after: nil) } == .cancelled)
+    try expectEqual(kind { try store.put("k", .bytes([1])) }, .cancelled)
+    try expectEqual(kind { _ = try store.list(prefix: "", after: nil) }, .cancelled)
   }
 }

@@ -1,5 +1,6 @@
 // Targets and endpoints: what is read, and what is refused.
 import ObjectStore
+import TestSupport
 import Testing
 
 @Suite("Targets of replication") struct ReplicationTargetTests {
@@ -11,8 +12,8 @@ import Testing
       ("file:///mnt/disk 2/copy", .directory(path: "/mnt/disk 2/copy")),
     ])
   func reads(_ text: String, _ target: ReplicationTarget) throws {
-    #expect(try ReplicationTarget(parsing: text) == target)
-    #expect("\(target)" == text)
+    try expectEqual(ReplicationTarget(parsing: text), target)
+    expectEqual("\(target)", text)
   }
 
   @Test(
@@ -74,9 +75,9 @@ import Testing
   @Test("a bucket's address follows from endpoint and region", arguments: addresses)
   func address(_ given: Address) throws {
     let endpoint = try S3Endpoint(url: given.url, region: given.region, bucket: given.bucket)
-    #expect(endpoint.origin == given.origin)
-    #expect(endpoint.bucketPath == given.path)
-    #expect(endpoint.isLoopback == given.isLoopback)
+    expectEqual(endpoint.origin, given.origin)
+    expectEqual(endpoint.bucketPath, given.path)
+    expectEqual(endpoint.isLoopback, given.isLoopback)
   }
 
   static let refusedEndpoints: [(String?, String?, S3Endpoint.Fault)] = [
@@ -101,7 +102,7 @@ import Testing
     let credentials = try #require(S3Credentials(accessKeyID: "I", secretAccessKey: "S"))
     let settings = ReplicationTarget.S3Settings(
       endpoint: nil, region: "eu-west-1", credentials: credentials)
-    #expect(try bucket.store(settings).name == "s3://abc/p")
-    #expect(try ReplicationTarget(parsing: "file:///a/b").store(nil).name == "file:///a/b")
+    try expectEqual(bucket.store(settings).name, "s3://abc/p")
+    try expectEqual(ReplicationTarget(parsing: "file:///a/b").store(nil).name, "file:///a/b")
   }
 }

@@ -15,16 +15,14 @@ import Testing
       "# mine\r\n\r\n[default]\r\n; both\r\naws_secret_access_key=a/b+c=\r\n\taws_access_key_id=ID ",
     ])
   func forms(_ text: String) throws {
-    #expect(
-      try Self.read(text) == S3Credentials(accessKeyID: "ID", secretAccessKey: "a/b+c="))
+    try expectEqual(Self.read(text), S3Credentials(accessKeyID: "ID", secretAccessKey: "a/b+c="))
   }
 
   @Test("a session token may be there")
   func token() throws {
     let read = try Self.read(
       "[default]\naws_access_key_id=ID\naws_secret_access_key=S\naws_session_token=T//=\n")
-    #expect(
-      read == S3Credentials(accessKeyID: "ID", secretAccessKey: "S", sessionToken: "T//="))
+    expectEqual(read, S3Credentials(accessKeyID: "ID", secretAccessKey: "S", sessionToken: "T//="))
   }
 
   static let refused: [(text: String, error: S3CredentialsError)] = [
@@ -64,9 +62,9 @@ import Testing
     if let error {
       #expect(throws: error) { try S3Credentials(environment: { values[$0] }) }
     } else {
-      #expect(
-        try S3Credentials(environment: { values[$0] })
-          == S3Credentials(accessKeyID: "A", secretAccessKey: "S"))
+      try expectEqual(
+        S3Credentials(environment: { values[$0] }),
+        S3Credentials(accessKeyID: "A", secretAccessKey: "S"))
     }
     #expect(try S3Credentials(environment: { _ in nil }) == nil)
   }

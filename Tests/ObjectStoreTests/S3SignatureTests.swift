@@ -1,5 +1,6 @@
 // Signatures against those that Amazon publishes for its API.
 import ObjectStore
+import TestSupport
 import Testing
 
 @Suite("Signatures of S3 requests") struct S3SignatureTests {
@@ -61,10 +62,10 @@ import Testing
     let query = S3Signature.query([
       ("start-after", "a/b c+=&é"), ("list-type", "2"), ("prefix", "-._~"), ("Big", ""),
     ])
-    #expect(query == "Big=&list-type=2&prefix=-._~&start-after=a%2Fb%20c%2B%3D%26%C3%A9")
-    #expect(S3Signature.encoded("a/b:c", keepsSlashes: true) == "a/b%3Ac")
+    expectEqual(query, "Big=&list-type=2&prefix=-._~&start-after=a%2Fb%20c%2B%3D%26%C3%A9")
+    expectEqual(S3Signature.encoded("a/b:c", keepsSlashes: true), "a/b%3Ac")
   }
 
   @Test("the time is that of the header")
-  func time() { #expect(S3Signature.time(ms: 1_369_353_600_999) == "20130524T000000Z") }
+  func time() { expectEqual(S3Signature.time(ms: 1_369_353_600_999), "20130524T000000Z") }
 }

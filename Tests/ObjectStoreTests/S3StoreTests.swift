@@ -50,22 +50,22 @@ import Testing
     let store = try Self.store(server, token: "TOKEN")
     try store.put("steps/1", .bytes(Array("hello".utf8)))
     let request = try #require(server.requests.first)
-    #expect(request.head[0] == "PUT /copies/p/steps/1 HTTP/1.1")
-    #expect(request.body == Array("hello".utf8))
-    #expect(request.values("content-length") == ["5"])
-    #expect(request.values("host") == ["127.0.0.1:\(server.port)"])
-    #expect(
-      request.values("x-amz-content-sha256")
-        == ["2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"])
-    #expect(request.values("x-amz-date") == ["20130524T000000Z"])
-    #expect(request.values("x-amz-security-token") == ["TOKEN"])
+    expectEqual(request.head[0], "PUT /copies/p/steps/1 HTTP/1.1")
+    expectEqual(request.body, Array("hello".utf8))
+    expectEqual(request.values("content-length"), ["5"])
+    expectEqual(request.values("host"), ["127.0.0.1:\(server.port)"])
+    expectEqual(
+      request.values("x-amz-content-sha256"),
+      ["2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"])
+    expectEqual(request.values("x-amz-date"), ["20130524T000000Z"])
+    expectEqual(request.values("x-amz-security-token"), ["TOKEN"])
     let authorization = try #require(request.values("authorization").first)
     #expect(authorization.contains("Credential=ACCESSKEYID/20130524/eu-west-1/s3/aws4_request"))
     #expect(
       authorization.contains(
         "SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token,"))
     for name in ["expect", "transfer-encoding", "if-none-match", "cookie", "accept-encoding"] {
-      #expect(request.values(name) == [], "\(name)")
+      expectEqual(request.values(name), [], "\(name)")
     }
   }
 
@@ -75,12 +75,12 @@ import Testing
       request.index == 0 ? .respond(200, []) : Self.error(412, "PreconditionFailed")
     }
     let store = try Self.store(server, prefix: "")
-    #expect(try store.create("steps/1", .bytes([])) == .stored)
-    #expect(try store.create("steps/1", .bytes([])) == .exists)
+    try expectEqual(store.create("steps/1", .bytes([])), .stored)
+    try expectEqual(store.create("steps/1", .bytes([])), .exists)
     let request = server.requests[0]
-    #expect(request.head[0] == "PUT /copies/steps/1 HTTP/1.1")
-    #expect(request.values("if-none-match") == ["*"])
-    #expect(request.values("content-length") == ["0"])
+    expectEqual(request.head[0], "PUT /copies/steps/1 HTTP/1.1")
+    expectEqual(request.values("if-none-match"), ["*"])
+    expectEqual(request.values("content-length"), ["0"])
     #expect(request.values("authorization")[0].contains("SignedHeaders=host;if-none-match;"))
   }
 
@@ -99,24 +99,24 @@ import Testing
     try store.put("blocks/1", body)
     server.dropConnections()
     try store.put("blocks/2", body)
-    #expect(server.requests.map { $0.body } == [content, content])
-    #expect(server.requests[1].values("content-length") == ["700000"])
+    expectEqual(server.requests.map { $0.body }, [content, content])
+    expectEqual(server.requests[1].values("content-length"), ["700000"])
     let longer = ObjectBody.file(
       descriptor: descriptor, offsetBytes: 3, byteCount: content.count + 2,
       sha256: body.sha256)
     let error = try Self.failure { try store.put("blocks/3", longer) }
-    #expect(error.kind == .unexpected)
-    #expect(error.cause == "the file is shorter than it was")
+    expectEqual(error.kind, .unexpected)
+    expectEqual(error.cause, "the file is shorter than it was")
   }
 
   @Test("connections are kept for the next call, also by other threads")
   func reuse() throws {
     let server = try ScriptedServer { _ in .respond(200, [7]) }
     let store = try Self.store(server)
-    for _ in 0..<5 { #expect(try store.get("k", byteCountMax: 1) == [7]) }
+    for _ in 0..<5 { try expectEqual(store.get("k", byteCountMax: 1), [7]) }
     try WorkerThread { _ = try? store.get("k", byteCountMax: 1) }.join()
-    #expect(server.requests.count == 6)
-    #expect(server.connectionCount == 1)
+    expectEqual(server.requests.count, 6)
+    expectEqual(server.connectionCount, 1)
   }
 
   @Test("keys that no copy has are refused before anything is sent")
@@ -124,7 +124,7 @@ import Testing
     let server = try ScriptedServer { _ in .respond(200, []) }
     let store = try Self.store(server)
     for key in ["", "/a", "a/", "a//b", "a/../b", "./a", "a b", "a_b", "é", "a\r\nx: y", "a?b"] {
-      #expect(try Self.failure { try store.delete(key) }.kind == .unexpected)
+      try expectEqual(Self.failure { try store.delete(key) }.kind, .unexpected)
     }
     #expect(server.requests.isEmpty)
   }
@@ -204,16 +204,16 @@ import Testing
     }
     for call in calls {
       let error = try Self.failure { try call() }
-      #expect(error.kind == given.kind)
+      expectEqual(error.kind, given.kind)
       #expect(error.cause.contains("\(given.status)"))
       #expect(given.says.isEmpty || error.description.contains(given.says))
-      #expect(error.retryAfterMs == given.retryAfterMs)
-      #expect(error.isTransient == (given.kind == .unavailable))
+      expectEqual(error.retryAfterMs, given.retryAfterMs)
+      expectEqual(error.isTransient, (given.kind == .unavailable))
       for secret in ["ACCESSKEYID", Self.secret, "SESSIONTOKEN", "Signature=", "CONTENT", "\u{7}"] {
         #expect(!error.description.contains(secret))
       }
     }
-    #expect(server.requests.count == calls.count, "nothing is followed or repeated")
+    expectEqual(server.requests.count, calls.count, "nothing is followed or repeated")
   }
 
   @Test("an object that the store says is missing is none; deleting it does nothing")
@@ -235,7 +235,7 @@ import Testing
         : .flood(Array(head.utf8), thenAgain: [UInt8](repeating: 1, count: 65_536))
     }
     #expect(try Self.store(server).contains("k"))
-    #expect(server.requests[0].values("range") == ["bytes=0-0"])
+    expectEqual(server.requests[0].values("range"), ["bytes=0-0"])
   }
 
   @Test("an object is passed on as it came, up to the limit")
@@ -245,10 +245,10 @@ import Testing
     let store = try Self.store(server)
     var read: [UInt8] = []
     #expect(try store.read("k", byteCountMax: 300_000) { read.append(contentsOf: $0) })
-    #expect(read == content)
-    #expect(try store.get("k", byteCountMax: 300_000) == content)
+    expectEqual(read, content)
+    try expectEqual(store.get("k", byteCountMax: 300_000), content)
     let error = try Self.failure { _ = try store.get("k", byteCountMax: 299_999) }
-    #expect(error.kind == .tooLarge)
+    expectEqual(error.kind, .tooLarge)
   }
 
   @Test("what the reader throws ends the call")
@@ -260,7 +260,7 @@ import Testing
         throw mine
       }
     }
-    #expect(error == mine)
+    expectEqual(error, mine)
   }
 
   static let cutOffs: [(String, String)] = [
@@ -280,9 +280,9 @@ import Testing
   func cutOff(_ name: String, _ text: String) throws {
     let server = try ScriptedServer { _ in .all([.text(text), .close]) }
     let store = try Self.store(server)
-    #expect(try Self.failure { _ = try store.get("k", byteCountMax: 99) }.kind == .unavailable)
-    #expect(
-      try Self.failure { _ = try store.read("k", byteCountMax: 99) { _ in } }.kind == .unavailable)
+    try expectEqual(Self.failure { _ = try store.get("k", byteCountMax: 99) }.kind, .unavailable)
+    try expectEqual(
+      Self.failure { _ = try store.read("k", byteCountMax: 99) { _ in } }.kind, .unavailable)
   }
 
   @Test("answers in chunks are read whole")
@@ -290,7 +290,7 @@ import Testing
     let server = try ScriptedServer { _ in
       .text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
     }
-    #expect(try Self.store(server).get("k", byteCountMax: 5) == Array("abcde".utf8))
+    try expectEqual(Self.store(server).get("k", byteCountMax: 5), Array("abcde".utf8))
   }
 
   @Test("endless answers of every kind are given up")
@@ -322,7 +322,7 @@ import Testing
     }
     let store = try Self.store(server, stallSeconds: 3)
     let error = try Self.failure { _ = try store.get("k", byteCountMax: 99) }
-    #expect(error.kind == .unavailable)
+    expectEqual(error.kind, .unavailable)
     #expect(error.cause.contains("time is up"))
   }
 
@@ -335,8 +335,8 @@ import Testing
     let store = S3Store(
       bucket: "copies", prefix: "", endpoint: endpoint, region: "x", credentials: credentials)
     let error = try Self.failure { _ = try store.get("k", byteCountMax: 99) }
-    #expect(error.kind == .unavailable)
-    #expect(error.cause == "no connection")
+    expectEqual(error.kind, .unavailable)
+    expectEqual(error.cause, "no connection")
   }
 
   @Test("cancel ends calls under way and all later ones")
@@ -354,9 +354,9 @@ import Testing
     #expect(eventually { server.requests.count == 3 })
     store.cancel()
     for thread in threads { thread.join() }
-    #expect(kinds.withLock { $0 } == [.cancelled, .cancelled, .cancelled])
-    #expect(try Self.failure { try store.delete("k") }.kind == .cancelled)
-    #expect(server.requests.count == 3)
+    expectEqual(kinds.withLock { $0 }, [.cancelled, .cancelled, .cancelled])
+    try expectEqual(Self.failure { try store.delete("k") }.kind, .cancelled)
+    expectEqual(server.requests.count, 3)
   }
 
   // MARK: Lists
@@ -373,9 +373,10 @@ import Testing
       request.index == 0 ? Self.page(["p/a/1", "p/a/2"], isTruncated: true) : Self.page(["p/a/3"])
     }
     let entries = try Self.store(server).list(prefix: "a/", after: "a/0")
-    #expect(entries == ["a/1", "a/2", "a/3"].map { ObjectEntry(key: $0, byteCount: 3) })
-    #expect(
-      server.requests.map { $0.path } == [
+    expectEqual(entries, ["a/1", "a/2", "a/3"].map { ObjectEntry(key: $0, byteCount: 3) })
+    expectEqual(
+      server.requests.map { $0.path },
+      [
         "/copies?list-type=2&max-keys=1000&prefix=p%2Fa%2F&start-after=p%2Fa%2F0",
         "/copies?list-type=2&max-keys=998&prefix=p%2Fa%2F&start-after=p%2Fa%2F2",
       ])
@@ -392,7 +393,7 @@ import Testing
     let server = try ScriptedServer { _ in reaction }
     let store = try Self.store(server)
     let error = try Self.failure { _ = try store.list(prefix: "a/", after: "a/0") }
-    #expect(error.kind == .unexpected)
+    expectEqual(error.kind, .unexpected)
   }
 }
 

@@ -13,7 +13,7 @@ import Testing
     let store = MemoryStore()
     store.objects = ["steps/1": [1]]
     try StoreProbe.check(store)
-    #expect(store.keys == ["steps/1"])
+    expectEqual(store.keys, ["steps/1"])
     let folder = try TemporaryDirectory()
     try StoreProbe.check(DirectoryStore(path: folder.path))
   }
@@ -22,8 +22,9 @@ import Testing
   func unconditional() throws {
     let store = MemoryStore()
     store.ignoresConditions = true
-    #expect(
-      try failure(store).description == "the store cannot be used for replication: "
+    try expectEqual(
+      failure(store).description,
+      "the store cannot be used for replication: "
         + "it does not honour If-None-Match: a second create succeeded")
     #expect(store.keys.isEmpty)
   }
@@ -42,7 +43,7 @@ import Testing
     guard case .unanswered(let error) = try failure(store) else {
       return #expect(Bool(false), "it could not be asked")
     }
-    #expect(error.kind == .unavailable)
+    expectEqual(error.kind, .unavailable)
     #expect(store.keys.isEmpty)
   }
 
@@ -53,7 +54,7 @@ import Testing
     guard case .unanswered(let error) = try failure(store) else {
       return #expect(Bool(false), "it could not be asked")
     }
-    #expect(error.kind == .denied)
+    expectEqual(error.kind, .denied)
     #expect(store.keys.isEmpty)
   }
 }
@@ -67,11 +68,11 @@ import Testing
     for key in ["steps/1", "steps/2"] {
       #expect(throws: ObjectStoreError.self) { try old.create(key, .bytes([1])) }
     }
-    #expect(old.heldCount == 2)
-    #expect(try new.create("steps/1", .bytes([2])) == .stored)
-    #expect(old.release() == [.exists, .stored])
-    #expect(new.objects == ["steps/1": [2], "steps/2": [1]])
-    #expect(old.calls.map { $0.key } == ["steps/1", "steps/2"])
+    expectEqual(old.heldCount, 2)
+    try expectEqual(new.create("steps/1", .bytes([2])), .stored)
+    expectEqual(old.release(), [.exists, .stored])
+    expectEqual(new.objects, ["steps/1": [2], "steps/2": [1]])
+    expectEqual(old.calls.map { $0.key }, ["steps/1", "steps/2"])
   }
 
   @Test("a full store refuses, and keeps what it has")
@@ -81,7 +82,7 @@ import Testing
     try store.put("a", .bytes([1, 2]))
     #expect(throws: ObjectStoreError.self) { try store.put("b", .bytes([1, 2])) }
     try store.put("a", .bytes([1, 2, 3]))
-    #expect(store.objects == ["a": [1, 2, 3]])
+    expectEqual(store.objects, ["a": [1, 2, 3]])
   }
 
   @Test("a thousand and more objects are listed in pages")
@@ -89,8 +90,8 @@ import Testing
     let store = MemoryStore()
     for number in 0..<1_001 { store.objects["k/\(2_000 + number)"] = [] }
     let page = try store.list(prefix: "k/", after: nil)
-    #expect(page.count == 1_000)
-    #expect(try store.list(prefix: "k/", after: page.last?.key).map { $0.key } == ["k/3000"])
+    expectEqual(page.count, 1_000)
+    try expectEqual(store.list(prefix: "k/", after: page.last?.key).map { $0.key }, ["k/3000"])
     store.cancel()
     #expect(throws: ObjectStoreError.self) { try store.list(prefix: "", after: nil) }
   }

@@ -1,4 +1,5 @@
 // The command line of ledger-rules: values, and what is refused.
+import TestSupport
 import Testing
 
 import PartitionedFold
@@ -6,8 +7,8 @@ import PartitionedFold
 @Suite struct ArgumentTests {
   @Test func optionsAreTaken() throws {
     var arguments = RulesArguments(["--directory", "d", "--describe", "--size", "7"])
-    #expect(try arguments.required("--directory") == "d")
-    #expect(try arguments.integer("--size", 0...9) == 7)
+    try expectEqual(arguments.required("--directory"), "d")
+    try expectEqual(arguments.integer("--size", 0...9), 7)
     #expect(try arguments.text("--listing") == nil)
     #expect(try arguments.flag("--describe"))
     try arguments.finish()
@@ -31,6 +32,6 @@ import PartitionedFold
       refusal(["--f", "--f"]) { _ = try $0.flag("--f") },
     ]
     #expect(cases.allSatisfy { $0?.exitCode == .usage })
-    #expect(cases[1]?.line == "ledger-rules: parse arguments: --a: is given twice")
+    expectEqual(cases[1]?.line, "ledger-rules: parse arguments: --a: is given twice")
   }
 }

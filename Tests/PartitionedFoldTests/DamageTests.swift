@@ -44,7 +44,7 @@ private func checksum(_ bytes: some Sequence<UInt8>) -> UInt32 {
     try change(segment) { $0[$0.count / 2] ^= 1 }
     let range = try #require(try plan(fixture.path).ranges.first)
     let found = failure { _ = try scan(fixture.path, range) }
-    #expect(found?.exitCode == .corrupted)
+    expectEqual(found?.exitCode, .corrupted)
     #expect(found?.object.hasPrefix("log/00000000000000000000.jsonl.gz, block ") == true)
   }
 
@@ -53,11 +53,11 @@ private func checksum(_ bytes: some Sequence<UInt8>) -> UInt32 {
     let segment = try names(fixture, ".jsonl.gz")[1]
     try FileManager.default.removeItem(atPath: segment)
     let found = failure { _ = try plan(fixture.path) }
-    #expect(found?.exitCode == .corrupted)
-    #expect(found?.cause == "missing: the segment is missing")
+    expectEqual(found?.exitCode, .corrupted)
+    expectEqual(found?.cause, "missing: the segment is missing")
     try FileManager.default.removeItem(atPath: try names(fixture, ".jsonl.gz")[0])
-    #expect(failure { _ = try plan(fixture.path) }?.exitCode == .corrupted)
-    #expect(failure { _ = try scan(fixture.path, 0..<1) }?.exitCode == .corrupted)
+    expectEqual(failure { _ = try plan(fixture.path) }?.exitCode, .corrupted)
+    expectEqual(failure { _ = try scan(fixture.path, 0..<1) }?.exitCode, .corrupted)
   }
 
   /// A tail whose checksum is right, but one digest of which is not.
@@ -74,11 +74,10 @@ private func checksum(_ bytes: some Sequence<UInt8>) -> UInt32 {
       content = Array("#\(padded) ".utf8) + rest
     }
     let found = failure { _ = try scan(fixture.path, 0..<1) }
-    #expect(found?.exitCode == .corrupted)
-    #expect(
-      found?.line
-        == "ledger-rules: scan: log, position 0: tampered: its digest is not that of its salt and data"
-    )
+    expectEqual(found?.exitCode, .corrupted)
+    expectEqual(
+      found?.line,
+      "ledger-rules: scan: log, position 0: tampered: its digest is not that of its salt and data")
   }
 
   @Test func aNewerFormatIsReported() throws {
@@ -88,8 +87,8 @@ private func checksum(_ bytes: some Sequence<UInt8>) -> UInt32 {
         String(decoding: content, as: UTF8.self)
           .replacingOccurrences(of: #""format_version":1"#, with: #""format_version":3"#).utf8)
     }
-    #expect(failure { _ = try plan(fixture.path) }?.exitCode == .newerFormat)
-    #expect(failure { _ = try scan(fixture.path, 0..<1) }?.exitCode == .newerFormat)
+    expectEqual(failure { _ = try plan(fixture.path) }?.exitCode, .newerFormat)
+    expectEqual(failure { _ = try scan(fixture.path, 0..<1) }?.exitCode, .newerFormat)
   }
 
   @Test(arguments: [("thing.happened", 1), ("receipt.uploaded", 3)])
@@ -97,8 +96,8 @@ private func checksum(_ bytes: some Sequence<UInt8>) -> UInt32 {
     let fixture = try LedgerFixture()
     try fixture.append([.upload(), .raw(type: type, version: version, [:])])
     let found = failure { _ = try scan(fixture.path, 0..<2) }
-    #expect(found?.exitCode == .newerFormat)
-    #expect(found?.object == "position 1")
+    expectEqual(found?.exitCode, .newerFormat)
+    expectEqual(found?.object, "position 1")
   }
 
   @Test func linksAreRefused() throws {
@@ -108,24 +107,24 @@ private func checksum(_ bytes: some Sequence<UInt8>) -> UInt32 {
     try FileManager.default.moveItem(atPath: segment, toPath: elsewhere.path("segment"))
     try FileManager.default.createSymbolicLink(
       atPath: segment, withDestinationPath: elsewhere.path("segment"))
-    #expect(failure { _ = try plan(fixture.path) }?.exitCode == .failed)
-    #expect(failure { _ = try scan(fixture.path, 0..<1) }?.exitCode == .failed)
+    expectEqual(failure { _ = try plan(fixture.path) }?.exitCode, .failed)
+    expectEqual(failure { _ = try scan(fixture.path, 0..<1) }?.exitCode, .failed)
   }
 
   @Test func whatIsNoLedgerIsReported() throws {
     let empty = try TemporaryDirectory()
-    #expect(failure { _ = try plan(empty.path) }?.exitCode == .noLedger)
-    #expect(failure { _ = try scan(empty.path("none"), 0..<1) }?.exitCode == .noLedger)
+    expectEqual(failure { _ = try plan(empty.path) }?.exitCode, .noLedger)
+    expectEqual(failure { _ = try scan(empty.path("none"), 0..<1) }?.exitCode, .noLedger)
   }
 
   @Test func wrongRangesAreUsageErrors() {
     func found(_ arguments: String...) -> RulesFailure.ExitCode? {
       failure { try ScanCommand.run(RulesArguments(["--directory", "d"] + arguments)) }?.exitCode
     }
-    #expect(found() == .usage)
-    #expect(found("--from", "0") == .usage)
-    #expect(found("--from", "5", "--to", "4") == .usage)
-    #expect(found("--from", "-1", "--to", "4") == .usage)
-    #expect(found("--from", "0", "--to", "3000000000") == .usage)
+    expectEqual(found(), .usage)
+    expectEqual(found("--from", "0"), .usage)
+    expectEqual(found("--from", "5", "--to", "4"), .usage)
+    expectEqual(found("--from", "-1", "--to", "4"), .usage)
+    expectEqual(found("--from", "0", "--to", "3000000000"), .usage)
   }
 }

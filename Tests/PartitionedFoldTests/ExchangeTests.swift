@@ -1,5 +1,6 @@
 // The exchange format: what is written is read; what is cut short or wrong is refused.
 import Glibc
+import TestSupport
 import Testing
 
 import PartitionedFold
@@ -55,7 +56,7 @@ private func parts(
       [2, 0, 0, 0, 7, 0, 2, 0, 0, 0xFE, 255, 255, 255, 255, 255, 255, 255, 3, 0, 0, 0, 0, 0, 0, 0]
       + [1, 0, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0x61, 0x62]
       + [255, 255, 255, 255, 2, 0, 0, 0, 0x7B, 0x7D]
-    #expect(bytes == expected)
+    expectEqual(bytes, expected)
   }
 
   @Test func manyRowsComeBackInOrderInSeveralBatches() throws {
@@ -71,20 +72,20 @@ private func parts(
       }
       try writer.finish(Array("end".utf8))
     }) { try parts(of: $0) }
-    #expect(end == Array("end".utf8))
+    expectEqual(end, Array("end".utf8))
     let first = batches.filter { $0.table == 0 }
-    #expect(first.count == 3)
+    expectEqual(first.count, 3)
     var row = 0
     for batch in first {
       try batch.require(table: 0, [.integer, .bytes])
       for place in 0..<batch.rowCount {
-        #expect(batch.integer(column: 0, row: place) == Int64(row))
-        #expect(batch.bytes(column: 1, row: place).count == row % 7)
+        expectEqual(batch.integer(column: 0, row: place), Int64(row))
+        expectEqual(batch.bytes(column: 1, row: place).count, row % 7)
         row += 1
       }
     }
-    #expect(row == count)
-    #expect(batches.filter { $0.table == 1 }.reduce(0) { $0 + $1.rowCount } == (count + 2) / 3)
+    expectEqual(row, count)
+    expectEqual(batches.filter { $0.table == 1 }.reduce(0) { $0 + $1.rowCount }, (count + 2) / 3)
   }
 
   @Test func aLargeCellEndsItsBatch() throws {
@@ -95,7 +96,7 @@ private func parts(
       for _ in 0..<3 { try table.append(large) }
       try writer.finish([])
     }) { try parts(of: $0) }
-    #expect(batches.map(\.rowCount) == [1, 1, 1])
+    expectEqual(batches.map(\.rowCount), [1, 1, 1])
     #expect(
       batches.allSatisfy { batch in
         let cell = batch.bytes(column: 0, row: 0)
@@ -118,7 +119,7 @@ private func parts(
     let whole: [UInt8] =
       [1, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0x61]
       + [255, 255, 255, 255, 2, 0, 0, 0, 0x7B, 0x7D]
-    #expect(try parts(of: whole).end.count == 2)
+    try expectEqual(parts(of: whole).end.count, 2)
     for count in 0..<whole.count {
       #expect(throws: ExchangeError.cutShort) { try parts(of: Array(whole[..<count])) }
     }

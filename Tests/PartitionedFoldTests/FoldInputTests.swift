@@ -28,9 +28,9 @@ import PartitionedFold
 
   @Test func aTaskIsRead() throws {
     let task = try FoldTask(Array(Self.task(moment: "1767225600000").utf8))
-    #expect(task.ledgers.map(\.name) == ["eu", "us"])
+    expectEqual(task.ledgers.map(\.name), ["eu", "us"])
     #expect(task.declarationsPath == "file" && task.momentMs == 1_767_225_600_000)
-    #expect(task.reports.map(\.kind) == [.journal])
+    expectEqual(task.reports.map(\.kind), [.journal])
   }
 
   private static let wrongTasks = [
@@ -85,14 +85,14 @@ import PartitionedFold
     let path = directory.path("task.json")
     try text.write(toFile: path, atomically: false, encoding: .utf8)
     let failure = #expect(throws: RulesFailure.self) { try FoldTask(readingFrom: path) }
-    #expect(failure?.line == "ledger-rules: read: \(path): \(cause)")
-    #expect(failure?.exitCode == .usage)
+    expectEqual(failure?.line, "ledger-rules: read: \(path): \(cause)")
+    expectEqual(failure?.exitCode, .usage)
   }
 
   @Test func aTaskThatIsNotThereIsRefused() throws {
     let failure = #expect(throws: RulesFailure.self) { try FoldTask(readingFrom: "/no/task") }
-    #expect(failure?.line == "ledger-rules: read: /no/task: no such file or directory")
-    #expect(failure?.exitCode == .failed)
+    expectEqual(failure?.line, "ledger-rules: read: /no/task: no such file or directory")
+    expectEqual(failure?.exitCode, .failed)
   }
 
   // MARK: Streams
@@ -116,36 +116,35 @@ import PartitionedFold
     let failure = #expect(throws: RulesFailure.self) { try bench.fold(events, declarations: []) }
     // Nothing stays in the scratch folder.
     let names = try FileManager.default.contentsOfDirectory(atPath: bench.directory.path)
-    #expect(names == ["declarations"])
+    expectEqual(names, ["declarations"])
     return try #require(failure)
   }
 
   @Test func wrongRowsAreRefused() throws {
     let order = "it does not follow the row before: rows ascend by time, ledger and position"
-    #expect(
-      try failure { $0.swapAt(0, 2) }.line
-        == "ledger-rules: read: standard input at shop:1: \(order)")
-    #expect(
-      try failure { $0.append($0[2]) }.line
-        == "ledger-rules: read: standard input at shop:2: \(order)")
-    #expect(
-      try failure { $0[1].ledger = 3 }.line
-        == "ledger-rules: read: a row of standard input: there is no ledger 3: the task has 1")
-    #expect(
-      try failure { $0[1].position = 7 }.line
-        == "ledger-rules: read: standard input at shop:7: the line is of position 1")
-    #expect(
-      try failure { $0[1].line = "{}" }.line
-        == "ledger-rules: read: standard input at shop:1: the line is no event")
-    #expect(
-      try failure { $0[1].line += "\n" }.line
-        == "ledger-rules: read: standard input at shop:1: the line is no event")
+    try expectEqual(
+      failure { $0.swapAt(0, 2) }.line, "ledger-rules: read: standard input at shop:1: \(order)")
+    try expectEqual(
+      failure { $0.append($0[2]) }.line, "ledger-rules: read: standard input at shop:2: \(order)")
+    try expectEqual(
+      failure { $0[1].ledger = 3 }.line,
+      "ledger-rules: read: a row of standard input: there is no ledger 3: the task has 1")
+    try expectEqual(
+      failure { $0[1].position = 7 }.line,
+      "ledger-rules: read: standard input at shop:7: the line is of position 1")
+    try expectEqual(
+      failure { $0[1].line = "{}" }.line,
+      "ledger-rules: read: standard input at shop:1: the line is no event")
+    try expectEqual(
+      failure { $0[1].line += "\n" }.line,
+      "ledger-rules: read: standard input at shop:1: the line is no event")
     // Within a ledger, time never falls.
-    #expect(
-      try failure({ events in
+    try expectEqual(
+      failure({ events in
         events[1].position = 9
         events[1].line.replace("{\"seq\":1,", with: "{\"seq\":9,")
-      }).line == "ledger-rules: fold: event 2: position 9 of its ledger came before it: "
+      }).line,
+      "ledger-rules: fold: event 2: position 9 of its ledger came before it: "
         + "within a ledger time never falls")
   }
 
@@ -153,7 +152,7 @@ import PartitionedFold
     let failure = try failure { events in
       events[2].line.replace("\"type\":\"receipt.uploaded\"", with: "\"type\":\"receipt.renamed\"")
     }
-    #expect(failure.exitCode == .newerFormat)
+    expectEqual(failure.exitCode, .newerFormat)
     #expect(failure.line.hasPrefix("ledger-rules: fold: event 2: "))
   }
 
@@ -169,14 +168,14 @@ import PartitionedFold
         bench.parsedTask(), in: ScratchFolder(bench.directory.path),
         from: DescriptorInput(input.descriptor), to: DescriptorOutput(input.descriptor))
     }
-    #expect(failure?.line == "ledger-rules: read: \(path): it ends before its end")
+    expectEqual(failure?.line, "ledger-rules: read: \(path): it ends before its end")
     try whole.write(to: URL(fileURLWithPath: path))
     let second = #expect(throws: RulesFailure.self) {
       try FoldCommand.run(
         bench.parsedTask(), in: ScratchFolder(bench.directory.path),
         from: DescriptorInput(input.descriptor), to: DescriptorOutput(input.descriptor))
     }
-    #expect(second?.line == "ledger-rules: read: standard input: it ends before its end")
+    expectEqual(second?.line, "ledger-rules: read: standard input: it ends before its end")
   }
 
   @Test func anEventThatIsDeclaredTooIsRefused() throws {
@@ -184,16 +183,15 @@ import PartitionedFold
     let failure = #expect(throws: RulesFailure.self) {
       try Self.bench().fold(events, declarations: [events[1]])
     }
-    #expect(
-      failure?.line
-        == "ledger-rules: read: standard input at shop:1: this event is among the declarations too")
+    expectEqual(
+      failure?.line,
+      "ledger-rules: read: standard input at shop:1: this event is among the declarations too")
   }
 
   @Test func aScratchFolderThatIsNotThereIsRefused() throws {
     let failure = #expect(throws: RulesFailure.self) { try ScratchFolder("/no/folder") }
-    #expect(
-      failure?.line
-        == "ledger-rules: open scratch folder: /no/folder: no such file or directory")
+    expectEqual(
+      failure?.line, "ledger-rules: open scratch folder: /no/folder: no such file or directory")
   }
 
   // MARK: CSV
@@ -208,12 +206,13 @@ import PartitionedFold
     var row = try #require(rows.rows.first)
     row[try rows.column(name)] = cell
     if cell.isEmpty || name == "date" && cell == "2026" {
-      #expect(try bench.csv([row], report: 0).split(separator: "\n").count == 2)
+      try expectEqual(bench.csv([row], report: 0).split(separator: "\n").count, 2)
       return
     }
     let failure = #expect(throws: RulesFailure.self) { try bench.csv([row], report: 0) }
-    #expect(
-      failure?.line == "ledger-rules: read: standard input, row 0, column '\(name)': "
+    expectEqual(
+      failure?.line,
+      "ledger-rules: read: standard input, row 0, column '\(name)': "
         + "the cell does not have the form of its column")
   }
 }

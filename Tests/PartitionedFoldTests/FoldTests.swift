@@ -47,9 +47,9 @@ import PartitionedFold
       events.filter { !$0.isDeclaration }, declarations: events.filter(\.isDeclaration))
     let database = try fixture.rebuilt()
     for (number, table) in folded.tables.enumerated() {
-      #expect(
-        try bench.csv(table.rows, report: number)
-          == fixture.csv(bench.requests[number], from: database), "\(Self.reports[number])")
+      try expectEqual(
+        bench.csv(table.rows, report: number), fixture.csv(bench.requests[number], from: database),
+        "\(Self.reports[number])")
     }
     let count = events.count { !$0.isDeclaration }
     #expect(folded.end.hasPrefix("{\"events\":\(count),\"declarations\":\(events.count - count),"))
@@ -67,7 +67,7 @@ import PartitionedFold
         guard table.kind == .exceptions else { continue }
         for row in table.rows {
           types.insert(row[2] + (row[0].isEmpty ? "" : " once"))
-          #expect(row[0].isEmpty == row[1].isEmpty)
+          expectEqual(row[0].isEmpty, row[1].isEmpty)
         }
       }
     }
@@ -85,9 +85,8 @@ import PartitionedFold
     let fixture = try LedgerFixture()
     let database = try fixture.rebuilt()
     for (number, table) in folded.tables.enumerated() {
-      #expect(
-        try bench.csv(table.rows, report: number)
-          == fixture.csv(bench.requests[number], from: database))
+      try expectEqual(
+        bench.csv(table.rows, report: number), fixture.csv(bench.requests[number], from: database))
     }
   }
 
@@ -107,8 +106,8 @@ import PartitionedFold
       }
       for number in bench.requests.indices {
         let merged = try FoldedTable.merged(parts.map { $0[number] })
-        #expect(
-          try merged == FoldedTable.merged([whole.tables[number]]),
+        try expectEqual(
+          merged, FoldedTable.merged([whole.tables[number]]),
           "\(count) partitions: \(Self.reports[number])")
       }
     }
@@ -135,7 +134,7 @@ import PartitionedFold
       split.filter { !$0.isDeclaration }, declarations: split.filter(\.isDeclaration))
     for (number, table) in folded.tables.enumerated() {
       let expected = try Self.mapped(whole.tables[number], split, names)
-      #expect(table.rows == expected, "\(Self.reports[number])")
+      expectEqual(table.rows, expected, "\(Self.reports[number])")
     }
     let sales = try #require(bench.requests.firstIndex { $0.kind == .journal })
     let csv = try bench.csv(folded.tables[sales].rows, report: sales)

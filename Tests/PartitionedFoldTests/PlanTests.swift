@@ -35,16 +35,16 @@ private func partialCopy(of path: String) throws -> TemporaryDirectory {
     let fixture = try ledger()
     let plan = try plan(fixture.path)
     let head = try LogReader(fixture.directory).head
-    #expect(plan["size"]?.integerValue == Int64(fixture.eventCount))
-    #expect(plan["root"]?.stringValue == head.root.hex)
-    #expect(plan["id"]?.stringValue == fixture.directory.identity.id.description)
-    #expect(plan["last_event_at_ms"]?.integerValue == head.lastEventAtMs)
+    expectEqual(plan["size"]?.integerValue, Int64(fixture.eventCount))
+    expectEqual(plan["root"]?.stringValue, head.root.hex)
+    expectEqual(plan["id"]?.stringValue, fixture.directory.identity.id.description)
+    expectEqual(plan["last_event_at_ms"]?.integerValue, head.lastEventAtMs)
     let ranges = plan.ranges
     #expect(ranges.count >= 3)
     #expect(ranges.first?.lowerBound == 0 && ranges.last?.upperBound == head.size)
     #expect(zip(ranges, ranges.dropFirst()).allSatisfy { $0.upperBound == $1.lowerBound })
     let scans = try ranges.map { try scan(fixture.path, $0) }
-    #expect(scans.last?.text("root_after") == head.root.hex)
+    expectEqual(scans.last?.text("root_after"), head.root.hex)
   }
 
   @Test func aHeadMayLieAnywhere() throws {
@@ -53,21 +53,21 @@ private func partialCopy(of path: String) throws -> TemporaryDirectory {
     let reader = try LogReader(fixture.directory)
     for size in [0, 1, 37, fixture.eventCount - 1, fixture.eventCount] {
       let plan = try plan(fixture.path, size: size)
-      #expect(plan["root"]?.stringValue == (try reader.frontier(at: size).root.hex))
-      #expect(plan.ranges.last?.upperBound ?? 0 == size)
+      expectEqual(plan["root"]?.stringValue, (try reader.frontier(at: size).root.hex))
+      expectEqual(plan.ranges.last?.upperBound ?? 0, size)
       // Parts that end before the head are those of the whole log.
       let parts = plan["parts"]?.arrayValue ?? []
       #expect(
         parts.dropLast().elementsEqual(
           (whole["parts"]?.arrayValue ?? []).prefix(max(parts.count - 1, 0))))
       guard let last = plan.ranges.last else { continue }
-      #expect(try scan(fixture.path, last).text("root_after") == plan["root"]?.stringValue)
+      try expectEqual(scan(fixture.path, last).text("root_after"), plan["root"]?.stringValue)
     }
     let beyond = failure { _ = try plan(fixture.path, size: fixture.eventCount + 1) }
-    #expect(beyond?.exitCode == .failed)
-    #expect(beyond?.cause == "the log ends at \(fixture.eventCount)")
+    expectEqual(beyond?.exitCode, .failed)
+    expectEqual(beyond?.cause, "the log ends at \(fixture.eventCount)")
     let range = failure { _ = try scan(fixture.path, 0..<fixture.eventCount + 1) }
-    #expect(range?.exitCode == .failed)
+    expectEqual(range?.exitCode, .failed)
   }
 
   /// Tasks on other machines get the identity and the file that holds their range.
@@ -81,7 +81,7 @@ private func partialCopy(of path: String) throws -> TemporaryDirectory {
       try copy("log/\(name)", from: fixture.path, to: folder.path)
       let (part, whole) = try (scan(folder.path, range), scan(fixture.path, range))
       #expect(part.events == whole.events && part.edges == whole.edges)
-      #expect(part.summary == whole.summary)
+      expectEqual(part.summary, whole.summary)
     }
   }
 
@@ -93,10 +93,10 @@ private func partialCopy(of path: String) throws -> TemporaryDirectory {
     let folder = try partialCopy(of: fixture.path)
     for name in try FileManager.default.contentsOfDirectory(atPath: fixture.path + "/log")
     where name.hasPrefix("tail-") { try copy("log/\(name)", from: fixture.path, to: folder.path) }
-    #expect(failure { _ = try scan(folder.path, range) }?.exitCode == .corrupted)
+    expectEqual(failure { _ = try scan(folder.path, range) }?.exitCode, .corrupted)
     let name = try #require(segment["name"]?.stringValue)
     try copy("log/\(name)", from: fixture.path, to: folder.path)
-    #expect(try scan(folder.path, range).summary == scan(fixture.path, range).summary)
+    try expectEqual(scan(folder.path, range).summary, scan(fixture.path, range).summary)
   }
 
   /// A plan reads only the first and last bytes of closed segments: a copy may have holes between them.
@@ -120,7 +120,7 @@ private func partialCopy(of path: String) throws -> TemporaryDirectory {
           atPath: folder.path("log/\(name)"), contents: Data(holed),
           attributes: [.posixPermissions: 0o400]))
     }
-    #expect(try plan(folder.path) == plan(fixture.path))
+    try expectEqual(plan(folder.path), plan(fixture.path))
   }
 
   @Test func aWriterMaySealMeanwhile() throws {
@@ -155,7 +155,7 @@ private func partialCopy(of path: String) throws -> TemporaryDirectory {
       guard let size = plan["size"]?.integerValue, size > 0 else { continue }
       sizes.insert(size)
       let scans = try plan.ranges.map { try scan(path, $0) }
-      #expect(scans.last?.text("root_after") == plan["root"]?.stringValue)
+      expectEqual(scans.last?.text("root_after"), plan["root"]?.stringValue)
     }
   }
 }

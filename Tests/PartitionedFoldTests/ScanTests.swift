@@ -51,8 +51,8 @@ private let testApp = AppRegistered(
     for event in scans.flatMap(\.events) {
       let component = try #require(components.component(of: event))
       for name in try names(in: event.line, ofLedger: "a") {
-        #expect(
-          componentOfName[name, default: component] == component, "\(event.position): \(name)")
+        expectEqual(
+          componentOfName[name, default: component], component, "\(event.position): \(name)")
         componentOfName[name] = component
       }
     }
@@ -70,15 +70,15 @@ private let testApp = AppRegistered(
     let written =
       result.events.map { ($0.position, $0.line) }
       + result.declarations.map { ($0.position, $0.line) }
-    #expect(written.sorted { $0.0 < $1.0 }.map(\.1) == lines)
-    #expect(result.events.map(\.position) == result.events.map(\.position).sorted())
+    expectEqual(written.sorted { $0.0 < $1.0 }.map(\.1), lines)
+    expectEqual(result.events.map(\.position), result.events.map(\.position).sorted())
     #expect(result.declarations.contains { $0.line.contains("app.registered") })
-    #expect(result.number("events") == Int64(result.events.count))
-    #expect(result.number("declarations") == Int64(result.declarations.count))
-    #expect(result.number("inflated_bytes") == Int64(lines.reduce(0) { $0 + $1.utf8.count + 1 }))
-    #expect(result.text("root_after") == reader.head.root.hex)
-    #expect(result.number("last_event_at_ms") == reader.head.lastEventAtMs)
-    #expect(Set(result.edges).count == result.edges.count)
+    expectEqual(result.number("events"), Int64(result.events.count))
+    expectEqual(result.number("declarations"), Int64(result.declarations.count))
+    expectEqual(result.number("inflated_bytes"), Int64(lines.reduce(0) { $0 + $1.utf8.count + 1 }))
+    expectEqual(result.text("root_after"), reader.head.root.hex)
+    expectEqual(result.number("last_event_at_ms"), reader.head.lastEventAtMs)
+    expectEqual(Set(result.edges).count, result.edges.count)
   }
 
   @Test func frontiersOfPartsFormAChain() throws {
@@ -88,11 +88,11 @@ private let testApp = AppRegistered(
     let cuts = [0, 1, 8, 21, size]
     let scans = try zip(cuts, cuts.dropFirst()).map { try scan(fixture.path, $0..<$1) }
     for (earlier, later) in zip(scans, scans.dropFirst()) {
-      #expect(earlier.summary["frontier_after"] == later.summary["frontier_before"])
-      #expect(earlier.text("root_after") == later.text("root_before"))
+      expectEqual(earlier.summary["frontier_after"], later.summary["frontier_before"])
+      expectEqual(earlier.text("root_after"), later.text("root_before"))
     }
-    #expect(scans[0].summary["frontier_before"] == .array([]))
-    #expect(try scan(fixture.path, 5..<5).number("events") == 0)
+    expectEqual(scans[0].summary["frontier_before"], .array([]))
+    try expectEqual(scan(fixture.path, 5..<5).number("events"), 0)
   }
 
   @Test func aScanIsTheSameEachTime() throws {
@@ -135,7 +135,7 @@ private let testApp = AppRegistered(
     let result = try scan(fixture.path, 0..<fixture.eventCount)
     let uploads = result.events.filter { $0.line.contains("receipt.uploaded") }
     let isLeftOut = uploads.map { $0.line.hasSuffix(#""receipt":""}}"#) }
-    #expect(isLeftOut == [true, false, true, false, false, true, false])
+    expectEqual(isLeftOut, [true, false, true, false, false, true, false])
     for upload in uploads {
       let line = Array(upload.line.utf8)
       try line.withUnsafeBytes { bytes in
@@ -158,12 +158,12 @@ private let testApp = AppRegistered(
     let size = fixture.eventCount
     func needed(_ scanned: Scanned) -> JSONValue? { scanned.summary["receipts_needed"] }
     let position: JSONValue = .array([.number("0")])
-    #expect(try needed(scan(fixture.path, 0..<size)) == .array([]))
-    #expect(try needed(scan(fixture.path, 0..<size, waitingByteCount: 0)) == position)
-    #expect(try needed(scan(fixture.path, 0..<2)) == .array([]))
-    #expect(try needed(scan(fixture.path, 2..<size)) == position)
+    try expectEqual(needed(scan(fixture.path, 0..<size)), .array([]))
+    try expectEqual(needed(scan(fixture.path, 0..<size, waitingByteCount: 0)), position)
+    try expectEqual(needed(scan(fixture.path, 0..<2)), .array([]))
+    try expectEqual(needed(scan(fixture.path, 2..<size)), position)
     let kept = try scan(fixture.path, 0..<size, keepsReceipts: true, waitingByteCount: 0)
-    #expect(needed(kept) == .array([]))
+    expectEqual(needed(kept), .array([]))
   }
 
   @Test func purchasesOfAPendingReceiptJoinIt() throws {
@@ -172,7 +172,7 @@ private let testApp = AppRegistered(
     try fixture.append([.pending(file), .upload(reply(row("77")), receipt: "other")])
     let scans = try [scan(fixture.path, 0..<2), scan(fixture.path, 2..<4)]
     let components = Components(scans)
-    #expect(Set(scans.flatMap(\.events).map { components.component(of: $0) }).count == 1)
+    expectEqual(Set(scans.flatMap(\.events).map { components.component(of: $0) }).count, 1)
   }
 
   @Test func whatCannotBeDecodedStandsAlone() throws {
@@ -184,10 +184,10 @@ private let testApp = AppRegistered(
     ])
     let result = try scan(fixture.path, 0..<fixture.eventCount)
     #expect(result.declarations.isEmpty)
-    #expect(Components([result]).count == 4)
+    expectEqual(Components([result]).count, 4)
     let connected = Set(result.edges.map(\.component))
-    #expect(
-      result.events.map { connected.contains($0.component) } == [false, false, false, true, true])
+    expectEqual(
+      result.events.map { connected.contains($0.component) }, [false, false, false, true, true])
   }
 
   @Test func ledgersHaveLabelsOfTheirOwn() throws {
@@ -199,8 +199,8 @@ private let testApp = AppRegistered(
     #expect(results[0].events[0].component != results[1].events[0].component)
     // They share the receipt and the id, but not their events.
     let shared = Set(results[0].edges.map(\.node)).intersection(results[1].edges.map(\.node))
-    #expect(shared.count == 2)
-    #expect(Components(results).count == 1)
+    expectEqual(shared.count, 2)
+    expectEqual(Components(results).count, 1)
   }
 
   /// The vector of SipHash's authors: the key 00 to 0f, the text 00 to 0e.
@@ -209,6 +209,6 @@ private let testApp = AppRegistered(
     let hash = text.withUnsafeBytes {
       NodeHash.sip(0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908, $0)
     }
-    #expect(hash == 0xA129_CA61_49BE_45E5)
+    expectEqual(hash, 0xA129_CA61_49BE_45E5)
   }
 }

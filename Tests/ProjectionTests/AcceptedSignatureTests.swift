@@ -38,18 +38,18 @@ import Testing
     try fixture.append([
       Self.app, .fetched([SignedObjectPlan(signed("1")), Self.refused(signed("2"), fault)]),
     ])
-    #expect(try Self.texts(Self.sales, fixture) == ["1 1"])
+    try expectEqual(Self.texts(Self.sales, fixture), ["1 1"])
     try fixture.append([.accepted(1, transactions: [1])])
     let isAccepted = [
       .untrustedRoot, .certificateExpired, .certificateNotYetValid, .signedInFuture,
     ].contains(fault)
-    #expect(try Self.texts(Self.sales, fixture) == (isAccepted ? ["1 1", "2 2"] : ["1 1"]))
+    try expectEqual(Self.texts(Self.sales, fixture), (isAccepted ? ["1 1", "2 2"] : ["1 1"]))
     let refusal = "signature_refused \(fault.rawValue) at 1, transactions[1] 1"
     let shown = try Self.texts(Self.exceptions, fixture)
-    #expect(
-      shown
-        == (isAccepted
-          ? [refusal] : [refusal, "malformed_event signatures.accepted page 2"]))
+    expectEqual(
+      shown,
+      (isAccepted
+        ? [refusal] : [refusal, "malformed_event signatures.accepted page 2"]))
     #expect(fixture.notices.isEmpty, "it was caught up, not rebuilt")
   }
 
@@ -70,7 +70,7 @@ import Testing
       Self.app, .fetched([Self.refused(signed("1")), SignedObjectPlan(signed("2"))]), event,
       .fetched([Self.refused(signed("3"))]),
     ])
-    #expect(try Self.texts(Self.sales, fixture) == ["2 1"], "\(situation)")
+    try expectEqual(Self.texts(Self.sales, fixture), ["2 1"], "\(situation)")
     #expect(
       try Self.texts(Self.exceptions, fixture).contains(
         "malformed_event signatures.accepted page 2"), "\(situation)")
@@ -92,9 +92,9 @@ import Testing
         renewals: [Self.refused(renewal, .signedInFuture)], .statuses),
     ])
     let autoRenew = "SELECT ifnull(auto_renew, '-') FROM subscription_view"
-    #expect(try Self.texts(autoRenew, fixture) == ["-"])
+    try expectEqual(Self.texts(autoRenew, fixture), ["-"])
     try fixture.append([.accepted(1, renewals: [0])])
-    #expect(try Self.texts(autoRenew, fixture) == ["0"])
+    try expectEqual(Self.texts(autoRenew, fixture), ["0"])
   }
 
   @Test func aSaleIsFollowedToTheEventThatAcceptedIt() throws {
@@ -105,11 +105,11 @@ import Testing
     let reader = try LogReader(fixture.directory)
     let queries = try LedgerQueries(try fixture.current()) { try reader.event(at: $0) }
     let sale = try #require(try queries.sales(key: "1").first)
-    #expect(sale.firstPosition == 2)
-    #expect(try queries.statements(about: sale).statements.map(\.source) == [.acceptance])
-    #expect(try queries.sales(shownBySignedEvent: reader.event(at: 2)) == [sale])
-    #expect(try queries.positions(of: [.signaturesAccepted], before: 9) == [2])
-    #expect(try queries.positions(of: [.appRegistered], before: 3) == [0])
+    expectEqual(sale.firstPosition, 2)
+    try expectEqual(queries.statements(about: sale).statements.map(\.source), [.acceptance])
+    try expectEqual(queries.sales(shownBySignedEvent: reader.event(at: 2)), [sale])
+    try expectEqual(queries.positions(of: [.signaturesAccepted], before: 9), [2])
+    try expectEqual(queries.positions(of: [.appRegistered], before: 3), [0])
   }
 
   @Test func aRebuildGivesWhatWasFoldedAsItCame() throws {
@@ -122,10 +122,10 @@ import Testing
       try fixture.append([event])
       _ = try fixture.current()
     }
-    #expect(try Self.texts(Self.sales, fixture) == ["1 2", "2 4"])
+    try expectEqual(Self.texts(Self.sales, fixture), ["1 2", "2 4"])
     let rebuilt = try fixture.rebuilt()
     for sql in [Self.sales, Self.exceptions, "SELECT position FROM signature_acceptances"] {
-      #expect(try Self.texts(sql, in: rebuilt) == Self.texts(sql, fixture))
+      try expectEqual(Self.texts(sql, in: rebuilt), Self.texts(sql, fixture))
     }
   }
 }

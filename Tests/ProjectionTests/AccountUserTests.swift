@@ -129,14 +129,14 @@ import Projections
       }
       .map { $0.texts("name")[0] }
     }
-    #expect(try active("anna") == ["music", "video"])
-    #expect(
-      try UserQuestions(fixture).purchases(of: "anna").compactMap { $0.texts("product_id")[0] }
-        == ["video", "music"])
+    try expectEqual(active("anna"), ["music", "video"])
+    try expectEqual(
+      UserQuestions(fixture).purchases(of: "anna").compactMap { $0.texts("product_id")[0] },
+      ["video", "music"])
     // Somebody else who bought on the same device takes nothing but what the upload shows.
     try fixture.append([.signedUpload(Self.month("3", "gym"), user: "bob")])
-    #expect(try active("anna") == ["music"])
-    #expect(try active("bob") == [])
+    try expectEqual(active("anna"), ["music"])
+    try expectEqual(active("bob"), [])
   }
 
   @Test func anEarlierPositionHasTheUsersOfThen() throws {
@@ -149,8 +149,8 @@ import Projections
     for (size, user) in [(2, nil), (3, "anna"), (4, nil)] as [(Int, String?)] {
       let queries = try LedgerQueries(try projector.books(at: size)) { _ in [] }
       let sale = try #require(try queries.sales(key: "1").first)
-      #expect(sale.userIdentifier == user, "after \(size) events")
-      #expect(sale.userBasis == (user == nil ? "" : "account"))
+      expectEqual(sale.userIdentifier, user, "after \(size) events")
+      expectEqual(sale.userBasis, (user == nil ? "" : "account"))
     }
   }
 
@@ -189,7 +189,7 @@ import Projections
       ])
     try fixture.append([Self.app, Self.notified("n", month)])
     let (name, count) = Self.lookups[lookup]
-    #expect(try count(fixture, "token:\(token)") == 1, "\(name)")
-    #expect(try count(fixture, "token:\(accountToken(2))") == 0, "\(name)")
+    try expectEqual(count(fixture, "token:\(token)"), 1, "\(name)")
+    try expectEqual(count(fixture, "token:\(accountToken(2))"), 0, "\(name)")
   }
 }

@@ -66,12 +66,12 @@ private struct Refusing: Projection {
         reply(row("2")), country: "FR", user: "bob", metadata: shorthand("2.00"), receipt: "b"),
       .upload(reply(row("3")), user: "anna", metadata: shorthand("2.00"), receipt: "c"),
     ])
-    #expect(try Self.payers(fixture.current()) == ["2026-01 DE 1", "2026-01 FR 1"])
+    try expectEqual(Self.payers(fixture.current()), ["2026-01 DE 1", "2026-01 FR 1"])
     try fixture.append([
       .upload(reply(cancelled), country: "FR", user: "bob", at: "2026-01-21", receipt: "b")
     ])
-    #expect(try Self.payers(fixture.current()) == ["2026-01 DE 1"])
-    #expect(try Self.payers(fixture.rebuilt()) == ["2026-01 DE 1"])
+    try expectEqual(Self.payers(fixture.current()), ["2026-01 DE 1"])
+    try expectEqual(Self.payers(fixture.rebuilt()), ["2026-01 DE 1"])
   }
 
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
@@ -84,15 +84,15 @@ private struct Refusing: Projection {
       try fixture.append(generator.steps(Int.random(in: 1...8, using: &random)))
       _ = try fixture.current()
     }
-    #expect(fixture.notices == [])
+    expectEqual(fixture.notices, [])
     let caughtUp = try fixture.current().dump()
     for name in ["monthly_active_payers_sales", "event_counts"] {
       #expect(caughtUp.first { $0.name == name }?.rows.isEmpty == false)
     }
     let counted = try fixture.current().integer("SELECT sum(events) FROM event_counts")
-    #expect(counted == Int64(fixture.eventCount))
+    expectEqual(counted, Int64(fixture.eventCount))
     #expect(try fixture.projector().compare(.everything)?.isEmpty == true)
-    #expect(try fixture.rebuilt().dump() == caughtUp)
+    try expectEqual(fixture.rebuilt().dump(), caughtUp)
   }
 
   @Test func aNewOneAndANewVersionAreNoticedAndBuilt() throws {
@@ -106,21 +106,21 @@ private struct Refusing: Projection {
       #expect(try fixture.projector().existing() == nil)
       #expect(try fixture.projector().list()?.mustBeRebuilt == true)
       let counted = try fixture.current().integer("SELECT sum(events) FROM event_counts")
-      #expect(counted == Int64(fixture.eventCount))
-      #expect(fixture.notices == Array(repeating: notice, count: step + 1))
+      expectEqual(counted, Int64(fixture.eventCount))
+      expectEqual(fixture.notices, Array(repeating: notice, count: step + 1))
       #expect(try fixture.projector().list()?.mustBeRebuilt == false)
     }
     let list = try #require(try fixture.projector().list())
     let entry = try #require(list.entries.last)
     #expect(entry.version.name == "event_counts" && entry.version.stored == 2)
-    #expect(
-      try fixture.current().integer("SELECT count(*) FROM event_counts")
-        == entry.rowCount.map(Int64.init))
+    try expectEqual(
+      fixture.current().integer("SELECT count(*) FROM event_counts"), entry.rowCount.map(Int64.init)
+    )
     // And when it is gone again.
     fixture.projections = .standard
     #expect(try fixture.projector().list()?.entries.last?.version.current == nil)
     _ = try fixture.current()
-    #expect(fixture.notices.count == 3)
+    expectEqual(fixture.notices.count, 3)
   }
 
   @Test func anotherTableOrViewOfTheSameVersionIsNoticedAndBuilt() throws {
@@ -129,7 +129,7 @@ private struct Refusing: Projection {
     try fixture.append(generator.steps(5))
     fixture.projections = ProjectionSet([EventCounts()])
     _ = try fixture.current()
-    #expect(fixture.notices == [])
+    expectEqual(fixture.notices, [])
     let view = ViewDefinition("event_counts_view", select: "SELECT type FROM event_counts")
     var withColumn = EventCounts(views: [view])
     withColumn.tables = [
@@ -142,13 +142,12 @@ private struct Refusing: Projection {
       #expect(try fixture.projector().existing() == nil)
       let status = try #require(try fixture.projector().status())
       #expect(status.mustBeRebuilt)
-      #expect(
-        status.versions.filter { !$0.isCurrent }.map(\.name) == ["event_counts"])
+      expectEqual(status.versions.filter { !$0.isCurrent }.map(\.name), ["event_counts"])
       // What is new would be folded into tables that are not there.
       try fixture.append(generator.steps(2))
       let counted = try fixture.current().integer("SELECT sum(events) FROM event_counts")
-      #expect(counted == Int64(fixture.eventCount))
-      #expect(fixture.notices.count == step + 1)
+      expectEqual(counted, Int64(fixture.eventCount))
+      expectEqual(fixture.notices.count, step + 1)
       #expect(try fixture.projector().status()?.mustBeRebuilt == false)
     }
   }
@@ -164,7 +163,7 @@ private struct Refusing: Projection {
       "\(error)" == "projections: folding a sale: projection refusing: no sale is good enough"
     }
     fixture.projections = .standard
-    #expect(try fixture.current().integer("SELECT count(*) FROM sales") == 1)
-    #expect(fixture.projectionNames.filter { $0.contains("building") } == [])
+    try expectEqual(fixture.current().integer("SELECT count(*) FROM sales"), 1)
+    expectEqual(fixture.projectionNames.filter { $0.contains("building") }, [])
   }
 }

@@ -50,9 +50,9 @@ import Projections
 
   @Test func somebodyHasDecidedAboutEveryColumnOfEveryView() throws {
     let views = try SQLSchema(.standard).views()
-    #expect(CopiedView.all.map(\.name) == views.map(\.name))
+    expectEqual(CopiedView.all.map(\.name), views.map(\.name))
     for (copied, view) in zip(CopiedView.all, views) {
-      #expect(copied.columns.map(\.name) == view.columns, "\(view.name)")
+      expectEqual(copied.columns.map(\.name), view.columns, "\(view.name)")
       #expect(Set(copied.key).isSubset(of: view.columns), "\(view.name)")
       #expect(Set(copied.indexes).isSubset(of: view.columns), "\(view.name)")
     }
@@ -103,22 +103,22 @@ import Projections
       let tables = try Self.copy(fixture, isAnonymous: isAnonymous, to: path)
       let database = try fixture.current()
       for table in tables where table.name != "about" {
-        #expect(
-          try database.integer("SELECT count(*) FROM \(table.name)") == Int64(table.rowCount))
-        #expect(
-          try Self.rows("SELECT count(*) FROM \(table.name)", path) == ["\(table.rowCount)"])
+        try expectEqual(
+          database.integer("SELECT count(*) FROM \(table.name)"), Int64(table.rowCount))
+        try expectEqual(
+          Self.rows("SELECT count(*) FROM \(table.name)", path), ["\(table.rowCount)"])
       }
-      #expect(
-        try Self.rows(
+      try expectEqual(
+        Self.rows(
           """
           SELECT concat_line FROM (SELECT line || ' ' || amount_micros || ' ' || amount || ' ' ||
             currency AS concat_line FROM journal_view ORDER BY ordinal)
-          """, path) == ["Sale 2000000 2.00 EUR", "Return -2000000 -2.00 EUR"])
-      #expect(try Self.rows("SELECT price FROM price_view", path) == ["3.00"])
-      #expect(
-        try Self.rows("SELECT value FROM about WHERE name = 'content'", path)
-          == [isAnonymous ? "anonymous" : "full"])
-      #expect(try Self.rows("PRAGMA integrity_check", path) == ["ok"])
+          """, path), ["Sale 2000000 2.00 EUR", "Return -2000000 -2.00 EUR"])
+      try expectEqual(Self.rows("SELECT price FROM price_view", path), ["3.00"])
+      try expectEqual(
+        Self.rows("SELECT value FROM about WHERE name = 'content'", path),
+        [isAnonymous ? "anonymous" : "full"])
+      try expectEqual(Self.rows("PRAGMA integrity_check", path), ["ok"])
     }
   }
 
@@ -137,11 +137,10 @@ import Projections
     let sql = "SELECT sale || ' ' || original_transaction_id FROM subscription_view ORDER BY 1"
     let path = temporary.path("copy.sqlite")
     _ = try Self.copy(fixture, isAnonymous: false, to: path)
-    #expect(try Self.rows(sql, path) == ["0 A", "0 B"])
+    try expectEqual(Self.rows(sql, path), ["0 A", "0 B"])
     let anonymous = temporary.path("anonymous.sqlite")
     _ = try Self.copy(fixture, isAnonymous: true, to: anonymous)
-    #expect(
-      try Self.rows("SELECT count(sale) FROM subscription_view", anonymous) == ["2"])
+    try expectEqual(Self.rows("SELECT count(sale) FROM subscription_view", anonymous), ["2"])
   }
 
   @Test(arguments: [3, 14, 159] as [UInt64])
@@ -154,9 +153,9 @@ import Projections
       let key = view.key.map { "\"\($0)\"" }.joined(separator: ", ")
       // Rows that are alike in every column may stand in any order, but none may have the same primary key.
       let rows = view.key.count == 1 ? "*" : "DISTINCT *"
-      #expect(
-        try database.integer("SELECT count(*) FROM (SELECT \(rows) FROM \(view.name))")
-          == database.integer("SELECT count(*) FROM (SELECT DISTINCT \(key) FROM \(view.name))"),
+      try expectEqual(
+        database.integer("SELECT count(*) FROM (SELECT \(rows) FROM \(view.name))"),
+        database.integer("SELECT count(*) FROM (SELECT DISTINCT \(key) FROM \(view.name))"),
         "\(view.name)")
     }
   }
@@ -169,7 +168,7 @@ import Projections
       _ = try Self.copy(fixture, isAnonymous: true, to: temporary.path(name))
       files.append(try Data(contentsOf: URL(fileURLWithPath: temporary.path(name))))
     }
-    #expect(files[0] == files[1])
+    expectEqual(files[0], files[1])
   }
 
   @Test func additionalViewsAreInAFullCopyAlone() throws {
@@ -181,7 +180,7 @@ import Projections
       let tables = try AnalystCopy(
         of: try fixture.current(), fixture.directory.identity, isAnonymous: isAnonymous
       ) { false }.write(to: path, fixture.projections)
-      #expect(tables.map(\.name).contains("monthly_active_payers_view") == !isAnonymous)
+      expectEqual(tables.map(\.name).contains("monthly_active_payers_view"), !isAnonymous)
     }
   }
 

@@ -19,8 +19,8 @@ import Testing
       places: (places.isEmpty ? values.map { _ in 0 } : places).enumerated().map {
         .init(textByteCount: $0.element, value: values[$0.offset])
       })
-    #expect(String(decoding: body.bytes, as: UTF8.self) == expected)
-    #expect(body.byteCount == expected.utf8.count)
+    expectEqual(String(decoding: body.bytes, as: UTF8.self), expected)
+    expectEqual(body.byteCount, expected.utf8.count)
     for size in 1...12 {
       var reader = AnswerBodyReader(body)
       var read: [UInt8] = []
@@ -30,7 +30,7 @@ import Testing
         if count == 0 { break }
         read += buffer.prefix(count)
       }
-      #expect(read == body.bytes)
+      expectEqual(read, body.bytes)
     }
   }
 
@@ -51,7 +51,7 @@ import Testing
     #expect(answer.body.byteCount > 6_000_000)
     #expect(answer.body.heldByteCount < 300_000)
     let purchases = try LiveProjectionsTests.purchases(answer)
-    #expect(purchases.count == 100)
+    expectEqual(purchases.count, 100)
     #expect(try purchases.allSatisfy { try Self.hasMetadata($0) })
     #expect(try Self.hasMetadata(LiveProjectionsTests.object(answer)))
   }
@@ -69,7 +69,7 @@ import Testing
     #expect(answer.body.byteCount > 300_000)
     #expect(answer.body.heldByteCount < 100_000)
     let purchases = try LiveProjectionsTests.purchases(answer)
-    #expect(purchases.count == 4)
+    expectEqual(purchases.count, 4)
     #expect(try purchases.allSatisfy { try Self.hasMetadata($0) })
   }
 
@@ -91,7 +91,7 @@ import Testing
     let notes = try LiveProjectionsTests.purchases(answer).map { purchase in
       ((purchase["metadata"] as? [String: Any])?["note"] as? String)?.prefix(1)
     }
-    #expect(notes == ["a", "b", "a", nil])
+    expectEqual(notes, ["a", "b", "a", nil])
     #expect(answer.body.byteCount > 30_000)
     #expect(answer.body.heldByteCount < 28_000)
   }
@@ -106,9 +106,9 @@ import Testing
       .upload(reply(row("1")), user: "u", metadata: Self.metadata),
     ])
     let live = try LiveProjections(fixture.directory)
-    #expect(try live.answers(uploads: [1, 3, 5], byteCountMax: 1).count == 1)
-    #expect(try live.answers(uploads: [1, 3, 5], byteCountMax: 100_000).count == 2)
-    #expect(try live.answers(uploads: [1, 3, 5]).count == 3)
+    try expectEqual(live.answers(uploads: [1, 3, 5], byteCountMax: 1).count, 1)
+    try expectEqual(live.answers(uploads: [1, 3, 5], byteCountMax: 100_000).count, 2)
+    try expectEqual(live.answers(uploads: [1, 3, 5]).count, 3)
   }
 
   private static func hasMetadata(_ object: [String: Any]) throws -> Bool {

@@ -47,10 +47,10 @@ import Projections
     let answered = try live.recentReply(
       ofReceipt: receipt.receiptID, appFamily: receipt.appFamily,
       givenInMs: ms("2026-01-12")...ms("2026-01-13"))
-    #expect(answered?.position == 2)
+    expectEqual(answered?.position, 2)
     let opened = try LiveProjections(fixture.directory).recentReply(
       ofReceipt: receipt.receiptID, appFamily: receipt.appFamily,
       givenInMs: ms("2026-01-12")...ms("2026-01-13"))
-    #expect(opened == answered)
+    expectEqual(opened, answered)
   }
 }

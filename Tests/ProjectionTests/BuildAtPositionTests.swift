@@ -25,13 +25,13 @@ import Testing
       defer { try? FileManager.default.removeItem(atPath: path) }
       try whole.projector().build(upTo: short.eventCount, at: path)
       let database = try Database(path: path, mode: .read)
-      #expect(try database.dump() == short.rebuilt().dump(), "after \(end) steps")
+      try expectEqual(database.dump(), short.rebuilt().dump(), "after \(end) steps")
       let head = try Report.head(of: database)
-      #expect(head.size == short.eventCount)
-      #expect(head.root == (try LogReader(short.directory).head.root))
+      expectEqual(head.size, short.eventCount)
+      expectEqual(head.root, (try LogReader(short.directory).head.root))
     }
     // Nothing was put in use.
-    #expect(whole.projectionNames.filter { $0.hasSuffix(".sqlite") } == [])
+    expectEqual(whole.projectionNames.filter { $0.hasSuffix(".sqlite") }, [])
   }
 
   @Test func beyondTheEndOrOverAFileNothingIsBuilt() throws {
@@ -48,7 +48,7 @@ import Testing
     try Data([1]).write(to: URL(fileURLWithPath: path))
     defer { try? FileManager.default.removeItem(atPath: path) }
     #expect(throws: ProjectionError.self) { try fixture.projector().build(upTo: 1, at: path) }
-    #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data([1]))
+    try expectEqual(Data(contentsOf: URL(fileURLWithPath: path)), Data([1]))
   }
 
   private func filters(_ request: ReportRequest) throws -> JSONValue {
@@ -69,7 +69,7 @@ import Testing
     let request = try ReportWords(line).request
     let written = try filters(request)
     let read = try ReportRequest(request.kind, filters: written)
-    #expect(try filters(read) == written)
+    try expectEqual(filters(read), written)
   }
 
   @Test func daysOfFiltersAreRead() throws {
@@ -78,7 +78,7 @@ import Testing
       "to":"2026-02-03","environment":["Production","Xcode"],"include_pending":true}
       """
     let read = try ReportRequest(.revenue, filters: try JSONValue(Array(text.utf8)))
-    #expect(String(decoding: try filters(read).bytes, as: UTF8.self) == text)
+    expectEqual(String(decoding: try filters(read).bytes, as: UTF8.self), text)
   }
 
   @Test(arguments: [

@@ -79,11 +79,11 @@ import Testing
         seen += text(page.changes)
         point = page.next
       }
-      #expect(seen == Self.expected)
+      expectEqual(seen, Self.expected)
     }
     let again = try live.changes(from: ChangePoint(1, 1), limit: 1)
-    #expect(text(again.changes) == ["1.1 sale 9"])
-    #expect(again.changes.first?.appFamilyID == TestEvent.signedFamily)
+    expectEqual(text(again.changes), ["1.1 sale 9"])
+    expectEqual(again.changes.first?.appFamilyID, TestEvent.signedFamily)
     let end = try live.changes(from: ChangePoint(live.position), limit: 1)
     #expect(end.changes.isEmpty && end.next == ChangePoint(live.position))
   }
@@ -101,10 +101,10 @@ import Testing
       seen += text(page.changes)
       point = page.next
     }
-    #expect(seen == Self.expected)
+    expectEqual(seen, Self.expected)
     _ = try fixture.rebuilt()
     try live.catchUp()
-    #expect(text(try live.changes(from: ChangePoint(0), limit: 100).changes) == Self.expected)
+    expectEqual(text(try live.changes(from: ChangePoint(0), limit: 100).changes), Self.expected)
   }
 
   /// A period of the subscription 1 that begins on a day of January and ends on another.
@@ -163,16 +163,16 @@ import Testing
       try live.catchUp()
     }
     let changes = try live.changes(from: ChangePoint(0), limit: 100).changes
-    #expect(text(changes) == Self.turns)
+    expectEqual(text(changes), Self.turns)
     guard case .subscription(_, let grace)? = changes.dropFirst().first?.content else {
       Issue.record("no turn")
       return
     }
-    #expect(grace.expiresAtMs == ms("2026-01-08"))
-    #expect(grace.gracePeriodExpiresAtMs == ms("2026-01-12"))
+    expectEqual(grace.expiresAtMs, ms("2026-01-08"))
+    expectEqual(grace.gracePeriodExpiresAtMs, ms("2026-01-12"))
     _ = try fixture.rebuilt()
     try live.catchUp()
-    #expect(text(try live.changes(from: ChangePoint(0), limit: 100).changes) == Self.turns)
+    expectEqual(text(try live.changes(from: ChangePoint(0), limit: 100).changes), Self.turns)
   }
 
   @Test("renewal information of replies turns a subscription too")
@@ -193,9 +193,9 @@ import Testing
       .verify(1, shown("2026-01-22", ended)),
     ])
     let live = try LiveProjections(fixture.directory)
-    #expect(
-      text(try live.changes(from: ChangePoint(0), limit: 10).changes)
-        == ["2.0 sale 11", "3.0 expiry 1 1"])
+    expectEqual(
+      text(try live.changes(from: ChangePoint(0), limit: 10).changes),
+      ["2.0 sale 11", "3.0 expiry 1 1"])
   }
 
   @Test("a sale of a reply tells who bought, where and for how much; a return what went back")
@@ -214,7 +214,7 @@ import Testing
     ])
     let live = try LiveProjections(fixture.directory)
     let changes = try live.changes(from: ChangePoint(0), limit: 10).changes
-    #expect(text(changes) == ["3.0 sale 11", "4.0 Return 11 -1"])
+    expectEqual(text(changes), ["3.0 sale 11", "4.0 Return 11 -1"])
     guard case .sale(let sale, _)? = changes.first?.content,
       case .line(_, let line)? = changes.last?.content
     else {
@@ -259,7 +259,7 @@ import Testing
         })
     let live = try LiveProjections(fixture.directory)
     let told = text(try live.changes(from: ChangePoint(0), limit: 10).changes)
-    #expect(told.map { String($0.drop { $0 != " " }.dropFirst()) } == story.told, "\(story.name)")
+    expectEqual(told.map { String($0.drop { $0 != " " }.dropFirst()) }, story.told, "\(story.name)")
   }
 
   private static func identities(_ events: [TestEvent]) throws -> [[String]] {
@@ -287,7 +287,7 @@ import Testing
         .signedUpload(Self.sold("1", on: "2026-01-01", signed: "2026-01-01"), user: user),
       ])
     }
-    #expect(try sale(of: "anna") == sale(of: nil))
+    try expectEqual(sale(of: "anna"), sale(of: nil))
     // A second Return of the same date is another one.
     func refunded(_ percentage: JSONText, signed: String, uuid: String) -> TestEvent {
       .notification(
@@ -319,8 +319,8 @@ import Testing
     let identities = try Self.identities([
       Self.app, .signedUpload(Self.period("1", "01", "08")), ended(false), ended(true),
     ])
-    #expect(identities.count == 3)
-    #expect(identities[1] == identities[2])
+    expectEqual(identities.count, 3)
+    expectEqual(identities[1], identities[2])
   }
 
   @Test("what a synchronization or an import brought in is a backfill, and nothing else is")
@@ -339,6 +339,6 @@ import Testing
       (.notification("SUBSCRIBED", uuid: "a", period, isFetched: true), true),
       // The fixture's receipts come by import.
       (.fetched(period), true), (.upload(reply(row("1"), requested: "2026-01-06")), true),
-    ] { #expect(try told(event) == [isBackfill], "\(event)") }
+    ] { try expectEqual(told(event), [isBackfill], "\(event)") }
   }
 }

@@ -1,4 +1,5 @@
 // What a fold does beside its last events: each step once, in order, spread over them.
+import TestSupport
 import Testing
 
 import Projections
@@ -19,8 +20,8 @@ import Projections
   @Test(arguments: [(100_000, 20_000), (1_000_000, 65_536)])
   func stepsAreSpreadOverTheLastFifthOrLess(total: Int, closingCount: Int) {
     let turns = Self.turns(of: total, chunk: 100)
-    #expect(turns.count == Self.stepCount)
-    #expect(turns.first == (total - closingCount) / 100 * 100 + 100)
+    expectEqual(turns.count, Self.stepCount)
+    expectEqual(turns.first, (total - closingCount) / 100 * 100 + 100)
     let gaps = zip(turns, turns.dropFirst()).map { $1 - $0 }
     let gap = closingCount / Self.stepCount
     #expect(gaps.allSatisfy { gap - 100...gap + 100 ~= $0 })
@@ -31,8 +32,8 @@ import Projections
     #expect(steps.next(after: 79_999, of: 100_000) == nil)
     var taken: [ClosingStep] = []
     while let step = steps.next(after: 99_999, of: 100_000) { taken.append(step) }
-    #expect(taken.count == Self.stepCount)
-    #expect(Array(taken.prefix(3)) == [.users, .sales, .subscriptions])
+    expectEqual(taken.count, Self.stepCount)
+    expectEqual(Array(taken.prefix(3)), [.users, .sales, .subscriptions])
     #expect(steps.next() == nil)
   }
 
@@ -42,6 +43,6 @@ import Projections
     #expect(steps.next(after: total, of: total) == nil)
     var count = 0
     while steps.next() != nil { count += 1 }
-    #expect(count == Self.stepCount)
+    expectEqual(count, Self.stepCount)
   }
 }

@@ -49,10 +49,10 @@ import Testing
     let behind = try Self.comparison(fixture)
     #expect(behind.isEmpty && behind.position == folded)
     let left = fixture.projectionNames.filter { !$0.hasPrefix("1.sqlite") }
-    #expect(left == ["lock", "past"])
+    expectEqual(left, ["lock", "past"])
     let past = fixture.path + "/projections/past"
-    #expect(try FileManager.default.contentsOfDirectory(atPath: past) == ["lock"])
-    #expect(fixture.notices == [])
+    try expectEqual(FileManager.default.contentsOfDirectory(atPath: past), ["lock"])
+    expectEqual(fixture.notices, [])
   }
 
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
@@ -95,8 +95,8 @@ import Testing
     let fixture = try Self.folded()
     try Self.tamper(fixture, sql)
     let comparison = try #require(try fixture.projector().compare(.tables))
-    #expect(Self.summary(comparison.tables) == expected)
-    #expect(comparison.isEmpty == expected.isEmpty)
+    expectEqual(Self.summary(comparison.tables), expected)
+    expectEqual(comparison.isEmpty, expected.isEmpty)
     #expect(comparison.views.isEmpty && comparison.revenue == nil)
   }
 
@@ -108,7 +108,7 @@ import Testing
     let fixture = try Self.folded()
     try Self.tamper(fixture, sql)
     let comparison = try #require(try fixture.projector().compare(.tables))
-    #expect(comparison.definitions == [name])
+    expectEqual(comparison.definitions, [name])
     #expect(!comparison.isEmpty)
   }
 
@@ -125,7 +125,7 @@ import Testing
     let row = try #require(sales.rows.first)
     #expect(sales.rows.count == 1 && sales.changedColumns == ["quantity": 1, "sale_key": 1])
     #expect(row.change == .changed && row.key.map(\.column) == ["id"] && row.key[0].value == "1")
-    #expect(row.columns.map(\.name) == ["sale_key", "quantity"])
+    expectEqual(row.columns.map(\.name), ["sale_key", "quantity"])
     #expect(row.columns.map(\.before) == [nil, 5] && row.columns.map(\.after) == [nil, 1])
     let users = try #require(comparison.views.first { $0.name == "user_view" })
     #expect(users.added == 1 && users.removed == 1)
@@ -151,8 +151,9 @@ import Testing
         + "\(row.after.netUnits) \(row.after.netMicros) by "
         + row.sales.map(\.saleKey).joined(separator: ",")
     }
-    #expect(
-      told == [
+    expectEqual(
+      told,
+      [
         "2026-01 DE none: 0 0 to 1 0 by 3",
         "2026-01 DE EUR: 2 3500000 to 1 2000000 by 1,3",
         "2026-02 FR EUR: 0 0 to 1 3000000 by 2",
@@ -169,7 +170,7 @@ import Testing
       let sales = try #require(comparison.tables.first { $0.name == "sales" })
       #expect(sales.added == 3 && sales.rows.count == limit)
       #expect(comparison.revenue?.rows.allSatisfy { $0.sales.count <= limit } == true)
-      #expect(comparison.revenue?.rows.map(\.saleCount) == [1, 1, 1])
+      expectEqual(comparison.revenue?.rows.map(\.saleCount), [1, 1, 1])
     }
   }
 
@@ -181,7 +182,7 @@ import Testing
     try FileManager.default.copyItem(atPath: other.path + "/log", toPath: fixture.path + "/log")
     let comparison = try Self.comparison(fixture)
     #expect(!comparison.isOfThisLog && !comparison.isEmpty)
-    #expect(comparison.position == other.eventCount)
+    expectEqual(comparison.position, other.eventCount)
   }
 
   @Test func ofOtherVersionsWhatIsNewIsShown() throws {
@@ -189,8 +190,8 @@ import Testing
     fixture.projections = ProjectionSet([MonthlyActivePayers()])
     let comparison = try Self.comparison(fixture)
     #expect(!comparison.isSameVersions && !comparison.isEmpty)
-    #expect(Self.summary(comparison.tables) == ["monthly_active_payers_sales +3 -0 ~0"])
-    #expect(Self.summary(comparison.views) == ["monthly_active_payers_view +2 -0 ~0"])
+    expectEqual(Self.summary(comparison.tables), ["monthly_active_payers_sales +3 -0 ~0"])
+    expectEqual(Self.summary(comparison.views), ["monthly_active_payers_view +2 -0 ~0"])
     #expect(comparison.revenue?.isEmpty == true)
     // Nothing was put in use.
     fixture.projections = .standard
@@ -206,7 +207,7 @@ import Testing
     } throws: { error in
       if case ProjectionError.interrupted = error { true } else { false }
     }
-    #expect(fixture.projectionNames.filter { $0.contains("building") } == [])
+    expectEqual(fixture.projectionNames.filter { $0.contains("building") }, [])
   }
 
   @Test(arguments: [Projector.ComparisonScope.tables, .everything])

@@ -109,7 +109,7 @@ import Testing
         if isIn(entry.before, currency) { sum -= net(entry.before) }
       }
       let rows = difference.rows.filter { $0.place.currency == currency.description }
-      #expect(rows.reduce(0) { $0 + $1.after.netMicros - $1.before.netMicros } == sum)
+      expectEqual(rows.reduce(0) { $0 + $1.after.netMicros - $1.before.netMicros }, sum)
     }
   }
 
@@ -167,15 +167,15 @@ import Testing
         ([row.place.month, row.place.countryCode, row.place.currency ?? ""] + sides
         + ["\(row.saleCount)"]).joined(separator: " ")
     }
-    #expect(rows == expected)
+    expectEqual(rows, expected)
     let journal = try asked.journal(older, newer)
-    #expect(journal.entries.map(\.change) == (expected.isEmpty ? [] : [.changed]))
-    #expect(journal.entries.map(\.events) == (expected.isEmpty ? [] : [[size]]))
+    expectEqual(journal.entries.map(\.change), (expected.isEmpty ? [] : [.changed]))
+    expectEqual(journal.entries.map(\.events), (expected.isEmpty ? [] : [[size]]))
     #expect(!journal.entries.contains { !$0.hasOnlyOtherRates })
     let hadRate = before.contains { $0.contains("USD") }
-    #expect(revenue.ratesBefore.unconvertedCount == (hadRate ? 0 : 1))
-    #expect(revenue.ratesAfter.unconvertedCount == 0)
-    #expect(revenue.ratesAfter.used.sources.map(\.name) == ["bank"])
+    expectEqual(revenue.ratesBefore.unconvertedCount, (hadRate ? 0 : 1))
+    expectEqual(revenue.ratesAfter.unconvertedCount, 0)
+    expectEqual(revenue.ratesAfter.used.sources.map(\.name), ["bank"])
     // Nothing is converted unless that is asked for.
     #expect(try RevenueDifference(from: older, to: newer).isEmpty)
     #expect(try JournalDifference(from: older, to: newer).entries.isEmpty)
@@ -200,7 +200,7 @@ import Testing
     let older = try projector.books(at: 0)
     let newer = try projector.books(at: fixture.eventCount)
     let asked = Asked(words: "--environment Production \(words)")
-    #expect(try asked.revenue(older, newer).rows.map(\.place.month) == months)
-    #expect(try asked.journal(older, newer).entries.count == months.count)
+    try expectEqual(asked.revenue(older, newer).rows.map(\.place.month), months)
+    try expectEqual(asked.journal(older, newer).entries.count, months.count)
   }
 }

@@ -78,7 +78,7 @@ import Testing
     ])
   func period(_ time: String, _ line: String) throws {
     let steps = [TestEvent.signedUpload(Self.period("1"), user: "alice")]
-    #expect(try Self.entitlements(steps, at: time) == [line])
+    try expectEqual(Self.entitlements(steps, at: time), [line])
   }
 
   @Test(
@@ -98,7 +98,7 @@ import Testing
           "2026-02-05",
           ["gracePeriodExpiresDate": instant("2026-02-11"), "isInBillingRetryPeriod": true])),
     ]
-    #expect(try Self.entitlements(steps, at: time) == [line])
+    try expectEqual(Self.entitlements(steps, at: time), [line])
   }
 
   @Test(
@@ -110,21 +110,23 @@ import Testing
         "DID_RENEW", uuid: "n",
         Self.period("2", on: "2026-02-05", until: "2026-03-05", signed: "2026-02-05")),
     ]
-    #expect(
-      try Self.entitlements(steps, at: "2026-02-20") == [
+    try expectEqual(
+      Self.entitlements(steps, at: "2026-02-20"),
+      [
         "pro true 2026-03-05 subscription_active pro.month"
       ])
     // It is a purchase of theirs, too.
     let fixture = try LedgerFixture()
     try fixture.append([Self.app([Self.pro])] + steps)
     let purchases = try UserQuestions(fixture).purchases(of: "alice", at: "2026-02-20")
-    #expect(purchases.map { $0["transaction_id"]?.stringValue } == ["2", "1"])
-    #expect(purchases.map { $0["state"]?.stringValue } == ["owned", "expired"])
-    #expect(
-      purchases[0]["subscription"]?.texts("status", "expires_at", "product_id", "auto_renew") == [
+    expectEqual(purchases.map { $0["transaction_id"]?.stringValue }, ["2", "1"])
+    expectEqual(purchases.map { $0["state"]?.stringValue }, ["owned", "expired"])
+    expectEqual(
+      purchases[0]["subscription"]?.texts("status", "expires_at", "product_id", "auto_renew"),
+      [
         "active", "2026-03-05T00:00:00.000Z", "pro.month", nil,
       ])
-    #expect(purchases.map { $0["type"]?.stringValue } == ["auto_renewable", "auto_renewable"])
+    expectEqual(purchases.map { $0["type"]?.stringValue }, ["auto_renewable", "auto_renewable"])
   }
 
   @Test("a refund of the current period ends the entitlement, one of an earlier period does not")
@@ -143,12 +145,12 @@ import Testing
           ["revocationDate": instant("2026-02-10")]))
     }
     let current = renewed + [refund("2", "2026-02-05", "2026-03-05")]
-    #expect(
-      try Self.entitlements(current, at: "2026-02-20") == ["pro false 2026-02-10 revoked pro.month"]
-    )
+    try expectEqual(
+      Self.entitlements(current, at: "2026-02-20"), ["pro false 2026-02-10 revoked pro.month"])
     let earlier = renewed + [refund("1", "2026-01-05", "2026-02-05")]
-    #expect(
-      try Self.entitlements(earlier, at: "2026-02-20") == [
+    try expectEqual(
+      Self.entitlements(earlier, at: "2026-02-20"),
+      [
         "pro true 2026-03-05 subscription_active pro.month"
       ])
   }
@@ -165,13 +167,15 @@ import Testing
     let app = Self.app([
       Entitlement(name: "pro", patterns: ["pro.*"]), Entitlement(name: "basic", patterns: ["*"]),
     ])
-    #expect(
-      try Self.entitlements(steps, at: "2026-02-04T12:00:00Z", app: app) == [
+    try expectEqual(
+      Self.entitlements(steps, at: "2026-02-04T12:00:00Z", app: app),
+      [
         "pro true 2026-02-05 subscription_active pro.month",
         "basic true 2026-03-05 subscription_active basic.month",
       ])
-    #expect(
-      try Self.entitlements(steps, at: "2026-02-05", app: app) == [
+    try expectEqual(
+      Self.entitlements(steps, at: "2026-02-05", app: app),
+      [
         "pro false 2026-02-05 expired pro.month",
         "basic true 2026-03-05 subscription_active basic.month",
       ])
@@ -190,25 +194,28 @@ import Testing
     let app = Self.app([
       Entitlement(name: "pro", patterns: ["pro.*"]), Entitlement(name: "max", patterns: ["max.*"]),
     ])
-    #expect(
-      try Self.entitlements(steps("max.month"), at: "2026-02-04T12:00:00Z", app: app) == [
+    try expectEqual(
+      Self.entitlements(steps("max.month"), at: "2026-02-04T12:00:00Z", app: app),
+      [
         "pro true 2026-02-05 subscription_active pro.month"
       ])
-    #expect(
-      try Self.entitlements(steps("max.month"), at: "2026-02-05", app: app) == [
+    try expectEqual(
+      Self.entitlements(steps("max.month"), at: "2026-02-05", app: app),
+      [
         "pro false 2026-02-05 expired pro.month",
         "max true 2026-03-05 subscription_active max.month",
       ])
     // The same product goes on: the renewal moves the end at once.
-    #expect(
-      try Self.entitlements(steps("pro.month"), at: "2026-02-04T12:00:00Z", app: app) == [
+    try expectEqual(
+      Self.entitlements(steps("pro.month"), at: "2026-02-04T12:00:00Z", app: app),
+      [
         "pro true 2026-03-05 subscription_active pro.month"
       ])
     // A first period counts although this clock is behind the App Store's.
-    #expect(
-      try Self.entitlements(
-        [.signedUpload(Self.period("1"), user: "alice")], at: "2026-01-04T23:59:59Z", app: app)
-        == ["pro true 2026-02-05 subscription_active pro.month"])
+    try expectEqual(
+      Self.entitlements(
+        [.signedUpload(Self.period("1"), user: "alice")], at: "2026-01-04T23:59:59Z", app: app),
+      ["pro true 2026-02-05 subscription_active pro.month"])
   }
 
   @Test("an upgrade ends the entitlement of the product that it replaced")
@@ -219,10 +226,10 @@ import Testing
         Self.period("2", "max.month", on: "2026-01-15", until: "2026-02-15", signed: "2026-01-15"),
         user: "alice")
     ]
-    #expect(
-      try Self.entitlements(
-        steps, app: Self.app([Entitlement(name: "pro", patterns: ["pro.*"])]))
-        == ["pro false 2026-01-15 expired pro.month"])
+    try expectEqual(
+      Self.entitlements(
+        steps, app: Self.app([Entitlement(name: "pro", patterns: ["pro.*"])])),
+      ["pro false 2026-01-15 expired pro.month"])
   }
 
   @Test("an upgrade with a credit ends the entitlement as one without, and is no refund")
@@ -239,12 +246,13 @@ import Testing
         user: "alice")
     ]
     let app = Self.app([Entitlement(name: "pro", patterns: ["pro.*"])])
-    #expect(try Self.entitlements(steps, app: app) == ["pro false 2026-01-15 expired pro.month"])
+    try expectEqual(Self.entitlements(steps, app: app), ["pro false 2026-01-15 expired pro.month"])
     let fixture = try LedgerFixture()
     try fixture.append([app] + steps)
     let purchases = try UserQuestions(fixture).purchases(of: "alice", at: "2026-01-20")
-    #expect(
-      purchases.map { $0.texts("state", "refunded_amount") } == [
+    expectEqual(
+      purchases.map { $0.texts("state", "refunded_amount") },
+      [
         ["owned", nil], ["upgraded", "5.99"],
       ])
   }
@@ -256,9 +264,10 @@ import Testing
       .signedUpload(
         Self.period("2", on: "2026-02-05", until: "2026-03-05", signed: "2026-02-05"), user: "bob"),
     ]
-    #expect(try Self.entitlements(steps, of: "bob", at: "2026-02-20") == [])
-    #expect(
-      try Self.entitlements(steps, of: "alice", at: "2026-02-20") == [
+    try expectEqual(Self.entitlements(steps, of: "bob", at: "2026-02-20"), [])
+    try expectEqual(
+      Self.entitlements(steps, of: "alice", at: "2026-02-20"),
+      [
         "pro true 2026-03-05 subscription_active pro.month"
       ])
   }
@@ -269,8 +278,7 @@ import Testing
       "1", line: "w1", product: "pro.month", on: "2026-01-05",
       ["expires_date_ms": date("2026-02-05")])
     let steps = [TestEvent.upload(reply(row, requested: "2026-01-06"), user: "alice")]
-    #expect(
-      try Self.entitlements(steps) == ["pro true 2026-02-05 subscription_active pro.month"])
+    try expectEqual(Self.entitlements(steps), ["pro true 2026-02-05 subscription_active pro.month"])
   }
 
   // MARK: Other purchases
@@ -301,7 +309,7 @@ import Testing
       ("life", ["environment": "Sandbox"], ["~pro true - purchase life"]),
     ] as [(String, Members, [String])])
   func once(_ product: String, _ members: Members, _ lines: [String]) throws {
-    #expect(try Self.entitlements(Self.sold(product, members)) == lines)
+    try expectEqual(Self.entitlements(Self.sold(product, members)), lines)
   }
 
   @Test(
@@ -326,33 +334,36 @@ import Testing
       products: declared.map { [("gift", $0)] } ?? [])
     let type: Members = name.map { ["type": JSONText(stringLiteral: $0)] } ?? [:]
     let steps = Self.sold("gift", type)
-    #expect(try Self.entitlements(steps, app: app) == whole + part)
+    try expectEqual(Self.entitlements(steps, app: app), whole + part)
     // A later statement without a type takes nothing back.
     let later = TestEvent.notification(
       "CONSUMPTION_REQUEST", uuid: "n", signed("9", product: "gift", signed: "2026-01-11"))
-    #expect(try Self.entitlements(steps + [later], app: app) == whole + part)
+    try expectEqual(Self.entitlements(steps + [later], app: app), whole + part)
   }
 
   @Test(
     "what lasts longest counts, for good before any time, and the newest reason where nothing does")
   func best() throws {
     let subscription = TestEvent.signedUpload(Self.period("1"), user: "alice")
-    #expect(
-      try Self.entitlements([subscription] + Self.sold("life")) == ["pro true - purchase life"])
+    try expectEqual(
+      Self.entitlements([subscription] + Self.sold("life")), ["pro true - purchase life"])
     let refunded = Self.sold("life", ["revocationDate": instant("2026-01-09")])
-    #expect(
-      try Self.entitlements([subscription] + refunded) == [
+    try expectEqual(
+      Self.entitlements([subscription] + refunded),
+      [
         "pro true 2026-02-05 subscription_active pro.month"
       ])
-    #expect(
-      try Self.entitlements([subscription] + refunded, at: "2026-03-01") == [
+    try expectEqual(
+      Self.entitlements([subscription] + refunded, at: "2026-03-01"),
+      [
         "pro false 2026-02-05 expired pro.month"
       ])
-    #expect(
-      try Self.entitlements(
-        [subscription] + Self.sold("pro.lifetime"), at: "2026-03-01") == [
-          "pro false - type_not_declared pro.lifetime"
-        ])
+    try expectEqual(
+      Self.entitlements(
+        [subscription] + Self.sold("pro.lifetime"), at: "2026-03-01"),
+      [
+        "pro false - type_not_declared pro.lifetime"
+      ])
   }
 
   @Test("entitlements come in the order of the app's list, each with its evidence")
@@ -370,10 +381,10 @@ import Testing
     let questions = try UserQuestions(fixture)
     let answer = try questions.answer(.entitlements, about: "alice", at: "2026-01-20")
     let list = try #require(answer["entitlements"]?.arrayValue)
-    #expect(list.map { $0["name"]?.stringValue } == ["z", "a"])
-    #expect(list.map { $0["original_transaction_id"]?.stringValue } == ["9", "1"])
-    #expect(list.map { $0["positions"] } == [.array([.number("1")]), .array([.number("2")])])
-    #expect(answer.texts("position") == ["2"])
+    expectEqual(list.map { $0["name"]?.stringValue }, ["z", "a"])
+    expectEqual(list.map { $0["original_transaction_id"]?.stringValue }, ["9", "1"])
+    expectEqual(list.map { $0["positions"] }, [.array([.number("1")]), .array([.number("2")])])
+    expectEqual(answer.texts("position"), ["2"])
   }
 
   @Test("a changed declaration counts at once, and without one nothing is answered")
@@ -384,10 +395,10 @@ import Testing
     func lines() throws -> [String] {
       try Self.lines(try questions.answer(.entitlements, about: "alice", at: "2026-01-20"))
     }
-    #expect(try lines() == [])
+    try expectEqual(lines(), [])
     try fixture.append([Self.app([Self.pro])])
     try questions.live.catchUp()
-    #expect(try lines() == ["pro true - purchase life"])
+    try expectEqual(lines(), ["pro true - purchase life"])
   }
 
   @Test("an unknown user, one without purchases and an app without entitlements have one shape")
@@ -396,17 +407,17 @@ import Testing
     try fixture.append([Self.app([Self.pro]), .upload(user: "bob")] + Self.sold("life"))
     let questions = try UserQuestions(fixture)
     let unknown = try questions.answer(.entitlements, about: "nobody")
-    #expect(unknown["entitlements"] == .array([]))
-    #expect(unknown["sandbox"] == .object([.init("entitlements", .array([]))]))
-    #expect(try questions.answer(.entitlements, about: "bob") == unknown)
+    expectEqual(unknown["entitlements"], .array([]))
+    expectEqual(unknown["sandbox"], .object([.init("entitlements", .array([]))]))
+    try expectEqual(questions.answer(.entitlements, about: "bob"), unknown)
     let none = try #require(UUID16("2e7c2f4a-9a0b-4c5d-8e6f-112233445566"))
     let other = try questions.answer(.entitlements, about: "alice", of: none)
-    #expect(other["entitlements"] == .array([]))
+    expectEqual(other["entitlements"], .array([]))
     guard case .object(let one) = unknown, case .object(let two) = other else {
       Issue.record("no objects")
       return
     }
-    #expect(one.map(\.key) == two.map(\.key))
+    expectEqual(one.map(\.key), two.map(\.key))
   }
 
   @Test("a user with more purchases than one person has gets no answer")
@@ -418,7 +429,7 @@ import Testing
       .upload(reply(rows: Array(rows.prefix(10_000))), user: "alice"),
     ])
     let questions = try UserQuestions(fixture)
-    #expect(try Self.lines(try questions.answer(.entitlements, about: "alice")) == [])
+    try expectEqual(Self.lines(try questions.answer(.entitlements, about: "alice")), [])
     try fixture.append([.upload(reply(rows[10_000]), user: "alice", receipt: "second")])
     try questions.live.catchUp()
     let answer = try questions.live.answer(
@@ -427,6 +438,6 @@ import Testing
       Issue.record("there is an answer")
       return
     }
-    #expect(try questions.purchases(of: "alice", limit: 100).count == 100)
+    try expectEqual(questions.purchases(of: "alice", limit: 100).count, 100)
   }
 }

@@ -30,19 +30,19 @@ import Testing
     let atSeventeen = whole.eventCount
     let atNine = try ledger(steps, 9).eventCount
     try whole.append(Array(steps[17...]))
-    #expect(try whole.createSnapshot(at: atNine).header.size == atNine)
+    try expectEqual(whole.createSnapshot(at: atNine).header.size, atNine)
     for end in [0, 1, 8, 9, 12, 17, 23, Self.stepCount] {
       let short = try ledger(steps, end)
       let books = try whole.projector().books(at: short.eventCount)
-      #expect(try books.dump() == short.rebuilt().dump(), "after \(end) steps")
+      try expectEqual(books.dump(), short.rebuilt().dump(), "after \(end) steps")
       let head = try Report.head(of: books)
-      #expect(head.size == short.eventCount)
-      #expect(head.root == (try LogReader(short.directory).head.root))
+      expectEqual(head.size, short.eventCount)
+      expectEqual(head.root, (try LogReader(short.directory).head.root))
     }
     // The generation in use was left alone, and nothing is left of the books.
-    #expect(try whole.projector().status()?.position == atSeventeen)
-    #expect(pastNames(whole) == ["lock"])
-    #expect(whole.notices == [])
+    try expectEqual(whole.projector().status()?.position, atSeventeen)
+    expectEqual(pastNames(whole), ["lock"])
+    expectEqual(whole.notices, [])
   }
 
   @Test func laterBooksAreMadeOfEarlierOnes() throws {
@@ -53,8 +53,8 @@ import Testing
     let projector = try whole.projector()
     let earlier = try projector.books(at: short.eventCount)
     let later = try projector.books(at: whole.eventCount, from: earlier)
-    #expect(try later.dump() == whole.rebuilt().dump())
-    #expect(try earlier.dump() == short.rebuilt().dump())
+    try expectEqual(later.dump(), whole.rebuilt().dump())
+    try expectEqual(earlier.dump(), short.rebuilt().dump())
   }
 
   @Test func beyondTheEndThereAreNoBooks() throws {
@@ -80,7 +80,7 @@ import Testing
     defer { close(held) }
     try #require(flock(held, LOCK_EX) == 0)
     _ = try fixture.projector().books(at: 2)
-    #expect(pastNames(fixture) == ["1.sqlite", "lock"])
+    expectEqual(pastNames(fixture), ["1.sqlite", "lock"])
   }
 
   @Test func changedLinesAreNamedWithTheEventsThatChangedThem() throws {
@@ -103,7 +103,7 @@ import Testing
           let (old, new) = (try lines(before), try lines(after))
           let added = journal.entries.filter { $0.change == .added }.count
           let removed = journal.entries.filter { $0.change == .removed }.count
-          #expect(old.count + added - removed == new.count)
+          expectEqual(old.count + added - removed, new.count)
           // Without a change the journals are the same, but for what bears on no figure.
           if end == Self.stepCount { #expect(journal.entries.isEmpty && old == new) }
           for entry in journal.entries {
@@ -157,8 +157,8 @@ import Testing
     let projector = try fixture.projector()
     let journal = try JournalDifference(
       from: projector.books(at: size), to: projector.books(at: fixture.eventCount))
-    #expect(journal.entries.map(\.change) == [.changed])
-    #expect(journal.entries.map(\.events) == [events])
+    expectEqual(journal.entries.map(\.change), [.changed])
+    expectEqual(journal.entries.map(\.events), [events])
   }
 
   @Test func thatAnotherVersionIsInUseIsSaidOnce() throws {
@@ -171,8 +171,9 @@ import Testing
     let projector = try fixture.projector()
     let earlier = try projector.books(at: 2)
     _ = try projector.books(at: fixture.eventCount, from: earlier)
-    #expect(
-      fixture.notices == [
+    expectEqual(
+      fixture.notices,
+      [
         "the current projections belong to another version of this program and are not used"
       ])
   }

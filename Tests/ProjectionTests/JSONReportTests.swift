@@ -27,24 +27,25 @@ import Testing
 
   @Test func revenueBearsWhatItRestsOn() throws {
     let (_, value) = try Self.report("revenue --to 2026-12-31 --timezone Europe/Berlin")
-    #expect(value["report"] == .string("revenue"))
-    #expect(value["ledger"]?["origin"] == .string("receipts.example/test"))
-    #expect(value["head"]?["size"] == .number("3"))
-    #expect(value["head"]?["root"]?.stringValue?.count == 44)
-    #expect(
-      Self.text(value["filters"])
-        == #"{"by":["country"],"period":"month","refunds":"event-date","timezone":"Europe/Berlin","#
+    expectEqual(value["report"], .string("revenue"))
+    expectEqual(value["ledger"]?["origin"], .string("receipts.example/test"))
+    expectEqual(value["head"]?["size"], .number("3"))
+    expectEqual(value["head"]?["root"]?.stringValue?.count, 44)
+    expectEqual(
+      Self.text(value["filters"]),
+      #"{"by":["country"],"period":"month","refunds":"event-date","timezone":"Europe/Berlin","#
         + #""from":null,"to":"2026-12-31","environment":["Production"],"include_pending":false}"#)
-    #expect(
-      value["note"]
-        == .string(
-          "Operational gross at customer prices as clients reported them, not settlement."))
+    expectEqual(
+      value["note"],
+      .string(
+        "Operational gross at customer prices as clients reported them, not settlement."))
   }
 
   @Test func amountsAreStringsAndMissingOnesNull() throws {
     let (_, value) = try Self.report("revenue")
-    #expect(
-      value["rows"]?.arrayValue?.map { Self.text($0) } == [
+    expectEqual(
+      value["rows"]?.arrayValue?.map { Self.text($0) },
+      [
         #"{"country_code":"FR","currency":null,"units":1,"gross":null,"returned_units":0,"#
           + #""returns":null,"reversed_units":0,"reversals":null,"net":null,"unpriced_units":1,"#
           + #""trials":1,"family_shared":0}"#,
@@ -55,23 +56,22 @@ import Testing
           + #""returns":"0","reversed_units":0,"reversals":"0","net":"100","#
           + #""unpriced_units":0,"trials":0,"family_shared":0}"#,
       ])
-    #expect(Self.text(value["exceptions"]) == #"{"unpriced":1}"#)
+    expectEqual(Self.text(value["exceptions"]), #"{"unpriced":1}"#)
     let totals = value["totals"]?.arrayValue ?? []
-    #expect(totals.map { Self.text($0["currency"]) } == ["null", #""EUR""#, #""JPY""#])
-    #expect(totals.map { Self.text($0["gross"]) } == ["null", #""7.50""#, #""100""#])
+    expectEqual(totals.map { Self.text($0["currency"]) }, ["null", #""EUR""#, #""JPY""#])
+    expectEqual(totals.map { Self.text($0["gross"]) }, ["null", #""7.50""#, #""100""#])
     #expect(value["rate_sources"] == nil)
   }
 
   @Test func aReportingCurrencyNamesItsSources() throws {
     let (_, value) = try Self.report("revenue --by app --in JPY")
-    #expect(value["filters"]?["in"] == .string("JPY"))
-    #expect(
-      Self.text(value["rate_sources"]) == #"[{"source":"bank of \"x\"","positions":[2]}]"#)
-    #expect(Self.text(value["filters"]?["rates_max_age"]) == "35")
-    #expect(
-      Self.text(value["oldest_rate"]) == #"{"base":"EUR","quote":"JPY","date":"2026-01-01"}"#)
+    expectEqual(value["filters"]?["in"], .string("JPY"))
+    expectEqual(Self.text(value["rate_sources"]), #"[{"source":"bank of \"x\"","positions":[2]}]"#)
+    expectEqual(Self.text(value["filters"]?["rates_max_age"]), "35")
+    expectEqual(
+      Self.text(value["oldest_rate"]), #"{"base":"EUR","quote":"JPY","date":"2026-01-01"}"#)
     let rows = value["rows"]?.arrayValue ?? []
-    #expect(rows.map { Self.text($0["gross"]) } == ["null", #""1300""#])
+    expectEqual(rows.map { Self.text($0["gross"]) }, ["null", #""1300""#])
   }
 
   /// As a manifest of the time before rates had an age asks for it: not one byte more.
@@ -87,10 +87,10 @@ import Testing
     #expect(request.ratesAgeMaxDays == nil)
     let text = try fixture.json(request, from: fixture.current())
     let value = try JSONValue(Array(text.utf8))
-    #expect(value["filters"] == asked)
+    expectEqual(value["filters"], asked)
     #expect(value["oldest_rate"] == nil)
-    #expect(Self.text(value["exceptions"]) == #"{"unpriced":1}"#)
-    #expect(value["rows"]?.arrayValue?.map { Self.text($0["gross"]) } == ["null", #""1300""#])
+    expectEqual(Self.text(value["exceptions"]), #"{"unpriced":1}"#)
+    expectEqual(value["rows"]?.arrayValue?.map { Self.text($0["gross"]) }, ["null", #""1300""#])
   }
 
   @Test(arguments: ["-1", "1.5", "10000000", "null", #""35""#])
@@ -104,8 +104,8 @@ import Testing
 
   @Test func aReportWithoutRowsIsJSON() throws {
     let (_, value) = try Self.report("journal --from 2030-01-01")
-    #expect(value["rows"] == .array([]))
-    #expect(value["totals"] == .array([]))
+    expectEqual(value["rows"], .array([]))
+    expectEqual(value["totals"], .array([]))
   }
 
   @Test func aLineForEachRowHoldsTheSameRows() throws {
@@ -114,23 +114,24 @@ import Testing
     let request = try ReportWords("journal").request
     let lines = try fixture.ndjson(request, from: fixture.current()).split(separator: "\n")
     let whole = try JSONValue(Array(try fixture.json(request, from: fixture.current()).utf8))
-    #expect(lines.count == 4)
-    #expect(try lines.map { try JSONValue(Array($0.utf8)) } == whole["rows"]?.arrayValue)
+    expectEqual(lines.count, 4)
+    try expectEqual(lines.map { try JSONValue(Array($0.utf8)) }, whole["rows"]?.arrayValue)
   }
 
   @Test func aCSVHoldsRowsAlone() throws {
     let fixture = try LedgerFixture()
     try fixture.append(Self.steps)
     let csv = try fixture.csv(try ReportWords("revenue").request, from: fixture.current())
-    #expect(
-      csv == """
-        country_code,currency,units,gross,returned_units,returns,reversed_units,reversals,net,\
-        unpriced_units,trials,family_shared
-        FR,,1,,0,,0,,,1,1,0
-        FR,EUR,3,7.50,0,0.00,0,0.00,7.50,0,0,0
-        FR,JPY,1,100,0,0,0,0,100,0,0,0
+    expectEqual(
+      csv,
+      """
+      country_code,currency,units,gross,returned_units,returns,reversed_units,reversals,net,\
+      unpriced_units,trials,family_shared
+      FR,,1,,0,,0,,,1,1,0
+      FR,EUR,3,7.50,0,0.00,0,0.00,7.50,0,0,0
+      FR,JPY,1,100,0,0,0,0,100,0,0,0
 
-        """)
+      """)
   }
 
   /// The header lines of rule R9.
@@ -167,6 +168,6 @@ import Testing
   func aReportHasTheColumnsOfTheRules(_ report: String, _ header: String) throws {
     let fixture = try LedgerFixture()
     let csv = try fixture.csv(try ReportWords(report).request, from: fixture.current())
-    #expect(csv == header + "\n")
+    expectEqual(csv, header + "\n")
   }
 }

@@ -41,14 +41,14 @@ import Testing
     let answer = try #require(try live.answer(upload: 1))
     #expect(!answer.isFraud && !answer.isPending && answer.fraudReason == nil)
     let object = try Self.object(answer)
-    #expect(object["app_family_id"] as? String == Self.family)
-    #expect(object["environment"] as? String == "production")
-    #expect(object["user_identifier"] as? String == "u1")
+    expectEqual(object["app_family_id"] as? String, Self.family)
+    expectEqual(object["environment"] as? String, "production")
+    expectEqual(object["user_identifier"] as? String, "u1")
     let purchase = try #require(try Self.purchases(answer).first)
-    #expect(purchase["product_id"] as? String == "coins")
-    #expect(purchase["type"] as? String == "consumable")
-    #expect(purchase["currency_code"] as? String == "EUR")
-    #expect((purchase["app_store"] as? [String: Any])?["transaction_id"] as? String == "1")
+    expectEqual(purchase["product_id"] as? String, "coins")
+    expectEqual(purchase["type"] as? String, "consumable")
+    expectEqual(purchase["currency_code"] as? String, "EUR")
+    expectEqual((purchase["app_store"] as? [String: Any])?["transaction_id"] as? String, "1")
   }
 
   @Test(
@@ -68,8 +68,8 @@ import Testing
     ])
     let live = try LiveProjections(fixture.directory)
     let purchase = try #require(try Self.purchases(try live.answer(upload: 2)).first)
-    #expect(
-      (purchase["metadata"] as? [String: Any])?["campaign"] as? String == campaign, "\(first)")
+    expectEqual(
+      (purchase["metadata"] as? [String: Any])?["campaign"] as? String, campaign, "\(first)")
   }
 
   @Test func aWaitingReceiptShowsItsFileAndWaits() throws {
@@ -80,9 +80,9 @@ import Testing
     #expect(answer.isPending && !answer.isFraud)
     let purchase = try #require(try Self.purchases(answer).first)
     #expect(purchase["app_store"] is NSNull)
-    #expect(purchase["version"] as? Int == 0)
+    expectEqual(purchase["version"] as? Int, 0)
     let waiting = try live.waiting(limit: 10)
-    #expect(waiting.map { $0.uploads.map(\.position) } == [[0]])
+    expectEqual(waiting.map { $0.uploads.map(\.position) }, [[0]])
     #expect(try live.waiting(afterReceipt: waiting[0].number, limit: 10).isEmpty)
   }
 
@@ -94,7 +94,7 @@ import Testing
     ])
     let live = try LiveProjections(fixture.directory)
     #expect(try live.answer(upload: 1)?.isFraud == false)
-    #expect(try live.answer(upload: 3)?.fraudReason == "transaction_replayed")
+    try expectEqual(live.answer(upload: 3)?.fraudReason, "transaction_replayed")
   }
 }
 
@@ -112,7 +112,7 @@ extension LiveProjectionsTests {
     #expect(second.isFraud)
     let id = try #require(try Self.object(second)["id"] as? String)
     let receiptID = try #require(UUID16(id))
-    #expect(try live.answer(receiptID: receiptID, appFamily: Self.familyID) == second)
+    try expectEqual(live.answer(receiptID: receiptID, appFamily: Self.familyID), second)
     #expect(try live.answer(receiptID: receiptID, appFamily: .random()) == nil)
     #expect(try live.answer(receiptID: .random(), appFamily: Self.familyID) == nil)
     #expect(try live.answer(upload: 2) == nil)
@@ -124,17 +124,17 @@ extension LiveProjectionsTests {
     try fixture.append([.pending(file), .pending(file, user: "u1"), .pending(.unified(.init("2")))])
     let live = try LiveProjections(fixture.directory)
     let first = try #require(try live.waiting(limit: 1).first)
-    #expect(first.uploads.map(\.position) == [0, 2])
+    expectEqual(first.uploads.map(\.position), [0, 2])
     let rest = try live.waiting(afterReceipt: first.number, limit: 5)
-    #expect(rest.flatMap(\.uploads).map(\.position) == [4])
-    #expect(try live.waitingSummary().receipts == 2)
+    expectEqual(rest.flatMap(\.uploads).map(\.position), [4])
+    try expectEqual(live.waitingSummary().receipts, 2)
     var away = VerificationPlan(upload: 0, occurredAtMs: ms("2026-01-11"), reply: .none)
     (away.outcome, away.status) = (.unreachable, nil)
     try fixture.append([.verified(away), .verify(2, reply(row("1")), at: "2026-01-12")])
     try live.catchUp()
     let uploads = try live.waitingUploads(ofReceipt: first.receiptID, appFamily: first.appFamily)
-    #expect(uploads.map(\.position) == [0])
-    #expect(uploads.map(\.isUnreachableRecorded) == [true])
+    expectEqual(uploads.map(\.position), [0])
+    expectEqual(uploads.map(\.isUnreachableRecorded), [true])
     let answered = try #require(
       try live.recentReply(
         ofReceipt: first.receiptID, appFamily: first.appFamily,
@@ -148,7 +148,7 @@ extension LiveProjectionsTests {
     try fixture.append([.reuse(7, for: 0)])
     try live.catchUp()
     #expect(try live.answer(upload: 0)?.isPending == false)
-    #expect(try live.waitingSummary().receipts == 1)
+    try expectEqual(live.waitingSummary().receipts, 1)
   }
 
   @Test func aForgedReceiptNeitherWaitsNorShowsPurchases() throws {
@@ -158,7 +158,7 @@ extension LiveProjectionsTests {
     try fixture.append([.upload(plan)])
     let live = try LiveProjections(fixture.directory)
     let answer = try #require(try live.answer(upload: 0))
-    #expect(answer.fraudReason == "signature_invalid")
+    expectEqual(answer.fraudReason, "signature_invalid")
     #expect(try Self.purchases(answer).isEmpty)
     #expect(try live.waiting(limit: 1).isEmpty)
   }
@@ -185,15 +185,15 @@ extension LiveProjectionsTests {
     ])
     let live = try LiveProjections(fixture.directory)
     let purchases = try Self.purchases(try live.answer(upload: 1))
-    #expect(purchases.count == 2)
+    expectEqual(purchases.count, 2)
     let last = try #require(purchases.last)
     #expect(last["is_auto_renewing"] as? Bool == true)
     #expect(last["in_grace_period"] as? Bool == true)
-    #expect(last["canceled_by"] as? String == "user")
+    expectEqual(last["canceled_by"] as? String, "user")
     let end = try #require(last["current_period_end_at"] as? [String: Any])
-    #expect(end["utc"] as? String == "2026-03-05 00:00:00 UTC")
-    #expect(end["ms"] as? Int == Int(ms("2026-03-05")))
-    #expect(Set(purchases.compactMap { $0["id"] as? String }).count == 2)
+    expectEqual(end["utc"] as? String, "2026-03-05 00:00:00 UTC")
+    expectEqual(end["ms"] as? Int, Int(ms("2026-03-05")))
+    expectEqual(Set(purchases.compactMap { $0["id"] as? String }).count, 2)
     #expect(purchases[0]["canceled_at"] is NSNull)
   }
 
@@ -224,7 +224,7 @@ extension LiveProjectionsTests {
       row("3", product: "level", on: "2026-01-03"), row("4", product: "season", on: "2026-01-04"),
       row("5", product: "free", on: "2026-01-05"))
     let said = ["consumable", "auto_renewable", "non_consumable", "non_renewing", "-"]
-    #expect(try Self.types(file, answer) == [said, said])
+    try expectEqual(Self.types(file, answer), [said, said])
   }
 
   @Test func aRenewalThatTheFileDoesNotShowIsOfItsProductsType() throws {
@@ -233,9 +233,8 @@ extension LiveProjectionsTests {
       row("2", line: "70", product: "pro"),
       row("3", of: "2", line: "71", product: "pro", on: "2026-02-05"),
       row("4", product: "other", on: "2026-03-01"))
-    #expect(
-      try Self.types(file, answer)
-        == [["auto_renewable"], ["auto_renewable", "auto_renewable", "-"]])
+    try expectEqual(
+      Self.types(file, answer), [["auto_renewable"], ["auto_renewable", "auto_renewable", "-"]])
   }
 
   @Test func aDeclaredTypeWinsOverTheReceipts() throws {
@@ -243,14 +242,14 @@ extension LiveProjectionsTests {
       .init("1", on: "2026-01-01", type: 1), .init("2", product: "gems", type: 1))
     let answer = reply(row("1", on: "2026-01-01"), row("2", product: "gems"))
     let declared = [("coins", ProductType.nonConsumable)]
-    #expect(
-      try Self.types(file, answer, declared)
-        == [["non_consumable", "consumable"], ["non_consumable", "consumable"]])
+    try expectEqual(
+      Self.types(file, answer, declared),
+      [["non_consumable", "consumable"], ["non_consumable", "consumable"]])
   }
 
   @Test func aTransactionReceiptSaysNoType() throws {
     let file = ReceiptFileText.transaction(.init("1"))
-    #expect(try Self.types(file, reply(row("1"))) == [["-"], ["-"]])
+    try expectEqual(Self.types(file, reply(row("1"))), [["-"], ["-"]])
   }
 }
 
@@ -280,16 +279,16 @@ extension LiveProjectionsTests {
 
   @Test func neitherFoldRebuildNorSnapshotGoBeyondWhatTheWriterHasSynced() throws {
     let (fixture, writer) = try ledgerWithUnsyncedFrame()
-    #expect(try LogReader(fixture.directory).head.size == 6, "the frame is there to be seen")
+    try expectEqual(LogReader(fixture.directory).head.size, 6, "the frame is there to be seen")
     let live = try LiveProjections(fixture.directory)
-    #expect(live.position == 4)
+    expectEqual(live.position, 4)
     let projector = Projector(try LogReader(fixture.directory, .durable))
-    #expect(try Report.head(of: projector.current()).size == 4)
+    try expectEqual(Report.head(of: projector.current()).size, 4)
     try projector.rebuild()
-    #expect(try Report.head(of: projector.current()).size == 4)
-    #expect(try projector.createSnapshot { _ in 6 }.header.size == 4)
+    try expectEqual(Report.head(of: projector.current()).size, 4)
+    try expectEqual(projector.createSnapshot { _ in 6 }.header.size, 4)
     try writer.close()
     try live.catchUp()
-    #expect(live.position == 6)
+    expectEqual(live.position, 6)
   }
 }

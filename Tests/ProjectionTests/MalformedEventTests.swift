@@ -254,7 +254,7 @@ import Testing
       "SELECT detail, position FROM exception_view WHERE exception = 'malformed_event'")
     var details: [String: Int] = [:]
     while try rows.step() { details[rows.text(0)] = Int(rows.integer(1)) }
-    #expect(details == plan.details)
+    expectEqual(details, plan.details)
     for (type, sql) in [
       (
         "receipt.uploaded",
@@ -271,15 +271,14 @@ import Testing
     ] {
       #expect(try Self.positions(sql, database) == plan.folded[type] ?? [], "\(type)")
     }
-    #expect(
-      try Self.positions("SELECT position FROM apps", database)
-        == [plan.folded["app.registered"]?.last])
+    try expectEqual(
+      Self.positions("SELECT position FROM apps", database), [plan.folded["app.registered"]?.last])
     // The event that vouches for it comes last: it moves no other.
     let snapshot = try fixture.createSnapshot(at: middle)
     let caughtUp = try fixture.current().dump()
-    #expect(try fixture.rebuilt().dump() == caughtUp)
+    try expectEqual(fixture.rebuilt().dump(), caughtUp)
     try fixture.projector().restore(snapshot)
-    #expect(try fixture.current().dump() == caughtUp)
+    try expectEqual(fixture.current().dump(), caughtUp)
   }
 
   @Test func anUploadHasFactsInVersion2AndAReceiptInVersion1() throws {
@@ -299,9 +298,9 @@ import Testing
       let caughtUp = try fixture.current().dump()
       let details = try fixture.current().prepare(
         "SELECT detail FROM exception_view WHERE exception = 'malformed_event'")
-      #expect(try details.step() == !isRight, "\(version) \(receipt.text)")
+      try expectEqual(details.step(), !isRight, "\(version) \(receipt.text)")
       #expect(isRight || details.text(0) == "receipt.uploaded receipt")
-      #expect(try fixture.rebuilt().dump() == caughtUp)
+      try expectEqual(fixture.rebuilt().dump(), caughtUp)
     }
   }
 
@@ -337,17 +336,18 @@ import Testing
     let database = try fixture.current()
     let shown = try fixture.csv(ReportRequest(.exceptions), from: database)
       .split(separator: "\n").filter { $0.hasPrefix("malformed_event") }
-    #expect(
-      shown == [
+    expectEqual(
+      shown,
+      [
         "malformed_event,,,,,,6,receipt.verified upload,,,",
         "malformed_event,,,,,,11,receipt.uploaded receipt_id,,,",
         "malformed_event,,,,,,13,receipt.verified reply_of,,,",
         "malformed_event,,,,,,17,receipt.verified authority,,,",
       ])
-    #expect(
-      try Self.positions("SELECT position FROM verifications WHERE position > 5", database) == [19])
-    #expect(try Self.positions("SELECT sale_key FROM sales ORDER BY id", database) == [1, 9])
-    #expect(try fixture.rebuilt().dump() == database.dump())
+    try expectEqual(
+      Self.positions("SELECT position FROM verifications WHERE position > 5", database), [19])
+    try expectEqual(Self.positions("SELECT sale_key FROM sales ORDER BY id", database), [1, 9])
+    try expectEqual(fixture.rebuilt().dump(), database.dump())
   }
 
   @Test func aPendingReceiptThatCannotBeReadKeepsNothingFromBeingFolded() throws {
@@ -358,8 +358,8 @@ import Testing
     plan.endpoint = nil
     try fixture.append([.upload(receipt: "no receipt file"), .verified(plan)])
     let database = try fixture.current()
-    #expect(try database.integer("SELECT count(*) FROM pending_receipts") == 0)
-    #expect(try database.integer("SELECT count(*) FROM open_uploads") == 1)
+    try expectEqual(database.integer("SELECT count(*) FROM pending_receipts"), 0)
+    try expectEqual(database.integer("SELECT count(*) FROM open_uploads"), 1)
   }
 
   @Test func aReportOfOneEnvironmentOrMonthCountsMalformedEventsToo() throws {
@@ -383,9 +383,9 @@ import Testing
       .raw(type: "receipt.verified", JSONText(raw: "{}")), .upload(reply(row("1"))),
     ])
     try live.catchUp()
-    #expect(live.position == 5)
+    expectEqual(live.position, 5)
     #expect(try live.answer(upload: 3) != nil)
-    #expect(live.appFamilies.count == 1)
+    expectEqual(live.appFamilies.count, 1)
   }
 
   @Test(arguments: [("app.removed", 1), ("app.registered", 2)])

@@ -76,7 +76,7 @@ struct ProjectionFilesCrashTests {
     return store.snapshots.map { snapshot in
       let header = snapshot.header
       let bytes = storage.content("/ledger/snapshots/\(header.file)")
-      #expect(digest(bytes) == header.sha256, "the file of \(header.size)")
+      expectEqual(digest(bytes), header.sha256, "the file of \(header.size)")
       return "\(header.size): \(header.byteCount)"
     }.joined(separator: ", ")
   }

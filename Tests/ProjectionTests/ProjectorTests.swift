@@ -20,7 +20,7 @@ import Testing
   private static func folded() throws -> LedgerFixture {
     let fixture = try LedgerFixture()
     try fixture.append(two)
-    #expect(try gross(fixture, fixture.current()) == ["2,5.00"])
+    try expectEqual(gross(fixture, fixture.current()), ["2,5.00"])
     return fixture
   }
 
@@ -42,9 +42,9 @@ import Testing
     let path = try fixture.current().path
     // The log has grown since it looked, and the projections with it.
     let database = try early.current()
-    #expect(try Self.gross(fixture, database) == ["3,6.00"])
-    #expect(database.path == path)
-    #expect(fixture.notices == [])
+    try expectEqual(Self.gross(fixture, database), ["3,6.00"])
+    expectEqual(database.path, path)
+    expectEqual(fixture.notices, [])
   }
 
   @Test func whoeverFoldsAtOnceFoldsTheSame() async throws {
@@ -66,18 +66,18 @@ import Testing
         }
       }
       for _ in 0..<12 { try fixture.append(generator.steps(5)) }
-      for try await notices in group { #expect(notices == []) }
+      for try await notices in group { expectEqual(notices, []) }
     }
     let caughtUp = try fixture.current().dump()
-    #expect(fixture.notices == [])
-    #expect(try fixture.rebuilt().dump() == caughtUp)
+    expectEqual(fixture.notices, [])
+    try expectEqual(fixture.rebuilt().dump(), caughtUp)
   }
 
   @Test func whatIsUpToDateStays() throws {
     let fixture = try Self.folded()
-    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
+    try expectEqual(Self.gross(fixture, fixture.current()), ["2,5.00"])
     #expect(fixture.notices.isEmpty)
-    #expect(Self.generations(fixture) == ["1.sqlite", "lock"])
+    expectEqual(Self.generations(fixture), ["1.sqlite", "lock"])
   }
 
   @Test(arguments: [
@@ -95,10 +95,10 @@ import Testing
     try Database(path: fixture.path + "/projections/1.sqlite", mode: .write).execute(
       sql + "; DELETE FROM sales")
     #expect(try fixture.projector().existing() == nil)
-    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
-    #expect(
-      fixture.notices == ["the projections belong to another version of this program: rebuilding"])
-    #expect(Self.generations(fixture) == ["2.sqlite", "lock"])
+    try expectEqual(Self.gross(fixture, fixture.current()), ["2,5.00"])
+    expectEqual(
+      fixture.notices, ["the projections belong to another version of this program: rebuilding"])
+    expectEqual(Self.generations(fixture), ["2.sqlite", "lock"])
   }
 
   /// Logs that are not the one that was folded, and what is said of them.
@@ -155,16 +155,16 @@ import Testing
       ]
       for (index, attempt) in attempts.enumerated() {
         let conflict = try Self.conflict { try attempt(try fixture.projector()) }
-        #expect(conflict?.finding == log.finding, "attempt \(index)")
+        expectEqual(conflict?.finding, log.finding, "attempt \(index)")
       }
     }
     // They are left as they are: they are the evidence.
-    #expect(fixture.notices == [])
-    #expect(fixture.projectionNames.filter { $0.hasSuffix(".sqlite") } == ["1.sqlite"])
-    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == inUse)
+    expectEqual(fixture.notices, [])
+    expectEqual(fixture.projectionNames.filter { $0.hasSuffix(".sqlite") }, ["1.sqlite"])
+    try expectEqual(FileManager.default.destinationOfSymbolicLink(atPath: link), inUse)
     try fixture.projector().rebuild(acceptsHistory: true)
     #expect(try fixture.projector().historyConflict() == nil)
-    #expect(try fixture.current().dump() == other.current().dump())
+    try expectEqual(fixture.current().dump(), other.current().dump())
   }
 
   @Test func projectionsOfThisHistoryOrNoneThatCanBeReadAreNoConflict() throws {
@@ -188,13 +188,13 @@ import Testing
     try fixture.projector().remember(heads)
     // What is older takes nothing away.
     try fixture.projector().remember(SignedHeads(count: 1, size: 2, root: root))
-    #expect(try Projector.rememberedHeads(fixture.directory) == heads)
+    try expectEqual(Projector.rememberedHeads(fixture.directory), heads)
     try fixture.projector().rebuild()
-    #expect(try Projector.rememberedHeads(fixture.directory) == heads)
+    try expectEqual(Projector.rememberedHeads(fixture.directory), heads)
     let snapshot = try fixture.createSnapshot()
     #expect(try fixture.projector().verify(snapshot) == nil)
     try fixture.projector().restore(snapshot)
-    #expect(try Projector.rememberedHeads(fixture.directory) == heads)
+    try expectEqual(Projector.rememberedHeads(fixture.directory), heads)
     #expect(try fixture.projector().compare(.tables)?.isEmpty == true)
     try fixture.projector().rebuild(acceptsHistory: true)
     #expect(try Projector.rememberedHeads(fixture.directory) == nil)
@@ -224,8 +224,8 @@ import Testing
     }
     // With something to fold, damage is met that a look at the progress would not meet.
     try fixture.append([.upload(reply(row("3")), metadata: shorthand("4.00"), receipt: "c")])
-    #expect(try Self.gross(fixture, fixture.current()) == ["3,9.00"])
-    #expect(try fixture.current().integer("SELECT count(*) FROM uploads") == 3)
+    try expectEqual(Self.gross(fixture, fixture.current()), ["3,9.00"])
+    try expectEqual(fixture.current().integer("SELECT count(*) FROM uploads"), 3)
   }
 
   /// Others may write to the file: what then contradicts itself is an error that says what helps, no crash.
@@ -261,9 +261,9 @@ import Testing
     }
     try FileManager.default.createSymbolicLink(
       atPath: fixture.path + "/projections.sqlite.new", withDestinationPath: "nowhere")
-    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
-    #expect(try Self.gross(fixture, fixture.rebuilt()) == ["2,5.00"])
-    #expect(Self.generations(fixture) == ["2.sqlite", "lock"])
+    try expectEqual(Self.gross(fixture, fixture.current()), ["2,5.00"])
+    try expectEqual(Self.gross(fixture, fixture.rebuilt()), ["2,5.00"])
+    expectEqual(Self.generations(fixture), ["2.sqlite", "lock"])
     #expect(!FileManager.default.fileExists(atPath: fixture.path + "/projections.sqlite.new"))
   }
 
@@ -277,9 +277,9 @@ import Testing
     for name in others {
       try Data("kept".utf8).write(to: URL(fileURLWithPath: fixture.path + "/projections/" + name))
     }
-    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
-    #expect(try Self.gross(fixture, fixture.rebuilt()) == ["2,5.00"])
-    #expect(Self.generations(fixture) == (["2.sqlite", "lock"] + others).sorted())
+    try expectEqual(Self.gross(fixture, fixture.current()), ["2,5.00"])
+    try expectEqual(Self.gross(fixture, fixture.rebuilt()), ["2,5.00"])
+    expectEqual(Self.generations(fixture), (["2.sqlite", "lock"] + others).sorted())
   }
 
   @Test func afterTheLastNumberGenerationsAreCountedFromTheFirst() throws {
@@ -287,8 +287,8 @@ import Testing
     try Data("left".utf8).write(
       to: URL(fileURLWithPath: fixture.path + "/projections/999999999.sqlite"))
     try fixture.projector().rebuild()
-    #expect(Self.generations(fixture) == ["2.sqlite", "lock"])
-    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
+    expectEqual(Self.generations(fixture), ["2.sqlite", "lock"])
+    try expectEqual(Self.gross(fixture, fixture.current()), ["2,5.00"])
   }
 
   @Test func aGenerationThatCannotBePutInUseIsRemoved() throws {
@@ -303,24 +303,24 @@ import Testing
         "\($0)" == "link: projections.sqlite: Is a directory"
       }
       let left = fixture.projectionNames.filter { !$0.hasPrefix("1.sqlite-") }
-      #expect(left == ["1.sqlite", "lock"])
+      expectEqual(left, ["1.sqlite", "lock"])
       #expect(throws: (any Error).self) {
         try FileManager.default.attributesOfItem(atPath: link + ".new")
       }
     }
     try FileManager.default.removeItem(atPath: link)
-    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
-    #expect(Self.generations(fixture) == ["2.sqlite", "lock"])
+    try expectEqual(Self.gross(fixture, fixture.current()), ["2,5.00"])
+    expectEqual(Self.generations(fixture), ["2.sqlite", "lock"])
   }
 
   @Test func aReaderKeepsTheGenerationThatItOpened() throws {
     let fixture = try Self.folded()
     let old = try #require(try fixture.projector().existing())
-    #expect(try Self.gross(fixture, old) == ["2,5.00"])
+    try expectEqual(Self.gross(fixture, old), ["2,5.00"])
     try fixture.append([.upload(reply(row("3")), metadata: shorthand("4.00"), receipt: "c")])
     let new = try fixture.rebuilt()
-    #expect(try Self.gross(fixture, new) == ["3,9.00"])
-    #expect(try Self.gross(fixture, old) == ["2,5.00"])
+    try expectEqual(Self.gross(fixture, new), ["3,9.00"])
+    try expectEqual(Self.gross(fixture, old), ["2,5.00"])
     #expect(try fixture.projector().existing()?.path.hasSuffix("/2.sqlite") == true)
   }
 
@@ -333,8 +333,8 @@ import Testing
     } throws: { error in
       if case ProjectionError.interrupted = error { true } else { false }
     }
-    #expect(Self.generations(fixture) == ["1.sqlite", "lock"])
-    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
+    expectEqual(Self.generations(fixture), ["1.sqlite", "lock"])
+    try expectEqual(Self.gross(fixture, fixture.current()), ["2,5.00"])
   }
 
   @Test func anInterruptedCatchUpLeavesNothingBehind() throws {
@@ -344,8 +344,8 @@ import Testing
       try LogReader(fixture.directory), observer: Projector.Observer(isCancelled: { true }))
     #expect(throws: ProjectionError.self) { try projector.current() }
     let left = try #require(try fixture.projector().existing())
-    #expect(try Report.head(of: left).size == 4)
-    #expect(try Self.gross(fixture, fixture.current()) == ["3,9.00"])
+    try expectEqual(Report.head(of: left).size, 4)
+    try expectEqual(Self.gross(fixture, fixture.current()), ["3,9.00"])
     #expect(fixture.notices.isEmpty)
   }
 

@@ -73,25 +73,27 @@ extension JSONValue {
           ["price": 9990, "currency": "EUR", "storefront": "FRA", "quantity": 2]), user: "alice")
     ])
     let answer = try questions.answer(.purchases(after: nil, limit: 10), about: "alice")
-    #expect(
-      answer.texts("at", "position", "app_family_id", "next") == [
+    expectEqual(
+      answer.texts("at", "position", "app_family_id", "next"),
+      [
         "2026-03-01T00:00:00.000Z", "1", LiveProjectionsTests.family, nil,
       ])
     let purchase = try #require(answer["purchases"]?.arrayValue?.first)
-    #expect(
+    expectEqual(
       purchase.texts(
         "environment", "bundle_id", "product_id", "type", "kind", "quantity", "purchased_at",
         "state", "unit_price", "amount", "currency", "price_basis", "country_code",
         "transaction_id", "original_transaction_id", "refunded_quantity", "refunded_amount",
-        "refunded_at") == [
-          "production", "app", "life", "non_consumable", "regular", "2", "2026-01-05T00:00:00.000Z",
-          "owned", "4.995", "9.99", "EUR", "signed_transaction", "FR", "10", "10", "0", "0.00", nil,
-        ])
-    #expect(purchase["transaction_ids"] == .array([.string("10")]))
-    #expect(purchase["positions"] == .array([.number("1")]))
+        "refunded_at"),
+      [
+        "production", "app", "life", "non_consumable", "regular", "2", "2026-01-05T00:00:00.000Z",
+        "owned", "4.995", "9.99", "EUR", "signed_transaction", "FR", "10", "10", "0", "0.00", nil,
+      ])
+    expectEqual(purchase["transaction_ids"], .array([.string("10")]))
+    expectEqual(purchase["positions"], .array([.number("1")]))
     // The id is that of the client API.
     let upload = try LiveProjectionsTests.purchases(try questions.live.answer(upload: 1))
-    #expect(purchase["id"]?.stringValue == upload.first?["id"] as? String)
+    expectEqual(purchase["id"]?.stringValue, upload.first?["id"] as? String)
   }
 
   @Test("a purchase without a price, a country or a declared type has none")
@@ -100,10 +102,10 @@ extension JSONValue {
       .upload(reply(row("1", product: "gems")), country: nil, user: "alice")
     ])
     let purchase = try #require(try questions.purchases(of: "alice").first)
-    #expect(
+    expectEqual(
       purchase.texts(
         "type", "unit_price", "amount", "currency", "price_basis", "country_code",
-        "refunded_amount") == [nil, nil, nil, nil, "none", nil, nil])
+        "refunded_amount"), [nil, nil, nil, nil, "none", nil, nil])
   }
 
   @Test("the newest purchase comes first, of equal dates that which was seen last")
@@ -114,7 +116,7 @@ extension JSONValue {
       .upload(reply(row("4", on: "2026-01-02")), user: "alice", receipt: "third"),
     ])
     let ids = try questions.purchases(of: "alice").map { $0["transaction_id"]?.stringValue }
-    #expect(ids == ["2", "3", "4", "1"])
+    expectEqual(ids, ["2", "3", "4", "1"])
   }
 
   @Test("pages join without a gap, whatever is bought meanwhile")
@@ -124,7 +126,7 @@ extension JSONValue {
     try fixture.append([LiveProjectionsTests.app([]), .upload(reply(rows: rows), user: "alice")])
     let questions = try UserQuestions(fixture)
     let whole = try questions.purchases(of: "alice").map { $0["transaction_id"]?.stringValue }
-    #expect(whole.count == 7)
+    expectEqual(whole.count, 7)
     var seen: [String?] = []
     var next: String?
     repeat {
@@ -141,15 +143,15 @@ extension JSONValue {
       ])
       try questions.live.catchUp()
     } while next != nil
-    #expect(seen == whole)
+    expectEqual(seen, whole)
   }
 
   @Test("a page that ends with the last purchase has no next one")
   func lastPage() throws {
     let questions = try Self.questions([.upload(reply(row("1"), row("2")), user: "alice")])
     let answer = try questions.answer(.purchases(after: nil, limit: 2), about: "alice")
-    #expect(answer["purchases"]?.arrayValue?.count == 2)
-    #expect(answer["next"] == .null)
+    expectEqual(answer["purchases"]?.arrayValue?.count, 2)
+    expectEqual(answer["next"], .null)
   }
 
   @Test(
@@ -162,7 +164,7 @@ extension JSONValue {
   func cursor(_ text: String) throws {
     #expect(PurchaseCursor(text) == nil)
     let good = "00000193a1b2c3d4ffffffffffffffff"
-    #expect(PurchaseCursor(good)?.text == good)
+    expectEqual(PurchaseCursor(good)?.text, good)
   }
 
   @Test("an unknown user and one without purchases of this app get the same answer")
@@ -175,14 +177,14 @@ extension JSONValue {
     ])
     let unknown = try questions.answer(.purchases(after: nil, limit: 5), about: "nobody")
     #expect(unknown["purchases"] == .array([]) && unknown["next"] == .null)
-    #expect(try questions.answer(.purchases(after: nil, limit: 5), about: "bob") == unknown)
+    try expectEqual(questions.answer(.purchases(after: nil, limit: 5), about: "bob"), unknown)
     let family = try #require(UUID16(other.appFamilyID))
     let ofOther = try questions.answer(
       .purchases(after: nil, limit: 5), about: "alice", of: family)
     #expect(ofOther["purchases"] == .array([]) && ofOther["next"] == .null)
     let none = try #require(UUID16("2e7c2f4a-9a0b-4c5d-8e6f-112233445566"))
     let ofNone = try questions.answer(.purchases(after: nil, limit: 5), about: "alice", of: none)
-    #expect(ofNone["purchases"] == .array([]))
+    expectEqual(ofNone["purchases"], .array([]))
   }
 
   @Test("a user whom only a signed transaction names is asked for by the token")
@@ -193,7 +195,7 @@ extension JSONValue {
         "ONE_TIME_CHARGE", uuid: "n",
         signed("1", ["appAccountToken": JSONText(stringLiteral: token)]))
     ])
-    #expect(try questions.purchases(of: "token:\(token)").count == 1)
+    try expectEqual(questions.purchases(of: "token:\(token)").count, 1)
     #expect(try questions.purchases(of: token).isEmpty)
     #expect(try questions.purchases(of: "TOKEN:\(token)").isEmpty)
   }
@@ -228,8 +230,9 @@ extension JSONValue {
       .signedUpload(payload, user: "alice")
     ])
     let purchase = try #require(try questions.purchases(of: "alice").first)
-    #expect(
-      purchase.texts("state", "refunded_quantity", "refunded_amount", "refunded_at") == [
+    expectEqual(
+      purchase.texts("state", "refunded_quantity", "refunded_amount", "refunded_at"),
+      [
         state, units, amount, at.map { "\($0)T00:00:00.000Z" },
       ])
   }
@@ -248,11 +251,12 @@ extension JSONValue {
         signed("1", signed: "2026-02-05", ["price": 5000, "currency": "EUR"])),
     ])
     let purchase = try #require(try questions.purchases(of: "alice").first)
-    #expect(
-      purchase.texts("state", "refunded_quantity", "refunded_amount", "refunded_at") == [
+    expectEqual(
+      purchase.texts("state", "refunded_quantity", "refunded_amount", "refunded_at"),
+      [
         "owned", "0", "0.00", nil,
       ])
-    #expect(purchase["positions"] == .array([.number("1"), .number("2"), .number("3")]))
+    expectEqual(purchase["positions"], .array([.number("1"), .number("2"), .number("3")]))
   }
 
   @Test("purchases of the Sandbox say so")
@@ -261,7 +265,8 @@ extension JSONValue {
       .upload(
         reply(row("1"), environment: "Sandbox"), user: "alice", endpoint: .sandbox)
     ])
-    #expect(try questions.purchases(of: "alice").map { $0["environment"] } == [.string("sandbox")])
+    try expectEqual(
+      questions.purchases(of: "alice").map { $0["environment"] }, [.string("sandbox")])
   }
 
   @Test("a list that grows large goes on with the next answer, far below 1 MiB")
@@ -281,6 +286,6 @@ extension JSONValue {
       count += answer["purchases"]?.arrayValue?.count ?? 0
       next = answer["next"]?.stringValue
     } while next != nil
-    #expect(count == 100)
+    expectEqual(count, 100)
   }
 }

@@ -1,5 +1,6 @@
 // Cells and columns that only queries have: binary numbers, and names that a statement made up.
 import Projections
+import TestSupport
 import Testing
 
 @Suite struct QueryCellTests {
@@ -28,7 +29,7 @@ import Testing
           try writer.write(.real(value))
           try writer.endRow()
         }, isJSON: isJSON)
-      #expect(text == (isJSON ? "{\"x\":\(json)}\n" : "x\n\(csv)\n"))
+      expectEqual(text, (isJSON ? "{\"x\":\(json)}\n" : "x\n\(csv)\n"))
     }
   }
 
@@ -36,6 +37,6 @@ import Testing
     let text = try Self.text(
       { try $0.begin([ReportColumn("a,b"), ReportColumn("=1+1"), ReportColumn("-x\"")]) },
       isJSON: false)
-    #expect(text == "\"a,b\",'=1+1,\"'-x\"\"\"\n")
+    expectEqual(text, "\"a,b\",'=1+1,\"'-x\"\"\"\n")
   }
 }

@@ -62,19 +62,19 @@ struct QueryTests {
   func pending() throws {
     let queries = try queries([upload(), verification(local)])
     let receipt = try #require(try queries.receipt(id: Self.receiptID))
-    #expect(receipt.state == "pending")
+    expectEqual(receipt.state, "pending")
     #expect(receipt.replyPosition == nil)
     let sale = try #require(try queries.purchases(of: receipt).first)
     #expect(sale.isPending)
     #expect(sale.saleKey == "7" && sale.productID == "coins" && sale.quantity == 2)
     #expect(sale.unitPriceMicros == 1_500_000 && sale.pricePosition == 0)
     #expect(sale.countryCode == "DE" && sale.countryPosition == 0)
-    #expect(sale.firstPosition == 1)
-    #expect(sale.lines.map(\.amountMicros) == [3_000_000])
-    #expect(try queries.sales(key: "7") == [sale])
-    #expect(try queries.sales(changedByUpload: 0) == [sale])
-    #expect(try queries.user("anna")?.sales == [sale])
-    #expect(try queries.exceptions(of: sale) == [])
+    expectEqual(sale.firstPosition, 1)
+    expectEqual(sale.lines.map(\.amountMicros), [3_000_000])
+    try expectEqual(queries.sales(key: "7"), [sale])
+    try expectEqual(queries.sales(changedByUpload: 0), [sale])
+    try expectEqual(queries.user("anna")?.sales, [sale])
+    try expectEqual(queries.exceptions(of: sale), [])
   }
 
   @Test("Once the App Store has answered the same sale is confirmed, and found once")
@@ -93,18 +93,18 @@ struct QueryTests {
     let receipt = try #require(try queries.receipt(id: Self.receiptID))
     #expect(receipt.state == "valid" && receipt.replyPosition == 2)
     let purchases = try queries.purchases(of: receipt)
-    #expect(purchases.map(\.saleKey) == ["7"])
+    expectEqual(purchases.map(\.saleKey), ["7"])
     #expect(purchases.first?.isPending == false && purchases.first?.firstPosition == 2)
-    #expect(try queries.sales(key: "7") == purchases)
-    #expect(try queries.user("anna")?.sales == purchases)
+    try expectEqual(queries.sales(key: "7"), purchases)
+    try expectEqual(queries.user("anna")?.sales, purchases)
     let shown = try #require(try queries.verification(at: 2))
-    #expect(try queries.sales(shownBy: shown) == purchases)
+    try expectEqual(queries.sales(shownBy: shown), purchases)
     let malformed = try queries.exceptions(at: 2)
-    #expect(malformed.map(\.exception) == ["malformed_transaction"])
-    #expect(malformed.first?.detail == "transaction_id+purchase_date")
+    expectEqual(malformed.map(\.exception), ["malformed_transaction"])
+    expectEqual(malformed.first?.detail, "transaction_id+purchase_date")
     // A local result shows no sale by itself.
     let first = try #require(try queries.verification(at: 1))
-    #expect(try queries.sales(shownBy: first) == [])
+    try expectEqual(queries.sales(shownBy: first), [])
   }
 
   @Test("What is not there is nil or empty")
@@ -114,8 +114,8 @@ struct QueryTests {
     #expect(try queries.receiptID(ofUpload: 0) == nil)
     #expect(try queries.verification(at: 0) == nil)
     #expect(try queries.user("anna") == nil)
-    #expect(try queries.sales(key: "7") == [])
-    #expect(
-      try queries.positions(receiptID: Self.receiptID, userIdentifier: nil, appFamilyID: nil) == [])
+    try expectEqual(queries.sales(key: "7"), [])
+    try expectEqual(
+      queries.positions(receiptID: Self.receiptID, userIdentifier: nil, appFamilyID: nil), [])
   }
 }

@@ -19,9 +19,9 @@ import Testing
         try? fixture.append(generator.steps(4))
       }))
     try projector.rebuild()
-    #expect(pieces == 0)
+    expectEqual(pieces, 0)
     let status = try #require(try fixture.projector().status())
-    #expect(status.position == fixture.eventCount)
+    expectEqual(status.position, fixture.eventCount)
     #expect(try fixture.projector().compare(.tables)?.isEmpty == true)
     #expect(!fixture.projectionNames.contains { $0.contains("building") })
   }
@@ -43,7 +43,7 @@ import Testing
       }))
     try projector.rebuild()
     #expect(try projector.compare(.tables)?.isEmpty == true)
-    #expect(waits == 1)
+    expectEqual(waits, 1)
   }
 
   /// A ledger whose lock another process holds, and that does not get on.
@@ -70,9 +70,10 @@ import Testing
     }
     try stalled(fixture) { projector, said in
       _ = try projector.current()
-      #expect(try projector.status()?.position == fixture.eventCount)
-      #expect(
-        said() == [
+      try expectEqual(projector.status()?.position, fixture.eventCount)
+      expectEqual(
+        said(),
+        [
           "another process that builds projections does not get on: using those at hand"
         ])
     }
@@ -90,8 +91,8 @@ import Testing
         Issue.record("\(String(describing: error))")
         return
       }
-      #expect(cause.kind == .locked)
-      #expect(said() == ["waiting for another process that builds projections"])
+      expectEqual(cause.kind, .locked)
+      expectEqual(said(), ["waiting for another process that builds projections"])
     }
     // A wait ends at once when the caller ends it.
     var observer = Projector.Observer(isCancelled: { true })
@@ -145,9 +146,9 @@ import Testing
         return []
       }
       for _ in 0..<12 { try fixture.append(generator.steps(2)) }
-      for try await seen in group { #expect(seen == []) }
+      for try await seen in group { expectEqual(seen, []) }
     }
-    #expect(try fixture.current().dump() == fixture.rebuilt().dump())
+    try expectEqual(fixture.current().dump(), fixture.rebuilt().dump())
   }
 
   @Test func whatAKilledBuildLeftIsRemovedByTheNextCommandThatReads() throws {
@@ -164,11 +165,11 @@ import Testing
     }
     try FileManager.default.createSymbolicLink(
       atPath: fixture.path + "/projections.sqlite.new", withDestinationPath: "projections/3.sqlite")
-    #expect(try fixture.current().dump() == before)
+    try expectEqual(fixture.current().dump(), before)
     let left = fixture.projectionNames.filter { !$0.hasPrefix("1.sqlite") }
-    #expect(left == ["lock"])
+    expectEqual(left, ["lock"])
     #expect(!FileManager.default.fileExists(atPath: fixture.path + "/projections.sqlite.new"))
-    #expect(fixture.notices == [])
+    expectEqual(fixture.notices, [])
   }
 
   /// A generation never takes the name of one whose write-ahead log is still there.
@@ -182,6 +183,6 @@ import Testing
     try Data("left".utf8).write(to: URL(fileURLWithPath: path + "-wal"))
     let database = try fixture.current()
     #expect(database.path.hasSuffix("/2.sqlite"))
-    #expect(try database.dump() == expected)
+    try expectEqual(database.dump(), expected)
   }
 }

@@ -31,7 +31,7 @@ import Testing
 
     func expectSame(as other: Content, _ how: String) {
       for (mine, theirs) in zip(tables, other.tables) where mine != theirs {
-        #expect(mine.name == theirs.name, "\(how)")
+        expectEqual(mine.name, theirs.name, "\(how)")
         let onlyMine = Set(mine.rows).subtracting(theirs.rows).sorted().prefix(3)
         let onlyTheirs = Set(theirs.rows).subtracting(mine.rows).sorted().prefix(3)
         Issue.record("\(how): table \(mine.name): \(onlyMine) against \(onlyTheirs)")
@@ -110,7 +110,7 @@ import Testing
       default: break
       }
       try live.catchUp()
-      #expect(live.position == growing.eventCount)
+      expectEqual(live.position, growing.eventCount)
     }
     #expect(growing.notices.isEmpty)
     let content = try Content(growing, #require(try growing.projector().existing()))

@@ -1,5 +1,6 @@
 // What is kept of events that were folded or read, and for how long.
 import Ledger
+import TestSupport
 import Testing
 
 import Projections
@@ -19,9 +20,9 @@ import Projections
         reads.append(position)
         return Self.line(position)
       }
-      #expect(line == Self.line(position))
+      expectEqual(line, Self.line(position))
     }
-    #expect(reads == [7, 3])
+    expectEqual(reads, [7, 3])
   }
 
   @Test("the oldest lines go where those that are kept become too many bytes")
@@ -30,8 +31,8 @@ import Projections
     let count = 100
     for position in 0..<count { recent.keep(Self.line(position, bytes: 1 << 20), at: position) }
     let kept = (0..<count).filter { recent.line(at: $0) != nil }
-    #expect(kept == Array(count - 32..<count))
-    #expect(recent.line(at: count - 1) == Self.line(count - 1, bytes: 1 << 20))
+    expectEqual(kept, Array(count - 32..<count))
+    expectEqual(recent.line(at: count - 1), Self.line(count - 1, bytes: 1 << 20))
   }
 
   @Test("a line that is larger than all that is kept stays alone, until the next comes")

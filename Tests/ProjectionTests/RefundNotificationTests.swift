@@ -161,15 +161,14 @@ import Projections
         Self.app, Self.told("REFUND_REVERSED", 12, Self.coins(12)),
         Self.told("REFUND", 9, Self.partly), Self.asked, .signedUpload(Self.coins(6)),
       ])
-    #expect(
-      story.map(\.notification.type) == ["CONSUMPTION_REQUEST", "REFUND", "REFUND_REVERSED"])
-    #expect(story.map(\.notification.position) == [3, 2, 1])
-    #expect(
-      story.map(\.consumptionRequestReason) == ["UNINTENDED_PURCHASE", nil, nil])
-    #expect(story.map(\.revokedAtMs) == [nil, ms("2026-01-08"), nil])
-    #expect(story.map(\.revocationPercentage) == [nil, 33_125, nil])
-    #expect(story.map(\.revocationType) == [nil, "REFUND_PRORATED", nil])
-    #expect(story.map(\.revocationReason) == [nil, "1", nil])
+    expectEqual(
+      story.map(\.notification.type), ["CONSUMPTION_REQUEST", "REFUND", "REFUND_REVERSED"])
+    expectEqual(story.map(\.notification.position), [3, 2, 1])
+    expectEqual(story.map(\.consumptionRequestReason), ["UNINTENDED_PURCHASE", nil, nil])
+    expectEqual(story.map(\.revokedAtMs), [nil, ms("2026-01-08"), nil])
+    expectEqual(story.map(\.revocationPercentage), [nil, 33_125, nil])
+    expectEqual(story.map(\.revocationType), [nil, "REFUND_PRORATED", nil])
+    expectEqual(story.map(\.revocationReason), [nil, "1", nil])
   }
 
   @Test(
@@ -200,7 +199,7 @@ import Projections
       "SOMETHING_NEW", 7, Self.coins(7),
       about: ["consumptionRequestReason": JSONText(raw: String(value))])
     let story = try Self.story("1", [Self.app, event])
-    #expect(story.map(\.consumptionRequestReason) == [reason])
-    #expect(story.map(\.notification.type) == ["SOMETHING_NEW"])
+    expectEqual(story.map(\.consumptionRequestReason), [reason])
+    expectEqual(story.map(\.notification.type), ["SOMETHING_NEW"])
   }
 }

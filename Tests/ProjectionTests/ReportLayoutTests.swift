@@ -43,8 +43,9 @@ import Testing
       $0.layout.columns = ["country_code", "currency", "gross", "net"]
       $0.layout.hasTotal = true
     }
-    #expect(
-      lines == [
+    expectEqual(
+      lines,
+      [
         "country_code,currency,gross,net", "DE,EUR,0.34,0.34", "FR,EUR,0.33,0.33",
         "IT,EUR,0.33,0.33", "JP,JPY,201,201", "US,JPY,1,1", "total,EUR,1.00,1.00",
         "total,JPY,202,202",
@@ -56,8 +57,9 @@ import Testing
       $0.amounts = .minor
       $0.layout.columns = ["sale_key", "unit_price", "amount"]
     }
-    #expect(
-      lines == [
+    expectEqual(
+      lines,
+      [
         "sale_key,unit_price,amount", "1,0.33,0.34", "2,0.33,0.33", "3,0.33,0.33", "4,100,201",
         "5,0,1",
       ])
@@ -68,7 +70,7 @@ import Testing
       $0.amounts = .minor
       $0.layout.columns = ["user_identifier", "net"]
     }
-    #expect(lines == ["user_identifier,net", "anna,0.67 EUR 201 JPY", "bob,0.33 EUR 1 JPY"])
+    expectEqual(lines, ["user_identifier,net", "anna,0.67 EUR 201 JPY", "bob,0.33 EUR 1 JPY"])
   }
 
   @Test func exactAmountsAndTheirTotalsStayAsTheyAre() throws {
@@ -76,8 +78,9 @@ import Testing
       $0.layout.columns = ["country_code", "net"]
       $0.layout.hasTotal = true
     }
-    #expect(
-      lines == [
+    expectEqual(
+      lines,
+      [
         "country_code,net", "DE,0.333333", "FR,0.333333", "IT,0.333333", "JP,201", "US,0.5",
         "total,0.999999", "total,201.5",
       ])
@@ -89,15 +92,15 @@ import Testing
     let lines = try Self.csv("sales") {
       $0.layout.columns = ["transaction_ids", "product_id", "sale_date", "country_code"]
     }
-    #expect(lines.first == "transaction_ids,product_id,sale_date,country_code")
-    #expect(lines.dropFirst().first == "1,\"coins;1\",2026-01-05T23:30:00.250Z,DE")
-    #expect(lines.count == 6)
+    expectEqual(lines.first, "transaction_ids,product_id,sale_date,country_code")
+    expectEqual(lines.dropFirst().first, "1,\"coins;1\",2026-01-05T23:30:00.250Z,DE")
+    expectEqual(lines.count, 6)
   }
 
   @Test func rowsOfTotalsHaveTheSumsAndNothingElse() throws {
     let lines = try Self.csv("journal") { $0.layout.hasTotal = true }
-    #expect(
-      lines.suffix(2) == ["total,,,,,,,,,,3,EUR,,0.999999,,,", "total,,,,,,,,,,3,JPY,,201.5,,,"])
+    expectEqual(
+      lines.suffix(2), ["total,,,,,,,,,,3,EUR,,0.999999,,,", "total,,,,,,,,,,3,JPY,,201.5,,,"])
   }
 
   @Test func columnThatTheReportLacksIsRefused() throws {
@@ -113,7 +116,7 @@ import Testing
       var request = ReportRequest(kind)
       request.isByMonth = isByMonth
       let names = request.columns.map(\.name)
-      #expect(lines.first == names.joined(separator: ","))
+      expectEqual(lines.first, names.joined(separator: ","))
     }
   }
 
@@ -131,8 +134,9 @@ import Testing
       try Self.german(&$0)
       $0.layout.columns = ["date", "product_id", "amount"]
     }
-    #expect(
-      lines.prefix(3) == [
+    expectEqual(
+      lines.prefix(3),
+      [
         "date;product_id;amount", "2026-01-06 00:30:00,250;\"coins;1\";0,333333",
         "2026-01-06 00:30:00,250;\"coins;2\";0,333333",
       ])
@@ -143,7 +147,7 @@ import Testing
       try Self.german(&$0)
       $0.layout.columns = ["user_identifier", "net", "first_seen_at"]
     }
-    #expect(lines[1] == "anna;\"0,666666 EUR 201 JPY\";2026-01-10 01:00:00")
+    expectEqual(lines[1], "anna;\"0,666666 EUR 201 JPY\";2026-01-10 01:00:00")
   }
 
   @Test(arguments: [("\t", "coins;1"), ("|", "coins;1")])
@@ -158,8 +162,9 @@ import Testing
     request.layout.columns = ["sale_key", "product_id", "amount"]
     request.layout.csv.delimiter = try #require(delimiter.utf8.first)
     let lines = try fixture.csv(request, from: fixture.current()).split(separator: "\n")
-    #expect(
-      lines == [
+    expectEqual(
+      lines,
+      [
         "sale_key\(delimiter)product_id\(delimiter)amount",
         "1\(delimiter)\"a\(delimiter)b\"\(delimiter)2.50",
       ])
@@ -175,7 +180,7 @@ import Testing
     try Self.german(&request)
     request.layout.columns = ["product_id"]
     let lines = try fixture.csv(request, from: fixture.current()).split(separator: "\n")
-    #expect(lines == ["product_id", "'\(product)"])
+    expectEqual(lines, ["product_id", "'\(product)"])
   }
 
   @Test(
@@ -199,6 +204,6 @@ import Testing
       try writer.endRow()
       try writer.end(ReportSummary())
     }
-    #expect(String(decoding: bytes, as: UTF8.self) == expected)
+    expectEqual(String(decoding: bytes, as: UTF8.self), expected)
   }
 }

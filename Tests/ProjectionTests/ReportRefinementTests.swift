@@ -2,6 +2,7 @@
 import Base
 import JSON
 import Revenue
+import TestSupport
 import Testing
 
 import Projections
@@ -14,11 +15,12 @@ import Projections
   }
 
   @Test func `Without refinements no member is written, so that earlier reports stay the same`() {
-    #expect(
-      Self.text(ReportRequest(.journal)) == """
-        {"refunds":"event-date","timezone":"UTC","from":null,"to":null,"environment":["Production"],\
-        "include_pending":false}
-        """)
+    expectEqual(
+      Self.text(ReportRequest(.journal)),
+      """
+      {"refunds":"event-date","timezone":"UTC","from":null,"to":null,"environment":["Production"],\
+      "include_pending":false}
+      """)
   }
 
   @Test func `What was written is read back`() throws {
@@ -38,12 +40,12 @@ import Projections
     request.layout.csv.dates = .spreadsheet
     let filters = try JSONValue(Array(Self.text(request).utf8))
     let read = try ReportRequest(.revenue, filters: filters)
-    #expect(read.filter == request.filter)
-    #expect(read.sort == request.sort)
-    #expect(read.top == 20)
-    #expect(read.amounts == .minor)
-    #expect(read.layout == request.layout)
-    #expect(Self.text(read) == Self.text(request))
+    expectEqual(read.filter, request.filter)
+    expectEqual(read.sort, request.sort)
+    expectEqual(read.top, 20)
+    expectEqual(read.amounts, .minor)
+    expectEqual(read.layout, request.layout)
+    expectEqual(Self.text(read), Self.text(request))
   }
 
   @Test func `The zone of a report without days is kept, because its times are shown in it`() throws
@@ -52,7 +54,7 @@ import Projections
     #expect(!Self.text(request).contains("timezone"))
     request.zone = try TimeZoneTable("Europe/Berlin")
     let filters = try JSONValue(Array(Self.text(request).utf8))
-    #expect(try ReportRequest(.users, filters: filters).zone.name == "Europe/Berlin")
+    try expectEqual(ReportRequest(.users, filters: filters).zone.name, "Europe/Berlin")
   }
 
   @Test(arguments: [

@@ -38,8 +38,8 @@ import Testing
     let rule = Self.rule(Self.forms.map(\.members))
     let found = try #require(try rule.found().first)
     let expected = Self.forms.enumerated().map { "\(Self.product($0.offset)),\($0.element.price)" }
-    for (found, expected) in zip(found.rebuilt, expected) { #expect(found == expected) }
-    #expect(found.rebuilt.count == expected.count)
+    for (found, expected) in zip(found.rebuilt, expected) { expectEqual(found, expected) }
+    expectEqual(found.rebuilt.count, expected.count)
   }
 
   /// Members of an entry, and the first problem found, alone.
@@ -94,10 +94,10 @@ import Testing
       ]
     }
     for (found, expected) in zip(found.rebuilt.sorted(), expected.sorted()) {
-      #expect(found == expected)
+      expectEqual(found, expected)
     }
-    #expect(found.rebuilt.count == expected.count)
-    #expect(found.caughtUp == found.rebuilt)
+    expectEqual(found.rebuilt.count, expected.count)
+    expectEqual(found.caughtUp, found.rebuilt)
   }
 
   private static func product(_ index: Int) -> String { "p\(index + 10)" }

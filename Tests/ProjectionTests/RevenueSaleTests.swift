@@ -7,8 +7,8 @@ extension RuleCase {
   /// Compares what the reports show, rebuilt and caught up alike, with what was worked out by hand.
   func check() throws {
     for (found, expected) in zip(try found(), expected) {
-      #expect(found.rebuilt == expected.rows, "rebuilt: \(found.report)")
-      #expect(found.caughtUp == expected.rows, "caught up after each step: \(found.report)")
+      expectEqual(found.rebuilt, expected.rows, "rebuilt: \(found.report)")
+      expectEqual(found.caughtUp, expected.rows, "caught up after each step: \(found.report)")
     }
   }
 }

@@ -58,11 +58,11 @@ import Projections
       "SELECT text, bytes, number, typeof(text), typeof(bytes) FROM one ORDER BY id")
     for value in cases {
       #expect(try found.step())
-      #expect(found.optionalText(0) == value.text)
+      expectEqual(found.optionalText(0), value.text)
       #expect(value.bytes == nil ? found.isNull(1) : Array(found.bytes(1)) == value.bytes)
-      #expect(found.optionalInteger(2) == value.number)
-      #expect(found.text(3) == (value.text == nil ? "null" : "text"))
-      #expect(found.text(4) == (value.bytes == nil ? "null" : "blob"))
+      expectEqual(found.optionalInteger(2), value.number)
+      expectEqual(found.text(3), (value.text == nil ? "null" : "text"))
+      expectEqual(found.text(4), (value.bytes == nil ? "null" : "blob"))
     }
     #expect(try !found.step())
   }
@@ -86,11 +86,11 @@ import Projections
       try rows.end()
     }
     try rows.drain()
-    #expect(try database.integer("SELECT count(*) FROM one WHERE number % 7000 = id") == 7000)
-    #expect(try database.integer("SELECT min(number) FROM one") == 13_000)
-    #expect(
-      try Self.lines("SELECT text FROM other ORDER BY id", database)
-        == (19_900..<20_000).map(String.init))
+    try expectEqual(database.integer("SELECT count(*) FROM one WHERE number % 7000 = id"), 7000)
+    try expectEqual(database.integer("SELECT min(number) FROM one"), 13_000)
+    try expectEqual(
+      Self.lines("SELECT text FROM other ORDER BY id", database), (19_900..<20_000).map(String.init)
+    )
   }
 
   @Test(arguments: [false, true])
@@ -109,12 +109,12 @@ import Projections
       try rows.end()
     }
     try rows.drain()
-    #expect(try database.integer("SELECT count(*) FROM one") == 3000)
-    #expect(
-      try database.integer("SELECT count(*) FROM one WHERE text = 'first ' || (2 * id)") == 3000)
-    #expect(
-      try database.integer("SELECT count(*) FROM one WHERE number % 6000 = 2 * id + 1") == 3000)
-    #expect(try database.integer("SELECT min(number) FROM one") == 14_001)
+    try expectEqual(database.integer("SELECT count(*) FROM one"), 3000)
+    try expectEqual(
+      database.integer("SELECT count(*) FROM one WHERE text = 'first ' || (2 * id)"), 3000)
+    try expectEqual(
+      database.integer("SELECT count(*) FROM one WHERE number % 6000 = 2 * id + 1"), 3000)
+    try expectEqual(database.integer("SELECT min(number) FROM one"), 14_001)
   }
 
   @Test(arguments: [false, true])
@@ -163,8 +163,8 @@ import Projections
     rows.add(3)
     try rows.end()
     try rows.drain()
-    #expect(try database.integer("SELECT count(*) FROM one WHERE number = 1") == 3)
-    #expect(try database.integer("SELECT count(*) FROM one") == 4)
+    try expectEqual(database.integer("SELECT count(*) FROM one WHERE number = 1"), 3)
+    try expectEqual(database.integer("SELECT count(*) FROM one"), 4)
   }
 
   @Test(arguments: [false, true])
@@ -199,7 +199,7 @@ import Projections
     }
     try rows.drain()
     let lines = expected.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
-    #expect(try Self.lines("SELECT id || ' ' || number FROM one ORDER BY id", database) == lines)
+    try expectEqual(Self.lines("SELECT id || ' ' || number FROM one ORDER BY id", database), lines)
     #expect(!lines.isEmpty)
   }
 

@@ -59,8 +59,8 @@ import Testing
   ])
   func whateverDoesMoreThanReadIsRefused(sql: String, subject: String) throws {
     let error = try Books().error(sql)
-    #expect(error.kind == .statement)
-    #expect(error.cause == "\(subject) is refused: a query only reads")
+    expectEqual(error.kind, .statement)
+    expectEqual(error.cause, "\(subject) is refused: a query only reads")
   }
 
   @Test(arguments: ["VACUUM", "VACUUM INTO '/tmp/copied-by-a-query.sqlite'"])
@@ -87,7 +87,7 @@ import Testing
   @Test func eachViewCanBeReadAndItsColumnsAreTheListed() throws {
     let books = try Books()
     for view in try SQLSchema(.standard).views() {
-      #expect(try books.query("SELECT * FROM \(view.name)").columns == view.columns)
+      try expectEqual(books.query("SELECT * FROM \(view.name)").columns, view.columns)
     }
   }
 
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test func anEndlessStatementEndsWhenItIsCancelled() throws {
-    #expect(try Books().error(Self.endless, isCancelled: { true }).kind == .cancelled)
+    try expectEqual(Books().error(Self.endless, isCancelled: { true }).kind, .cancelled)
   }
 
   @Test(
@@ -130,7 +130,7 @@ import Testing
       ),
     ] as [(String, String)])
   func aStatementThatCannotRun(sql: String, cause: String) throws {
-    #expect(try Books().error(sql).cause == cause)
+    try expectEqual(Books().error(sql).cause, cause)
   }
 
   // MARK: Messages
@@ -192,8 +192,8 @@ import Testing
 
   @Test func anUnknownNameIsKeptForAHintAlone() throws {
     let error = try Books().error("SELECT s.country FROM sale_view s")
-    #expect(error.unknownName == "country")
-    #expect(error.cause == "no such column, at line 1, character 8")
+    expectEqual(error.unknownName, "country")
+    expectEqual(error.cause, "no such column, at line 1, character 8")
   }
 
   @Test func aValueOfARowIsInNoMessage() throws {
@@ -208,12 +208,13 @@ import Testing
     let query = try Books().query(
       "SELECT NULL, 9223372036854775807, 0.5, 'text', x'00ff', '', x'', CAST(x'ff41' AS TEXT), "
         + "1 AS a, 2 AS a, 3 AS a_2")
-    #expect(query.columns.suffix(3) == ["a", "a_2", "a_2_2"])
+    expectEqual(query.columns.suffix(3), ["a", "a_2", "a_2_2"])
     #expect(try query.step())
     let writer = CellRecorder()
     try query.write(to: writer)
-    #expect(
-      writer.cells == [
+    expectEqual(
+      writer.cells,
+      [
         "empty", "integer 9223372036854775807", "real 0.5", "text text", "text 00ff", "text ",
         "text ", "text \u{FFFD}A", "integer 1", "integer 2", "integer 3",
       ])

@@ -58,7 +58,7 @@ import Projections
       try rows.drain()
       var read: [SaleFigures] = []
       let isWhole = try PackedSaleTable<SaleFigures>.forEach(in: database) { number, figures in
-        #expect(number == read.count)
+        expectEqual(number, read.count)
         read.append(figures)
       }
       #expect(isWhole)
@@ -82,7 +82,7 @@ import Projections
         newestReplyMs: newestMs, newestReplyEventMs: newestMs / 3,
         newestSignedMs: newestMs / 2, periodEndMs: ~newestMs)
       times.write(to: bytes)
-      #expect(StatementTime(bytes) == times)
+      expectEqual(StatementTime(bytes), times)
     }
   }
 

@@ -26,7 +26,7 @@ import Projections
     }
     let caughtUp = try texts(sql, try fixture.current())
     #expect(fixture.notices.isEmpty)
-    #expect(try texts(sql, try fixture.rebuilt()) == caughtUp)
+    try expectEqual(texts(sql, try fixture.rebuilt()), caughtUp)
     return caughtUp
   }
 
@@ -88,8 +88,8 @@ import Projections
   func aTransactionMakesASale(
     _ situation: String, _ events: [TestEvent], _ sales: [String]
   ) throws {
-    #expect(
-      try Self.texts("SELECT sale_key FROM sale_view ORDER BY 1", after: events) == sales,
+    try expectEqual(
+      Self.texts("SELECT sale_key FROM sale_view ORDER BY 1", after: events), sales,
       "\(situation)")
   }
 
@@ -99,9 +99,9 @@ import Projections
       Self.app, .signedUpload(signed("1")),
       .signedUpload([SignedObjectPlan(signed("2"), .valid(root: other))]),
     ]
-    #expect(
-      try Self.texts("SELECT trust FROM sale_view ORDER BY sale_key", after: events)
-        == ["app_store", "configured"])
+    try expectEqual(
+      Self.texts("SELECT trust FROM sale_view ORDER BY sale_key", after: events),
+      ["app_store", "configured"])
   }
 
   // MARK: Uploads
@@ -111,19 +111,19 @@ import Projections
       Self.app, .upload(reply(row("1")), user: "u"),
       .signedUpload(signed("2"), signed("3"), user: "u", at: "2026-01-11"),
     ]
-    #expect(
-      try Self.texts(
+    try expectEqual(
+      Self.texts(
         """
         SELECT user_identifier || ' ' || uploads || ' ' || receipts || ' ' || last_seen_at
         FROM user_view
-        """, after: events) == ["u 2 1 2026-01-11T00:00:00.000Z"])
-    #expect(
-      try Self.texts(
+        """, after: events), ["u 2 1 2026-01-11T00:00:00.000Z"])
+    try expectEqual(
+      Self.texts(
         """
         SELECT position || ' ' || (receipt_id IS NULL) || ' ' || (upload_id IS NULL) || ' '
         || ifnull(transactions, 0) || ' ' || bundle_id || ' ' || is_fraud FROM upload_view
-        """, after: events) == ["1 0 1 0 app 0", "3 1 0 2 app 0"])
-    #expect(try Self.texts("SELECT upload FROM open_uploads", after: events) == [])
+        """, after: events), ["1 0 1 0 app 0", "3 1 0 2 app 0"])
+    try expectEqual(Self.texts("SELECT upload FROM open_uploads", after: events), [])
   }
 
   @Test(
@@ -157,17 +157,17 @@ import Projections
       SELECT position || ' ' || fraud_reason || ' ' || fraud_position FROM upload_view
       WHERE is_fraud
       """
-    #expect(try Self.texts(sql, after: events) == [verdict], "\(situation)")
+    try expectEqual(Self.texts(sql, after: events), [verdict], "\(situation)")
   }
 
   @Test func aVerificationCannotNameAnUploadOfTransactions() throws {
     let events: [TestEvent] = [
       Self.app, .signedUpload(signed("1")), .verify(1, reply(row("2"))),
     ]
-    #expect(
-      try Self.texts(
-        "SELECT detail FROM exception_view WHERE exception = 'malformed_event'", after: events)
-        == ["receipt.verified upload"])
+    try expectEqual(
+      Self.texts(
+        "SELECT detail FROM exception_view WHERE exception = 'malformed_event'", after: events),
+      ["receipt.verified upload"])
   }
 
   // MARK: Looked up by an import
@@ -195,17 +195,18 @@ import Projections
       .notification("EXPIRED", uuid: "2", nil, renewal: renewal),
       .notification("TEST", uuid: "3", nil),
     ]
-    #expect(
-      try Self.texts(
+    try expectEqual(
+      Self.texts(
         """
         SELECT position || ' ' || notification_uuid || ' ' || type || ' ' || ifnull(subtype, '-')
         || ' ' || environment || ' ' || bundle_id || ' ' || ifnull(original_transaction_id, '-')
         || ' ' || ifnull(transaction_id, '-') || ' ' || signed_at FROM notification_view
-        """, after: events) == [
-          "1 1 DID_RENEW BILLING_RECOVERY Production app 7 8 2026-01-06T00:00:00.000Z",
-          "2 2 EXPIRED - Production app 9 - 2026-01-06T00:00:00.000Z",
-          "3 3 TEST - Production app - - 2026-01-06T00:00:00.000Z",
-        ])
+        """, after: events),
+      [
+        "1 1 DID_RENEW BILLING_RECOVERY Production app 7 8 2026-01-06T00:00:00.000Z",
+        "2 2 EXPIRED - Production app 9 - 2026-01-06T00:00:00.000Z",
+        "3 3 TEST - Production app - - 2026-01-06T00:00:00.000Z",
+      ])
   }
 
   // MARK: Fetched pages
@@ -218,23 +219,24 @@ import Projections
       .fetched([], .notificationHistory, about: nil, revision: "p", range: range),
       .notification("TEST", uuid: "n", nil, isFetched: true),
     ]
-    #expect(
-      try Self.texts(
+    try expectEqual(
+      Self.texts(
         """
         SELECT position || ' ' || app_family_id || ' ' || bundle_id || ' ' || environment || ' '
         || call || ' ' || ifnull(transaction_id, '-') || ' ' || ifnull(range_start, '-') || ' '
         || ifnull(range_end, '-') || ' ' || ifnull(revision, '-') || ' ' || ifnull(error_code, '-')
         || ' ' || has_more || ' ' || occurred_at FROM fetch_view
-        """, after: events) == [
-          "1 \(TestEvent.signedFamily) app Production history 7 - - r1 - 1 2026-01-10T00:00:00.000Z",
-          "2 \(TestEvent.signedFamily) app Sandbox history 9 - - - 4040010 0 2026-01-10T00:00:00.000Z",
-          "3 \(TestEvent.signedFamily) app Production notification_history - "
-            + "2026-01-01T00:00:00.000Z 2026-01-09T00:00:00.000Z p - 0 2026-01-10T00:00:00.000Z",
-        ])
-    #expect(
-      try Self.texts("SELECT notification_uuid FROM notification_view", after: events) == ["n"])
-    #expect(
-      try Self.texts("SELECT DISTINCT position FROM signed_statements", after: events) == ["1"])
+        """, after: events),
+      [
+        "1 \(TestEvent.signedFamily) app Production history 7 - - r1 - 1 2026-01-10T00:00:00.000Z",
+        "2 \(TestEvent.signedFamily) app Sandbox history 9 - - - 4040010 0 2026-01-10T00:00:00.000Z",
+        "3 \(TestEvent.signedFamily) app Production notification_history - "
+          + "2026-01-01T00:00:00.000Z 2026-01-09T00:00:00.000Z p - 0 2026-01-10T00:00:00.000Z",
+      ])
+    try expectEqual(
+      Self.texts("SELECT notification_uuid FROM notification_view", after: events), ["n"])
+    try expectEqual(
+      Self.texts("SELECT DISTINCT position FROM signed_statements", after: events), ["1"])
   }
 
   @Test func aFetchedPageHasNoUserAndTakesNothingFromTheFirstUpload() throws {
@@ -243,11 +245,11 @@ import Projections
       Self.app, .fetched(signed("1", ["appAccountToken": token])),
       .fetched(signed("2", ["appAccountToken": token])), .signedUpload(signed("1"), user: "u"),
     ]
-    #expect(
-      try Self.texts(
-        "SELECT sale_key || ' ' || user_identifier FROM sale_view ORDER BY 1", after: events)
-        == ["1 u", "2 token:7e3fb20b-4cdb-47cc-936d-99d65f608138"])
-    #expect(try Self.texts("SELECT position FROM upload_view", after: events) == ["3"])
+    try expectEqual(
+      Self.texts(
+        "SELECT sale_key || ' ' || user_identifier FROM sale_view ORDER BY 1", after: events),
+      ["1 u", "2 token:7e3fb20b-4cdb-47cc-936d-99d65f608138"])
+    try expectEqual(Self.texts("SELECT position FROM upload_view", after: events), ["3"])
   }
 
   // MARK: Renewal information
@@ -277,10 +279,10 @@ import Projections
         [SignedObjectPlan(period)], renewals: [SignedObjectPlan(renewal), forged], .statuses,
         environment: environment),
     ]
-    #expect(
-      try Self.texts(
+    try expectEqual(
+      Self.texts(
         "SELECT ifnull(auto_renew, '-') || ' ' || position FROM subscription_view",
-        after: events) == [row], "\(situation)")
+        after: events), [row], "\(situation)")
   }
 
   // MARK: Queries
@@ -306,15 +308,15 @@ import Projections
     let sale = try #require(try queries.sales(key: "1").first)
     let (statements, isCut) = try queries.statements(about: sale)
     #expect(!isCut)
-    #expect(
-      statements.map(\.atMs)
-        == ["2026-01-10", "2026-01-15", "2026-01-20", "2026-01-21"].map { ms($0) })
-    #expect(statements.map(\.source) == [.reply, .notification, .upload, .fetch])
-    #expect(statements[1].revocationPercentage == 50_000)
-    #expect(statements[2].storefront == "DEU")
+    expectEqual(
+      statements.map(\.atMs),
+      ["2026-01-10", "2026-01-15", "2026-01-20", "2026-01-21"].map { ms($0) })
+    expectEqual(statements.map(\.source), [.reply, .notification, .upload, .fetch])
+    expectEqual(statements[1].revocationPercentage, 50_000)
+    expectEqual(statements[2].storefront, "DEU")
     let user = try #require(try queries.user("u"))
-    #expect(user.uploads.map(\.position) == [1, 2])
-    #expect(user.notifications.map(\.position) == [4])
+    expectEqual(user.uploads.map(\.position), [1, 2])
+    expectEqual(user.notifications.map(\.position), [4])
   }
 
   @Test func positionsAreFoundByTypeUserAndFamily() throws {
@@ -324,19 +326,19 @@ import Projections
       .notification("TEST", uuid: "n", nil), .fetched(signed("4")),
     ])
     let queries = try Self.queries(fixture)
-    #expect(try queries.positions(of: [.transactionsReceived], before: 9) == [1])
-    #expect(try queries.positions(of: [.notificationReceived], before: 9) == [4])
-    #expect(try queries.positions(of: [.receiptUploaded], before: 9) == [2])
-    #expect(try queries.positions(of: [.transactionsFetched], before: 9) == [5])
-    #expect(try queries.positions(of: [.appRegistered], before: 6) == [0])
+    try expectEqual(queries.positions(of: [.transactionsReceived], before: 9), [1])
+    try expectEqual(queries.positions(of: [.notificationReceived], before: 9), [4])
+    try expectEqual(queries.positions(of: [.receiptUploaded], before: 9), [2])
+    try expectEqual(queries.positions(of: [.transactionsFetched], before: 9), [5])
+    try expectEqual(queries.positions(of: [.appRegistered], before: 6), [0])
     func positions(user: String? = nil, family: String? = nil) throws -> [Position] {
       try queries.positions(receiptID: nil, userIdentifier: user, appFamilyID: family)
     }
-    #expect(try positions(user: "u") == [1])
-    #expect(try positions(user: "v") == [2, 3])
-    #expect(try positions(family: TestEvent.signedFamily) == [1, 2, 3, 4, 5])
-    #expect(try queries.fetchedPage(at: 5)?.call == "history")
+    try expectEqual(positions(user: "u"), [1])
+    try expectEqual(positions(user: "v"), [2, 3])
+    try expectEqual(positions(family: TestEvent.signedFamily), [1, 2, 3, 4, 5])
+    try expectEqual(queries.fetchedPage(at: 5)?.call, "history")
     #expect(try queries.fetchedPage(at: 4) == nil)
-    #expect(try positions(user: "u", family: TestEvent.signedFamily) == [1])
+    try expectEqual(positions(user: "u", family: TestEvent.signedFamily), [1])
   }
 }

@@ -73,11 +73,11 @@ import Testing
     var observer = Projector.Observer(notice: { notices.append($0) })
     observer.basis = { bases.append($0.header.size) }
     let books = try Projector(reader, observer: observer).books(at: fixture.eventCount)
-    #expect(notices == ["snapshot \(damaged.name) is not used: its database is damaged"])
-    #expect(bases == [test.snapshotSize])
-    #expect(try books.dump() == fixture.rebuilt().dump())
-    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == inUse)
-    #expect(fixture.notices == [])
+    expectEqual(notices, ["snapshot \(damaged.name) is not used: its database is damaged"])
+    expectEqual(bases, [test.snapshotSize])
+    try expectEqual(books.dump(), fixture.rebuilt().dump())
+    try expectEqual(FileManager.default.destinationOfSymbolicLink(atPath: link), inUse)
+    expectEqual(fixture.notices, [])
   }
 
   @Test func aSnapshotThatIsObjectedToIsPassedOver() throws {
@@ -89,7 +89,7 @@ import Testing
     observer.basis = { _ in Issue.record("it was used") }
     let projector = Projector(try LogReader(test.fixture.directory), observer: observer)
     _ = try projector.books(at: test.snapshotSize)
-    #expect(notices == ["snapshot \(test.snapshotSize) is not used: so it is"])
+    expectEqual(notices, ["snapshot \(test.snapshotSize) is not used: so it is"])
   }
 
   // MARK: Replacing and removing
@@ -101,8 +101,8 @@ import Testing
     let header = SnapshotTests.digits(size)
     for ending in [".sqlite", ".2.sqlite", ".sqlite"] {
       let saved = try fixture.createSnapshot(at: size)
-      #expect(saved.header.file == header + ending)
-      #expect(try Self.names(fixture) == [header + ".json", header + ending, "lock"].sorted())
+      expectEqual(saved.header.file, header + ending)
+      try expectEqual(Self.names(fixture), [header + ".json", header + ending, "lock"].sorted())
       let listed = try #require(projector.snapshots.snapshots.first)
       #expect(try projector.verify(listed) == nil)
     }
@@ -118,9 +118,9 @@ import Testing
     let obstacle = fixture.path + "/snapshots/\(header).2.sqlite"
     try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: false)
     #expect(throws: ProjectionError.self) { try fixture.createSnapshot(at: size) }
-    #expect(projector.snapshots.snapshots.map(\.header.sha256) == [old.header.sha256])
+    expectEqual(projector.snapshots.snapshots.map(\.header.sha256), [old.header.sha256])
     #expect(try projector.verify(old) == nil)
-    #expect(try Self.names(fixture).count == 4)
+    try expectEqual(Self.names(fixture).count, 4)
   }
 
   @Test func aSnapshotSavedWhileAPruneWaitedIsSeenByIt() throws {
@@ -129,8 +129,8 @@ import Testing
     let before = projector.snapshots
     let saved = try test.fixture.createSnapshot()
     let (removed, kept) = try before.prune { $0.suffix(1) }
-    #expect(kept.map(\.header.size) == [saved.header.size])
-    #expect(removed == [SnapshotTests.digits(test.snapshotSize)])
+    expectEqual(kept.map(\.header.size), [saved.header.size])
+    expectEqual(removed, [SnapshotTests.digits(test.snapshotSize)])
   }
 
   @Test func aLookAtItsBytesFindsADamagedSnapshot() throws {
@@ -140,7 +140,7 @@ import Testing
     #expect(try projector.unfitnessOfBytes(of: snapshot) == nil)
     try test.edit(test.dataPath) { $0[$0.count / 2] ^= 4 }
     #expect(projector.unfitness(of: snapshot) == nil)
-    #expect(try projector.unfitnessOfBytes(of: snapshot) == "its file is damaged")
+    try expectEqual(projector.unfitnessOfBytes(of: snapshot), "its file is damaged")
   }
 
   // MARK: Asking for the end
@@ -187,10 +187,10 @@ import Testing
     } after: {
       let status = try fixture.projector().status()
       #expect(status == nil)
-      #expect(fixture.projectionNames.filter { $0 != "lock" } == [])
+      expectEqual(fixture.projectionNames.filter { $0 != "lock" }, [])
     }
     #expect(count >= 5)
-    #expect(try fixture.projector().status()?.position == fixture.eventCount)
+    try expectEqual(fixture.projector().status()?.position, fixture.eventCount)
   }
 
   @Test func aPruneAndASaveEndWhereverTheyAreAskedTo() throws {
@@ -204,7 +204,7 @@ import Testing
       }
     } after: {
       let left = try Self.names(test.fixture)
-      #expect(left == names)
+      expectEqual(left, names)
     }
     _ = try interruptEverywhere(test) {
       _ = try $0.createSnapshot(at: test.snapshotSize) { try test.fixture.append(drafts: [$0]) }
@@ -213,7 +213,7 @@ import Testing
         try test.fixture.projector().verify(snapshot), try Self.names(test.fixture)
       )
       #expect(problem == nil)
-      #expect(left == names)
+      expectEqual(left, names)
     }
   }
 
@@ -228,7 +228,7 @@ import Testing
     } throws: { error in
       if case ProjectionError.interrupted? = error as? ProjectionError { true } else { false }
     }
-    #expect(try Self.names(test.fixture).count == 3)
+    try expectEqual(Self.names(test.fixture).count, 3)
   }
 
   @Test func aRebuildThatIsToldToEndBehindItsLastEventIsNotPutInUse() throws {
@@ -238,6 +238,6 @@ import Testing
       progress: { isCancelled = $0.foldedEvents == $0.totalEvents }, isCancelled: { isCancelled })
     let projector = Projector(try LogReader(fixture.directory), observer: observer)
     #expect(throws: ProjectionError.self) { try projector.rebuild() }
-    #expect(fixture.projectionNames.filter { $0.contains("building") || $0.hasPrefix("2") } == [])
+    expectEqual(fixture.projectionNames.filter { $0.contains("building") || $0.hasPrefix("2") }, [])
   }
 }

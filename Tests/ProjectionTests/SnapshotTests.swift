@@ -124,31 +124,31 @@ import Testing
     let caughtUp = try fixture.current()
     let (exported, dumped) = (try exports(caughtUp), try caughtUp.dump())
     let rebuilt = try fixture.rebuilt()
-    #expect(try exports(rebuilt) == exported)
-    #expect(try rebuilt.dump() == dumped)
+    try expectEqual(exports(rebuilt), exported)
+    try expectEqual(rebuilt.dump(), dumped)
     try test.loseProjections()
     try fixture.projector().restore(try test.snapshot)
-    #expect(try fixture.projector().status()?.position == fixture.eventCount)
+    try expectEqual(fixture.projector().status()?.position, fixture.eventCount)
     let restored = try fixture.current()
-    #expect(try exports(restored) == exported)
-    #expect(try restored.dump() == dumped)
+    try expectEqual(exports(restored), exported)
+    try expectEqual(restored.dump(), dumped)
     let past = try fixture.projector().books(at: fixture.eventCount)
-    #expect(try exports(past) == exported)
-    #expect(fixture.notices == [])
+    try expectEqual(exports(past), exported)
+    expectEqual(fixture.notices, [])
     // A restored generation goes on as any other.
     var generator = HistoryGenerator(seed: seed + 100)
     try fixture.append(generator.steps(3))
     let goneOn = try fixture.current().dump()
-    #expect(try goneOn == fixture.rebuilt().dump())
+    try expectEqual(goneOn, fixture.rebuilt().dump())
   }
 
   @Test func anySnapshotIsAnSQLiteDatabase() throws {
     let test = try Case(seed: 6)
     let file = try Data(contentsOf: URL(fileURLWithPath: test.dataPath))
-    #expect(file.count == (try test.snapshot.header.byteCount))
-    #expect(file.prefix(15) == Data("SQLite format 3".utf8))
+    expectEqual(file.count, (try test.snapshot.header.byteCount))
+    expectEqual(file.prefix(15), Data("SQLite format 3".utf8))
     let database = try Database(path: try test.dataPath, mode: .read)
-    #expect(try database.dump() == test.fixture.projector().books(at: test.snapshotSize).dump())
+    try expectEqual(database.dump(), test.fixture.projector().books(at: test.snapshotSize).dump())
   }
 
   /// What may be wrong with a snapshot, and what is said of it.
@@ -290,10 +290,10 @@ import Testing
       #expect(said.count == 1 && said[0].contains(damage.cause), "\(said)")
     }
     _ = try fixture.rebuilt()
-    #expect(try books.dump() == fixture.projector().books(at: test.snapshotSize).dump())
+    try expectEqual(books.dump(), fixture.projector().books(at: test.snapshotSize).dump())
     // Whatever was wrong, it goes.
     _ = try projector.snapshots.prune { _ in [] }
-    #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder) == ["lock"])
+    try expectEqual(FileManager.default.contentsOfDirectory(atPath: test.folder), ["lock"])
   }
 
   @Test func theEventThatVouchesForASnapshotTellsNothingOfItsContent() throws {
@@ -315,7 +315,7 @@ import Testing
     #expect(events[0].contentSHA256 != events[1].contentSHA256)
     #expect(events[0].fileSHA256 != events[1].fileSHA256)
     // They change nothing in the books.
-    #expect(try fixture.current().dump() == fixture.rebuilt().dump())
+    try expectEqual(fixture.current().dump(), fixture.rebuilt().dump())
   }
 
   @Test func withoutItsEventNoSnapshotIsMade() throws {
@@ -324,8 +324,8 @@ import Testing
     #expect(throws: (any Error).self) {
       _ = try test.fixture.projector().createSnapshot { _ in throw Refused() }
     }
-    #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder).count == 3)
-    #expect(try test.fixture.projector().snapshots.snapshots.count == 1)
+    try expectEqual(FileManager.default.contentsOfDirectory(atPath: test.folder).count, 3)
+    try expectEqual(test.fixture.projector().snapshots.snapshots.count, 1)
   }
 
   @Test func aSnapshotOfAnotherHistoryIsNotUsed() throws {
@@ -337,13 +337,13 @@ import Testing
     try FileManager.default.copyItem(atPath: test.folder, toPath: other.path + "/snapshots")
     let projector = try other.projector()
     let snapshot = try #require(projector.snapshots.snapshots.first)
-    #expect(projector.unfitness(of: snapshot) == "its history differs from the log's")
+    expectEqual(projector.unfitness(of: snapshot), "its history differs from the log's")
     let short = try LedgerFixture(blockByteCount: 4 << 10)
     try short.append(generator.steps(2))
     try FileManager.default.copyItem(atPath: test.folder, toPath: short.path + "/snapshots")
-    #expect(
-      try short.projector().unfitness(of: snapshot)
-        == "it holds \(test.snapshotSize) events, but the log \(short.eventCount)")
+    try expectEqual(
+      short.projector().unfitness(of: snapshot),
+      "it holds \(test.snapshotSize) events, but the log \(short.eventCount)")
   }
 
   @Test func whatAnInterruptedSaveLeftIsRemoved() throws {
@@ -355,9 +355,9 @@ import Testing
     let projector = try test.fixture.projector()
     let size = test.fixture.eventCount
     _ = try test.fixture.createSnapshot()
-    #expect(projector.snapshots.snapshots.map(\.header.size) == [test.snapshotSize, size])
+    expectEqual(projector.snapshots.snapshots.map(\.header.size), [test.snapshotSize, size])
     let removed = try projector.snapshots.prune { $0.suffix(1) }.removed
-    #expect(removed == [SnapshotTests.digits(test.snapshotSize)])
-    #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder).count == 3)
+    expectEqual(removed, [SnapshotTests.digits(test.snapshotSize)])
+    try expectEqual(FileManager.default.contentsOfDirectory(atPath: test.folder).count, 3)
   }
 }

@@ -44,40 +44,40 @@ import Projections
     month("1", from: "2026-01-05", to: "2026-02-05"), user: "u1")
 
   @Test func withoutRenewalInformationNothingIsSaidOfIt() throws {
-    #expect(try Self.answer([Self.upload]) == ["- - 2026-01-05…2026-02-05"])
+    try expectEqual(Self.answer([Self.upload]), ["- - 2026-01-05…2026-02-05"])
   }
 
   @Test func aNotificationTellsOfTheRenewal() throws {
-    #expect(
-      try Self.answer([Self.upload, Self.renewal("2026-01-20", ["autoRenewStatus": 0])])
-        == ["false false 2026-01-05…2026-02-05"])
-    #expect(
-      try Self.answer([
+    try expectEqual(
+      Self.answer([Self.upload, Self.renewal("2026-01-20", ["autoRenewStatus": 0])]),
+      ["false false 2026-01-05…2026-02-05"])
+    try expectEqual(
+      Self.answer([
         Self.upload, Self.renewal("2026-01-20", ["gracePeriodExpiresDate": instant("2026-02-20")]),
-      ]) == ["- false 2026-01-05…2026-02-05"], "its period is not over at that time")
-    #expect(
-      try Self.answer([
+      ]), ["- false 2026-01-05…2026-02-05"], "its period is not over at that time")
+    try expectEqual(
+      Self.answer([
         Self.upload,
         Self.renewal(
           "2026-02-06",
           ["autoRenewStatus": 1, "gracePeriodExpiresDate": instant("2026-02-20")]),
-      ]) == ["true true 2026-01-05…2026-02-05"])
+      ]), ["true true 2026-01-05…2026-02-05"])
   }
 
   @Test func aLaterPeriodIsTheCurrentOne() throws {
-    #expect(
-      try Self.answer([
+    try expectEqual(
+      Self.answer([
         Self.upload,
         .notification(
           "DID_RENEW", uuid: "n1", Self.month("2", from: "2026-02-05", to: "2026-03-05")),
-      ]) == ["- - 2026-02-05…2026-03-05"])
+      ]), ["- - 2026-02-05…2026-03-05"])
   }
 
   @Test func whatIsNoSubscriptionDoesNotRenew() throws {
     let upload = TestEvent.signedUpload(
       Self.month("1", from: "2026-01-05", to: "2026-02-05", type: "Non-Renewing Subscription"))
-    #expect(
-      try Self.answer([upload, Self.renewal("2026-01-20", ["autoRenewStatus": 1])])
-        == ["false false 2026-01-05…2026-02-05"])
+    try expectEqual(
+      Self.answer([upload, Self.renewal("2026-01-20", ["autoRenewStatus": 1])]),
+      ["false false 2026-01-05…2026-02-05"])
   }
 }

@@ -218,7 +218,7 @@ import Projections
       var request = ReportRequest(.subscriptions)
       request.isByMonth = isByMonth
       let csv = try fixture.csv(request, from: try fixture.current())
-      #expect(csv.split(separator: "\n").count == 1)
+      expectEqual(csv.split(separator: "\n").count, 1)
     }
   }
 
@@ -249,15 +249,15 @@ import Projections
     ])
     let queries = SubscriptionQueries(try fixture.current())
     let found = try #require(try queries.subscriptions(ofUser: "u1").first)
-    #expect(try queries.subscriptions(originalTransactionID: "1") == [found])
-    #expect(
-      try queries.subscription(
-        environment: "Production", bundleID: "app", originalTransactionID: "1") == found)
+    try expectEqual(queries.subscriptions(originalTransactionID: "1"), [found])
+    try expectEqual(
+      queries.subscription(
+        environment: "Production", bundleID: "app", originalTransactionID: "1"), found)
     #expect(
       try queries.subscription(
         environment: "Sandbox", bundleID: "app", originalTransactionID: "1") == nil)
     #expect(try queries.subscriptions(ofUser: "u2").isEmpty)
-    #expect(found.status(atMs: ms("2026-03-01")) == .gracePeriod)
+    expectEqual(found.status(atMs: ms("2026-03-01")), .gracePeriod)
     #expect(found.productID == "pass" && found.countryCode == "DE" && found.isAutoRenewing == true)
     #expect(found.unitPriceMicros == 9_990_000 && found.currency?.description == "EUR")
     #expect((found.statementPosition, found.renewalPosition) == (2, 2))

@@ -80,8 +80,9 @@ import Testing
       productionHost: "buy.itunes.apple.com", sandboxHost: "buy.itunes.apple.com.example",
       roots: [Self.digest(1)], intermediates: [.init(name: "Mine", sha256: Self.digest(2))],
       localTestingSigners: [Self.digest(3)])
-    #expect(
-      foreign.foreignTrust == [
+    expectEqual(
+      foreign.foreignTrust,
+      [
         "host buy.itunes.apple.com.example for sandbox", "root \(Self.digest(1).hex)",
         "intermediate 'Mine' \(Self.digest(2).hex)",
         "local testing signer \(Self.digest(3).hex)",

@@ -65,7 +65,7 @@ import Testing
         found += (answer["purchases"]?.arrayValue ?? []).map { Line($0) }
         next = answer["next"]?.stringValue
       } while next != nil
-      #expect(found == lines, "seed \(seed)")
+      expectEqual(found, lines, "seed \(seed)")
     }
   }
 }

@@ -97,16 +97,16 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
   @Test func theViewsOfTheDatabaseAreThoseThatAreNamed() throws {
     let fixture = try ViewFixture()
     let names = try fixture.texts("SELECT name FROM sqlite_schema WHERE type = 'view'")
-    #expect(names.compactMap(\.self).sorted() == Schema.viewNames.sorted())
+    expectEqual(names.compactMap(\.self).sorted(), Schema.viewNames.sorted())
   }
 
   @Test func docsDescribeEveryViewAndEveryColumnInOrder() throws {
     let fixture = try ViewFixture()
     let documented = try documentedColumns()
-    #expect(documented.map(\.view) == Schema.viewNames)
+    expectEqual(documented.map(\.view), Schema.viewNames)
     for (view, names) in documented {
       let found = try columns(view, fixture.database)
-      #expect(found == names, "\(view)")
+      expectEqual(found, names, "\(view)")
     }
   }
 
@@ -124,7 +124,7 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
         VALUES(1, 2, 0, 'o', 0, 0, 0, 0, 3, 0, 2), (1, 2, 0, 'of renewal information alone', 0, 0,
           0, NULL, NULL, NULL, NULL);
       """)
-    #expect(try fixture.database.integer("SELECT count(*) FROM \(view)") == 1)
+    try expectEqual(fixture.database.integer("SELECT count(*) FROM \(view)"), 1)
   }
 
   /// As views are compared, and as people look at them. Where a table is gone through once for each row of
@@ -152,17 +152,17 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
   @Test func saleWordsAreThoseOfTheReports() throws {
     let fixture = try ViewFixture()
     for (id, kind) in SaleKind.allCases.enumerated() { try fixture.addSale(id, kind: kind) }
-    #expect(
-      try fixture.texts("SELECT kind FROM sale_view ORDER BY sale")
-        == SaleKind.allCases.map { "\($0.word)" })
+    try expectEqual(
+      fixture.texts("SELECT kind FROM sale_view ORDER BY sale"),
+      SaleKind.allCases.map { "\($0.word)" })
   }
 
   @Test func basisWordsAreThoseOfTheReportsAndNullWhereThereIsNone() throws {
     let fixture = try ViewFixture()
     for (id, basis) in PriceBasis.allCases.enumerated() { try fixture.addSale(id, basis: basis) }
-    #expect(
-      try fixture.texts("SELECT price_basis FROM sale_view ORDER BY sale")
-        == PriceBasis.allCases.map { $0 == .notApplicable ? nil : "\($0.word)" })
+    try expectEqual(
+      fixture.texts("SELECT price_basis FROM sale_view ORDER BY sale"),
+      PriceBasis.allCases.map { $0 == .notApplicable ? nil : "\($0.word)" })
   }
 
   @Test func anUnpricedSaleIsAnExceptionWithItsProblem() throws {
@@ -171,17 +171,16 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
       try fixture.addSale(id, basis: .none, problem: problem)
     }
     let words = PriceProblem.allCases.map { "\($0.word)" }
-    #expect(
-      try fixture.texts("SELECT detail FROM exception_view WHERE exception = 'unpriced'")
-        == words)
-    #expect(try fixture.texts("SELECT price_problem FROM sale_view ORDER BY sale") == words)
+    try expectEqual(
+      fixture.texts("SELECT detail FROM exception_view WHERE exception = 'unpriced'"), words)
+    try expectEqual(fixture.texts("SELECT price_problem FROM sale_view ORDER BY sale"), words)
   }
 
   @Test func aPricedSaleHasNoProblemAndIsNoException() throws {
     let fixture = try ViewFixture()
     try fixture.addSale(0, basis: .priceList, problem: .zero)
-    #expect(try fixture.texts("SELECT price_problem FROM sale_view") == [nil])
-    #expect(try fixture.database.integer("SELECT count(*) FROM exception_view") == 0)
+    try expectEqual(fixture.texts("SELECT price_problem FROM sale_view"), [nil])
+    try expectEqual(fixture.database.integer("SELECT count(*) FROM exception_view"), 0)
   }
 
   @Test func exceptionWordsAreThoseOfTheReports() throws {
@@ -193,9 +192,8 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
           VALUES(\(type.rawValue), 1, 2, 'p', 't', '', 3)
         """)
     }
-    #expect(
-      try fixture.texts("SELECT exception FROM exception_view")
-        == ExceptionType.allCases.map(\.word))
+    try expectEqual(
+      fixture.texts("SELECT exception FROM exception_view"), ExceptionType.allCases.map(\.word))
   }
 
   @Test func lineWordsAreThoseOfTheReportsAndAnEmptyReasonIsNull() throws {
@@ -208,10 +206,10 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
           100000, 0, 0, 0, NULL)
         """)
     }
-    #expect(
-      try fixture.texts("SELECT line FROM journal_view ORDER BY ordinal")
-        == LineType.allCases.map { "\($0.word)" })
-    #expect(try fixture.texts("SELECT DISTINCT reason FROM journal_view") == [nil])
+    try expectEqual(
+      fixture.texts("SELECT line FROM journal_view ORDER BY ordinal"),
+      LineType.allCases.map { "\($0.word)" })
+    try expectEqual(fixture.texts("SELECT DISTINCT reason FROM journal_view"), [nil])
   }
 
   @Test func aLinesQuantityAndAmountAreThoseOfItsRow() throws {
@@ -224,13 +222,13 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
         500, 0, 0, 0, NULL),
         (0, 2, \(LineType.reversal.rawValue), 6, 3, '', -2, 4000000, 66667, 0, 0, 0, NULL);
       """)
-    #expect(
-      try fixture.texts("SELECT amount_micros FROM journal_view ORDER BY ordinal")
-        == ["10000000", nil, "4000000"])
-    #expect(
-      try fixture.texts("SELECT quantity FROM journal_view ORDER BY ordinal") == ["3", "0", "-2"])
-    #expect(
-      try fixture.texts("SELECT date_ms FROM journal_view ORDER BY ordinal") == ["0", "5", "6"])
+    try expectEqual(
+      fixture.texts("SELECT amount_micros FROM journal_view ORDER BY ordinal"),
+      ["10000000", nil, "4000000"])
+    try expectEqual(
+      fixture.texts("SELECT quantity FROM journal_view ORDER BY ordinal"), ["3", "0", "-2"])
+    try expectEqual(
+      fixture.texts("SELECT date_ms FROM journal_view ORDER BY ordinal"), ["0", "5", "6"])
   }
 
   @Test func aRefundOfMoreThanTheAmountIsAnExceptionOfItsFirstLine() throws {
@@ -242,10 +240,10 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
         (0, 2, 1, 6, 3, '', 0, -1, 0, 9, 0, 1, NULL),
         (0, 3, 1, 7, 4, '', 0, 0, 0, 9, 0, 0, NULL);
       """)
-    #expect(try fixture.texts("SELECT position FROM exception_view") == ["3"])
-    #expect(
-      try fixture.texts("SELECT exception FROM exception_view") == ["refund_exceeds_amount"])
-    #expect(try fixture.texts("SELECT sale_key FROM exception_view") == ["key-0"])
+    try expectEqual(fixture.texts("SELECT position FROM exception_view"), ["3"])
+    try expectEqual(
+      fixture.texts("SELECT exception FROM exception_view"), ["refund_exceeds_amount"])
+    try expectEqual(fixture.texts("SELECT sale_key FROM exception_view"), ["key-0"])
   }
 
   @Test func aSalesOwnTransactionStandsAmongTheOthersWhereARowShowedIt() throws {
@@ -257,8 +255,8 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
       UPDATE sales SET is_transaction_alias = 0 WHERE id = 1;
       INSERT INTO sale_transactions VALUES(0, 'a'), (0, 'z'), (1, 'a');
       """)
-    #expect(
-      try fixture.texts("SELECT transaction_ids FROM sale_view ORDER BY sale") == ["a t z", "a"])
+    try expectEqual(
+      fixture.texts("SELECT transaction_ids FROM sale_view ORDER BY sale"), ["a t z", "a"])
   }
 
   @Test(
@@ -277,27 +275,27 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
         environment, attempt, endpoint, occurred_at_ms, reply_position)
         VALUES(2, 1, 0, \(authority), \(outcome), 0, 0, 1, \(endpointNumber), 0, 2)
       """)
-    #expect(try fixture.texts("SELECT authority FROM verification_view") == [authorityWord])
-    #expect(try fixture.texts("SELECT outcome FROM verification_view") == [outcomeWord])
-    #expect(try fixture.texts("SELECT endpoint FROM verification_view") == [endpoint])
+    try expectEqual(fixture.texts("SELECT authority FROM verification_view"), [authorityWord])
+    try expectEqual(fixture.texts("SELECT outcome FROM verification_view"), [outcomeWord])
+    try expectEqual(fixture.texts("SELECT endpoint FROM verification_view"), [endpoint])
     // The symbol of an empty text is no environment.
-    #expect(try fixture.texts("SELECT environment FROM verification_view") == [nil])
+    try expectEqual(fixture.texts("SELECT environment FROM verification_view"), [nil])
   }
 
   @Test func aCountryThatNobodyGaveIsZZ() throws {
     let fixture = try ViewFixture()
     try fixture.addSale(0)
     try fixture.addSale(1, country: "4")
-    #expect(
-      try fixture.texts("SELECT country_code FROM sale_view ORDER BY sale") == ["ZZ", "DE"])
+    try expectEqual(
+      fixture.texts("SELECT country_code FROM sale_view ORDER BY sale"), ["ZZ", "DE"])
   }
 
   @Test func declarationsAreShownWithTheirDays() throws {
     let fixture = try ViewFixture()
-    #expect(
-      try fixture.texts("SELECT effective_from FROM price_view") == ["1970-01-02T00:00:00.000Z"])
-    #expect(try fixture.texts("SELECT date FROM rate_view") == ["2026-01-01"])
-    #expect(try fixture.texts("SELECT bundle_ids FROM app_view") == ["b.one b.two"])
+    try expectEqual(
+      fixture.texts("SELECT effective_from FROM price_view"), ["1970-01-02T00:00:00.000Z"])
+    try expectEqual(fixture.texts("SELECT date FROM rate_view"), ["2026-01-01"])
+    try expectEqual(fixture.texts("SELECT bundle_ids FROM app_view"), ["b.one b.two"])
   }
 
   @Test(arguments: [1, 2, 3] as [UInt64])
@@ -310,7 +308,7 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
       let epochMs = Int64(state >> 16) % 253_402_300_799_999
       try fixture.database.execute("UPDATE users SET first_seen_at_ms = \(epochMs)")
       let shown = try fixture.texts("SELECT first_seen_at FROM user_view")
-      #expect(shown == [Timestamp.text(ms: epochMs)], "\(epochMs)")
+      expectEqual(shown, [Timestamp.text(ms: epochMs)], "\(epochMs)")
     }
   }
 }

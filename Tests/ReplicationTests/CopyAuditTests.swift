@@ -29,10 +29,10 @@ import Replication
   @Test(arguments: [0, 27, 40]) func aTrueCopyIsIntact(count: Int) throws {
     let (ledger, store, _) = try copied(count)
     let report = try audited(ledger.directory, store, all: true)
-    #expect(report.faults == [])
-    #expect(report.lag == 0)
-    #expect(report.stepCount == report.newest.number + 1)
-    #expect(report.outdated == [])
+    expectEqual(report.faults, [])
+    expectEqual(report.lag, 0)
+    expectEqual(report.stepCount, report.newest.number + 1)
+    expectEqual(report.outdated, [])
   }
 
   @Test func whatTheCopyLacksIsTheLag() throws {
@@ -40,7 +40,7 @@ import Replication
     try ledger.append(events(27..<30))
     let report = try audited(ledger.directory, store)
     #expect(report.isWhole)
-    #expect(report.lag == 3)
+    expectEqual(report.lag, 3)
   }
 
   @Test func eachDamagedObjectIsNamed() throws {
@@ -68,22 +68,19 @@ import Replication
     try copy.copyFiles(complete: true)
     store.objects[CopyLayout.stepKey(0)] = [0x7B]
     #expect(try audited(ledger.directory, store).isWhole)
-    #expect(
-      try audited(ledger.directory, store, all: true).faults.map(\.object)
-        == [CopyLayout.stepKey(0)])
+    try expectEqual(
+      audited(ledger.directory, store, all: true).faults.map(\.object), [CopyLayout.stepKey(0)])
   }
 
   @Test func aLedgerWithFewerOrOtherEventsIsAFinding() throws {
     let (_, store, copy) = try copied()
     let shorter = try filledLedger(eventCount: 20)
-    #expect(
-      try audited(shorter.directory, store).faults.map(\.object)
-        == [try #require(copy.state).newest.key])
+    try expectEqual(
+      audited(shorter.directory, store).faults.map(\.object), [try #require(copy.state).newest.key])
     let other = try LedgerFixture(blockByteCount: 1_500, segmentByteCount: 1_500)
     try other.append(events(1..<30))
-    #expect(
-      try audited(other.directory, store).faults.map(\.object)
-        == [try #require(copy.state).newest.key])
+    try expectEqual(
+      audited(other.directory, store).faults.map(\.object), [try #require(copy.state).newest.key])
     let foreign = try LedgerFixture(id: 2)
     #expect(try !audited(foreign.directory, store).isWhole)
   }

@@ -111,7 +111,7 @@ import Replication
       return
     }
     #expect(cause.contains(CopyLayout.stepKey(newest + 1)))
-    #expect(rig.content.keys == keys)
+    expectEqual(rig.content.keys, keys)
   }
 
   @Test func anotherWritersStepBehindAGapFencesAllTheSame() throws {
@@ -136,7 +136,7 @@ import Replication
     try rig.append(5)
     try rig.copyAll()
     #expect(try source.catchUp())
-    #expect(source.state == (try StepSequence(rig.content).state()))
+    expectEqual(source.state, (try StepSequence(rig.content).state()))
   }
 
   @Test func aDiskWithFewerEventsThanWereConfirmedIsRefusedThoughTheStepsAreLost() throws {

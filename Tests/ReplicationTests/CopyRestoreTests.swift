@@ -35,13 +35,13 @@ import Replication
     let temporary = try TemporaryDirectory()
     let path = temporary.path("restored")
     let report = try restored(store, to: path)
-    #expect(report.size == eventCount)
-    #expect(try files(of: path) == files(of: ledger.path))
+    expectEqual(report.size, eventCount)
+    try expectEqual(files(of: path), files(of: ledger.path))
     let directory = try LedgerDirectory.open(path: path)
     #expect(try isWhole(directory))
-    #expect(try root(of: directory) == root(of: ledger.directory))
+    try expectEqual(root(of: directory), root(of: ledger.directory))
     #expect(throws: LedgerError.self) { try LedgerWriter.open(directory) }
-    #expect(try Standby(of: directory)?.reason == .restored)
+    try expectEqual(Standby(of: directory)?.reason, .restored)
     #expect(try ReplicationRecord(of: directory) == nil)
   }
 
@@ -58,8 +58,8 @@ import Replication
     _ = try restored(store, to: path)
     let directory = try LedgerDirectory.open(path: path)
     #expect(try isWhole(directory))
-    #expect(try root(of: directory) == root(of: ledger.directory))
-    #expect(try size(of: directory) == size(of: ledger.directory))
+    try expectEqual(root(of: directory), root(of: ledger.directory))
+    try expectEqual(size(of: directory), size(of: ledger.directory))
   }
 
   @Test func checkpointsAndHeadsComeToo() throws {
@@ -74,13 +74,12 @@ import Replication
     try TestCopy(of: directory, in: store).copyAll()
     let temporary = try TemporaryDirectory()
     let report = try restored(store, to: temporary.path("all"))
-    #expect(report.checkpointCount == 2)
-    #expect(try files(of: temporary.path("all")) == files(of: ledger.path))
+    expectEqual(report.checkpointCount, 2)
+    try expectEqual(files(of: temporary.path("all")), files(of: ledger.path))
     let earlier = try restored(store, to: temporary.path("earlier")) { $0.size = 12 }
-    #expect(earlier.checkpointCount == 1)
+    expectEqual(earlier.checkpointCount, 1)
     let restored = try LedgerDirectory.open(path: temporary.path("earlier"))
-    #expect(
-      try SignedHeads(of: restored) == SignedHeads(count: 1, size: 9, root: first.root))
+    try expectEqual(SignedHeads(of: restored), SignedHeads(count: 1, size: 9, root: first.root))
   }
 
   // MARK: Up to a position
@@ -93,11 +92,11 @@ import Replication
       let path = temporary.path("at-\(position)")
       let report = try restored(store, to: path) { $0.size = position }
       let directory = try LedgerDirectory.open(path: path)
-      #expect(report.size == position)
-      #expect(try size(of: directory) == position)
+      expectEqual(report.size, position)
+      try expectEqual(size(of: directory), position)
       #expect(try isWhole(directory), "position \(position)")
-      #expect(
-        try root(of: directory) == root(of: ledger.directory, at: position), "position \(position)")
+      try expectEqual(
+        root(of: directory), root(of: ledger.directory, at: position), "position \(position)")
       var options = WriterOptions()
       options.ignoresStandby = true
       try LedgerWriter.open(directory, options: options).close()
@@ -114,8 +113,8 @@ import Replication
       let path = temporary.path("at-\(position)")
       _ = try restored(store, to: path) { $0.size = position }
       let directory = try LedgerDirectory.open(path: path)
-      #expect(
-        try root(of: directory) == root(of: ledger.directory, at: position), "position \(position)")
+      try expectEqual(
+        root(of: directory), root(of: ledger.directory, at: position), "position \(position)")
       #expect(try isWhole(directory))
     }
   }
@@ -142,7 +141,7 @@ import Replication
     let report = try restored(store, to: path) { $0.size = 10 }
     #expect(report.fetched.objects <= 1)
     let directory = try LedgerDirectory.open(path: path)
-    #expect(try root(of: directory) == root(of: ledger.directory, at: 10))
+    try expectEqual(root(of: directory), root(of: ledger.directory, at: 10))
     #expect(try isWhole(directory))
   }
 
@@ -192,7 +191,7 @@ import Replication
         } catch RestoreError.faults(let faults) {
           #expect(faults.contains { $0.object == key }, "\(key): \(faults)")
         } catch CopyError.faults(let faults) {
-          #expect(faults.map(\.object) == [key])
+          expectEqual(faults.map(\.object), [key])
         }
         #expect(throws: LedgerError.self) { try LedgerDirectory.open(path: path) }
       }
@@ -209,7 +208,7 @@ import Replication
     do {
       _ = try restored(store, to: temporary.path("restored"))
       Issue.record("nothing was missed")
-    } catch RestoreError.faults(let faults) { #expect(faults.map(\.object) == lost) }
+    } catch RestoreError.faults(let faults) { expectEqual(faults.map(\.object), lost) }
   }
 
   @Test func ofADamagedCopyTheEventsBeforeTheFaultAreRestoredOnRequest() throws {
@@ -222,10 +221,10 @@ import Replication
     let temporary = try TemporaryDirectory()
     let path = temporary.path("restored")
     let report = try restored(store, to: path) { $0.isPartial = true }
-    #expect(report.size == segment.first)
-    #expect(report.missing.count == 2)
+    expectEqual(report.size, segment.first)
+    expectEqual(report.missing.count, 2)
     let directory = try LedgerDirectory.open(path: path)
-    #expect(try root(of: directory) == root(of: ledger.directory, at: segment.first))
+    try expectEqual(root(of: directory), root(of: ledger.directory, at: segment.first))
     #expect(try isWhole(directory))
   }
 
@@ -239,8 +238,8 @@ import Replication
     let temporary = try TemporaryDirectory()
     #expect(throws: RestoreError.self) { try restored(store, to: temporary.path("a")) }
     let report = try restored(store, to: temporary.path("b")) { $0.isPartial = true }
-    #expect(report.size == 5)
-    #expect(report.missing.count == 1)
+    expectEqual(report.size, 5)
+    expectEqual(report.missing.count, 1)
   }
 
   @Test func aRootThatIsNotThatOfTheEventsIsFound() throws {
@@ -293,10 +292,10 @@ import Replication
     let temporary = try TemporaryDirectory()
     let path = temporary.path("restored")
     let report = try restored(reader, to: path) { $0.threadCount = 1 }
-    #expect(report.size == 20)
+    expectEqual(report.size, 20)
     let directory = try LedgerDirectory.open(path: path)
     #expect(try isWhole(directory))
-    #expect(try root(of: directory) == root(of: ledger.directory))
+    try expectEqual(root(of: directory), root(of: ledger.directory))
   }
 
   @Test func failuresThatPassAreRepeated() throws {
@@ -310,7 +309,7 @@ import Replication
     let temporary = try TemporaryDirectory()
     let restore = CopyRestore()
     _ = try restore.run(from: PatientStore(store, limitMs: 120_000), to: temporary.path("restored"))
-    #expect(try files(of: temporary.path("restored")) == files(of: ledger.path))
+    try expectEqual(files(of: temporary.path("restored")), files(of: ledger.path))
   }
 
   @Test(arguments: [ObjectStoreError.Kind.denied, .unavailable, .noBucket])
@@ -345,7 +344,7 @@ import Replication
         return "\(report.isWhole) \(report.size) \(report.frontier?.root.hex ?? "")"
       })
     let (problems, pointCount) = try operation.problems(seeds: 2)
-    #expect(problems == [])
+    expectEqual(problems, [])
     #expect(pointCount > 50)
   }
 }

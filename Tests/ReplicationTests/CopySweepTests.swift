@@ -123,7 +123,7 @@ import Replication
       atPath: rig.directory.path + "/checkpoints/" + CheckpointStore.leafName(size: checkpoint.size)
     )
     try rig.copyAll()
-    #expect(try state(rig).checkpoints == [])
+    try expectEqual(state(rig).checkpoints, [])
     try rig.expectWhole(tails: false)
   }
 
@@ -189,7 +189,7 @@ import Replication
         rig.content.objects[key] = nil
       } else {
         #expect(replicator.status.verifiedCount > keys.count / 2)
-        #expect(rig.content.objects[key] == whole[key], "\(key)")
+        expectEqual(rig.content.objects[key], whole[key], "\(key)")
       }
       rig.stop(deadlineMs: 10_000)
       try rig.expectWhole(tails: false)
@@ -204,7 +204,7 @@ import Replication
     #expect(try replicator.copyAll(verifying: 1, giveUpMs: 120_000))
     let all = replicator.status.verifiedCount
     #expect(all > 8)
-    #expect(replicator.status.lostCount == 0)
+    expectEqual(replicator.status.lostCount, 0)
   }
 
   // MARK: Acknowledgements
@@ -223,7 +223,7 @@ import Replication
     do {
       try gate.waitUntilConfirmed(size)
       Issue.record("it was acknowledged")
-    } catch { #expect(error.kind == .unconfirmed) }
+    } catch { expectEqual(error.kind, .unconfirmed) }
     #expect(rig.wait { replicator.status.confirmedSize >= size })
     rig.store.release()
     try replicator.gate(limitMs: 120_000).waitUntilConfirmed(size)
@@ -269,7 +269,7 @@ import Replication
     #expect(throws: LedgerError.self) {
       try replicator.gate(limitMs: 50).waitUntilConfirmed(10)
     }
-    #expect(try FileManager.default.contentsOfDirectory(atPath: path) == [])
+    try expectEqual(FileManager.default.contentsOfDirectory(atPath: path), [])
     // Back again.
     try FileManager.default.removeItem(atPath: path)
     try FileManager.default.moveItem(atPath: path + "-away", toPath: path)
@@ -292,10 +292,10 @@ import Replication
       Issue.record("it went on")
       return
     }
-    #expect(try FileManager.default.contentsOfDirectory(atPath: path) == [])
+    try expectEqual(FileManager.default.contentsOfDirectory(atPath: path), [])
     try FileManager.default.removeItem(atPath: path)
     try FileManager.default.moveItem(atPath: path + "-away", toPath: path)
-    #expect(replicator.waitUntilOpen(limitMs: 120_000) == .copying)
+    expectEqual(replicator.waitUntilOpen(limitMs: 120_000), .copying)
     replicator.stop(deadlineMs: 10_000)
   }
 

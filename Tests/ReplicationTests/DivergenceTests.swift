@@ -41,7 +41,7 @@ import Replication
   ) throws -> (lines: [JSONValue], report: DivergedLines.Report) {
     var lines: [JSONValue] = []
     let report = try DivergedLines(try LogReader(ledger.directory), from: start).write { line in
-      #expect(line.last == 0x0A)
+      expectEqual(line.last, 0x0A)
       lines.append(try JSONValue(line))
     }
     return (lines, report)
@@ -58,9 +58,9 @@ import Replication
     try ledger.append(events(5..<7))
     try takeOver()
     let divergence = try #require(try found())
-    #expect(divergence.start == 5)
-    #expect(divergence.size == 7)
-    #expect(divergence.takeover.epoch == 2)
+    expectEqual(divergence.start, 5)
+    expectEqual(divergence.size, 7)
+    expectEqual(divergence.takeover.epoch, 2)
   }
 
   @Test func aStaleRecordChangesNothing() throws {
@@ -71,8 +71,8 @@ import Replication
     try takeOver()
     try ledger.append(events(40..<42))
     let divergence = try #require(try found())
-    #expect(divergence.start == 40)
-    #expect(divergence.size == 42)
+    expectEqual(divergence.start, 40)
+    expectEqual(divergence.size, 42)
   }
 
   @Test func aLaterTakeoverDoesNotMoveIt() throws {
@@ -81,8 +81,8 @@ import Replication
     let path = temporary.path("third")
     _ = try CopyRestore().run(from: PatientStore(store), to: path)
     _ = try Promotion().run(try LedgerDirectory.open(path: path), PatientStore(store))
-    #expect(try found()?.takeover.epoch == 2)
-    #expect(try found()?.start == 5)
+    try expectEqual(found()?.takeover.epoch, 2)
+    try expectEqual(found()?.start, 5)
   }
 
   @Test func aLedgerThatNeverWroteTheCopyIsRefused() throws {
@@ -112,17 +112,17 @@ import Replication
       .upload(reply, country: "DE", user: "anna", metadata: ["prices": []], receipt: "b")
     ])
     let (lines, report) = try written(from: 5)
-    #expect(report.receipts == 1)
-    #expect(report.leftCount == 0)
+    expectEqual(report.receipts, 1)
+    expectEqual(report.leftCount, 0)
     let line = try #require(lines.first)
-    #expect(line["marketplace"] == .string("itunes"))
-    #expect(line["receipt"]?.stringValue == Base64.text(Array("b".utf8)))
-    #expect(line["user_identifier"] == .string("anna"))
-    #expect(line["country_code"] == .string("DE"))
-    #expect(line["metadata"] == .object([.init("prices", .array([]))]))
-    #expect(line["occurred_at"] == .string("2026-01-10T00:00:00.000Z"))
-    #expect(line["verification"]?["endpoint"] == .string("production"))
-    #expect(line["verification"]?["reply"] == (try JSONValue(reply.bytes)))
+    expectEqual(line["marketplace"], .string("itunes"))
+    expectEqual(line["receipt"]?.stringValue, Base64.text(Array("b".utf8)))
+    expectEqual(line["user_identifier"], .string("anna"))
+    expectEqual(line["country_code"], .string("DE"))
+    expectEqual(line["metadata"], .object([.init("prices", .array([]))]))
+    expectEqual(line["occurred_at"], .string("2026-01-10T00:00:00.000Z"))
+    expectEqual(line["verification"]?["endpoint"], .string("production"))
+    expectEqual(line["verification"]?["reply"], (try JSONValue(reply.bytes)))
   }
 
   @Test func aReplyThatWasUsedAgainStandsInTheLine() throws {
@@ -131,14 +131,14 @@ import Replication
       .upload(user: "anna", receipt: "a"), .reuse(1, for: 5),
     ])
     let (lines, report) = try written(from: 5)
-    #expect(report.receipts == 1)
-    #expect(lines.first?["verification"]?["reply"]?["status"] == .number("0"))
+    expectEqual(report.receipts, 1)
+    expectEqual(lines.first?["verification"]?["reply"]?["status"], .number("0"))
   }
 
   @Test func anUploadThatIsNotAnsweredHasNoVerification() throws {
     try ledger.append([.upload(user: "anna", receipt: "c")])
     let (lines, _) = try written(from: 5)
-    #expect(lines.count == 1)
+    expectEqual(lines.count, 1)
     #expect(lines.first?["verification"] == nil)
   }
 
@@ -148,8 +148,8 @@ import Replication
       .verify(5, ["status": 0, "n": 2]),
     ])
     let (lines, report) = try written(from: 5)
-    #expect(lines.first?["verification"]?["reply"]?["n"] == .number("2"))
-    #expect(report.leftCount == 1)
+    expectEqual(lines.first?["verification"]?["reply"]?["n"], .number("2"))
+    expectEqual(report.leftCount, 1)
   }
 
   @Test func whatNoLineCanSayIsCounted() throws {
@@ -159,9 +159,10 @@ import Replication
       .upload(user: "anna", receipt: "c"),
     ])
     let (lines, report) = try written(from: 5)
-    #expect(lines.count == 1)
-    #expect(
-      report.left == [
+    expectEqual(lines.count, 1)
+    expectEqual(
+      report.left,
+      [
         .init(type: "receipt.verified", reason: "about an upload that the copy has"): 1,
         .init(type: "prices.declared", reason: "not an upload"): 1,
       ])
@@ -176,6 +177,6 @@ import Replication
       _ = try DivergedLines(try LogReader(ledger.directory), from: 5).write { bytes += $0 }
       return bytes
     }
-    #expect(try bytes() == bytes())
+    try expectEqual(bytes(), bytes())
   }
 }

@@ -22,7 +22,7 @@ import Testing
     step.blocks = state.blocks
     step.checkpoints = state.checkpoints
     step.earlierFrames = state.frames
-    #expect(try rig.content.create(step.key, .bytes(step.header)) == .stored)
+    try expectEqual(rig.content.create(step.key, .bytes(step.header)), .stored)
     return step
   }
 
@@ -51,17 +51,17 @@ import Testing
     try rig.append(1)
     #expect(rig.wait { writer.failure != nil })
     let error = #expect(throws: LedgerError.self) { try rig.append(1) }
-    #expect(error?.kind == .standby)
+    expectEqual(error?.kind, .standby)
     #expect(error?.cause.contains("step \(taken.number), epoch 2") == true)
     let note = try #require(try Standby(of: rig.directory))
-    #expect(note.reason == .fenced)
-    #expect(note.epoch == 2)
-    #expect(rig.replicator?.status.mode == .fenced)
+    expectEqual(note.reason, .fenced)
+    expectEqual(note.epoch, 2)
+    expectEqual(rig.replicator?.status.mode, .fenced)
     #expect(rig.replicator?.status.ending?.description.contains("epoch 2") == true)
     try? rig.closeWriter()
     let refusal = #expect(throws: LedgerError.self) { try LedgerWriter.open(rig.directory) }
-    #expect(refusal?.kind == .standby)
-    #expect(try rig.check().size == 3)
+    expectEqual(refusal?.kind, .standby)
+    try expectEqual(rig.check().size, 3)
   }
 
   @Test func aStartAfterATakeOverIsFenced() throws {
@@ -75,7 +75,7 @@ import Testing
       Issue.record("it is \(opening)")
       return
     }
-    #expect(step.epoch == 2)
+    expectEqual(step.epoch, 2)
     #expect(try Standby(of: rig.directory) != nil)
   }
 
@@ -85,7 +85,7 @@ import Testing
     rig.store.clearScript()
     rig.store.release()
     #expect(rig.wait { Self.isFenced(rig) })
-    #expect(try rig.check().epoch == 2)
+    try expectEqual(rig.check().epoch, 2)
   }
 
   @Test func aPutThatArrivesBeforeATakeOverIsPartOfIt() throws {
@@ -95,7 +95,7 @@ import Testing
     rig.stop()
     store.release()
     let taken = try Self.takeOver(rig)
-    #expect(taken.size == 4)
+    expectEqual(taken.size, 4)
   }
 
   @Test func anAnswerThatWasLostIsRecognised() throws {
@@ -129,7 +129,7 @@ import Testing
     }
     try rig.copyAll()
     #expect(!Self.isFenced(rig))
-    #expect(try rig.check().size == 5)
+    try expectEqual(rig.check().size, 5)
     try rig.expectWhole()
   }
 
@@ -202,7 +202,7 @@ import Testing
     rig.stop()
     rig.content.objects = [:]
     #expect(try refusal(rig).contains("remove the folder 'replication'"))
-    #expect(rig.content.keys == [])
+    expectEqual(rig.content.keys, [])
   }
 
   @Test func aCopyOfAnotherLedgerIsRefused() throws {
@@ -234,7 +234,7 @@ import Testing
       toPath: earlier.directory.path + "/replication")
     let before = rig.content.objects
     #expect(try refusal(earlier).contains("restore"))
-    #expect(rig.content.objects == before)
+    expectEqual(rig.content.objects, before)
   }
 
   @Test func aCopyOfOtherEventsIsRefused() throws {

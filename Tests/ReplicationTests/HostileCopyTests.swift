@@ -64,7 +64,7 @@ import Replication
     }
     let unchanged = MemoryStore()
     unchanged.objects = whole
-    #expect(attempt(unchanged, temporary.path("whole")) == 17)
+    expectEqual(attempt(unchanged, temporary.path("whole")), 17)
   }
 
   @Test func aChainWithoutACompleteStepIsRefusedSoon() throws {
@@ -118,6 +118,6 @@ import Replication
     do {
       _ = try CopyRestore().run(from: PatientStore(store), to: temporary.path("restored"))
       Issue.record("it was taken")
-    } catch RestoreError.faults(let faults) { #expect(faults.map(\.object) == [key]) }
+    } catch RestoreError.faults(let faults) { expectEqual(faults.map(\.object), [key]) }
   }
 }

@@ -85,10 +85,10 @@ enum ObjectLoss: String, CaseIterable, Sendable {
     for (key, first) in firsts {
       store.objects = whole
       loss.happen(to: key, in: store)
-      #expect(try faults { _ = try restored(store, partial: false) } == [key])
+      try expectEqual(faults { _ = try restored(store, partial: false) }, [key])
       let part = try restored(store, partial: true)
-      #expect(part.missing == [key])
-      #expect(part.size == first, "\(key)")
+      expectEqual(part.missing, [key])
+      expectEqual(part.size, first, "\(key)")
       #expect(try isWhole(part.directory), "\(key)")
       let same = try root(of: part.directory) == root(of: ledger.directory, at: first)
       #expect(same, "\(key)")
@@ -102,7 +102,7 @@ enum ObjectLoss: String, CaseIterable, Sendable {
       state.segments[1].key, state.blocks[1].key, CopyLayout.identityKey(state.identity),
     ]
     for key in lost { ObjectLoss.lost.happen(to: key, in: store) }
-    #expect(try faults { _ = try restored(store, partial: false) } == lost.sorted())
+    try expectEqual(faults { _ = try restored(store, partial: false) }, lost.sorted())
   }
 
   @Test func ofAFileThatWasFetchedFurtherBeforeOnlyTheStartIsKept() throws {
@@ -117,10 +117,10 @@ enum ObjectLoss: String, CaseIterable, Sendable {
     ObjectLoss.lost.happen(to: blocks[1].key, in: store)
     restore.size = blocks[1].first
     let report = try restore.run(from: PatientStore(store, limitMs: 500), to: path)
-    #expect(report.fetched.objects == 0)
+    expectEqual(report.fetched.objects, 0)
     let directory = try LedgerDirectory.open(path: path)
     #expect(try isWhole(directory))
-    #expect(try root(of: directory) == root(of: ledger.directory, at: blocks[1].first))
+    try expectEqual(root(of: directory), root(of: ledger.directory, at: blocks[1].first))
   }
 
   // MARK: Steps
@@ -140,20 +140,20 @@ enum ObjectLoss: String, CaseIterable, Sendable {
       store.objects = whole
       loss.happen(to: key, in: store)
       let isNamed = number >= complete && !(loss == .lost && number == state.newest.number)
-      #expect(try faults { _ = try restored(store, partial: false) } == (isNamed ? [key] : nil))
+      try expectEqual(faults { _ = try restored(store, partial: false) }, (isNamed ? [key] : nil))
       let audit = CopyAudit()
       let found = try faults {
         let report = try #require(
           try audit.run(ledger.directory, PatientStore(store, limitMs: 500)))
         #expect(report.isWhole)
         let isGap = loss == .lost && number < complete
-        #expect(report.lostSteps.map(\.object) == (isGap ? [key] : []))
+        expectEqual(report.lostSteps.map(\.object), (isGap ? [key] : []))
       }
-      #expect(found == (isNamed ? [key] : nil), "\(number)")
+      expectEqual(found, (isNamed ? [key] : nil), "\(number)")
       let before = number < complete ? state.newest.number : number - 1
       let part = try restored(store, partial: true)
-      #expect(part.size == sizes[before], "\(number)")
-      #expect(part.missing == (isNamed ? [key] : []))
+      expectEqual(part.size, sizes[before], "\(number)")
+      expectEqual(part.missing, (isNamed ? [key] : []))
       #expect(try isWhole(part.directory))
     }
   }
@@ -164,9 +164,9 @@ enum ObjectLoss: String, CaseIterable, Sendable {
     for number in [last - 1, last - 3, last - 4] {
       store.objects[CopyLayout.stepKey(number)] = nil
     }
-    #expect(
-      try faults { _ = try restored(store, partial: false) }
-        == [CopyLayout.stepKey(last - 4), CopyLayout.stepKey(last - 1)])
+    try expectEqual(
+      faults { _ = try restored(store, partial: false) },
+      [CopyLayout.stepKey(last - 4), CopyLayout.stepKey(last - 1)])
   }
 
   @Test(arguments: [ObjectLoss.lost, .flipped])
@@ -191,10 +191,10 @@ enum ObjectLoss: String, CaseIterable, Sendable {
       let found = try faults {
         _ = try promotion.run(behind, PatientStore(store, limitMs: 500))
       }
-      #expect(found == [key])
-      #expect(store.objects == objects)
-      #expect(try files(of: behind.path) == before)
-      #expect(try Standby(of: behind)?.reason == .restored)
+      expectEqual(found, [key])
+      expectEqual(store.objects, objects)
+      try expectEqual(files(of: behind.path), before)
+      try expectEqual(Standby(of: behind)?.reason, .restored)
     }
     // What this ledger has as well it can store again.
     store.objects = whole
@@ -203,7 +203,7 @@ enum ObjectLoss: String, CaseIterable, Sendable {
     }
     _ = try Promotion().run(behind, PatientStore(store, limitMs: 500))
     #expect(try isWhole(behind))
-    #expect(try size(of: behind) == size(of: ledger.directory))
+    try expectEqual(size(of: behind), size(of: ledger.directory))
   }
 
   // MARK: The search for the newest step
@@ -222,7 +222,7 @@ enum ObjectLoss: String, CaseIterable, Sendable {
         uniqueKeysWithValues: numbers.map { (CopyLayout.stepKey($0), [UInt8]()) })
       let known = Bool.random(using: &random) ? Int.random(in: 0...end, using: &random) : nil
       let found = try StepSequence(store).newest(after: known)
-      #expect(found == numbers.max(), "seed \(seed)")
+      expectEqual(found, numbers.max(), "seed \(seed)")
       #expect(store.calls.count < 200, "seed \(seed)")
     }
   }
@@ -234,7 +234,7 @@ enum ObjectLoss: String, CaseIterable, Sendable {
     }
     #expect(try StepSequence(store).newest() == nil)
     store.objects[CopyLayout.stepKey(2)] = [1]
-    #expect(try StepSequence(store).newest() == 2)
-    #expect(try StepSequence(store).newest(after: 1) == 2)
+    try expectEqual(StepSequence(store).newest(), 2)
+    try expectEqual(StepSequence(store).newest(after: 1), 2)
   }
 }

@@ -68,8 +68,9 @@ import Replication
     let escaped = Self.cursor.replacing("\"", with: "\\\"")
     let waiting =
       #"{\"id\":\"\#(Self.first)\",\"state\":\"waiting\",\"user_identifier\":\"alice\"}"#
-    #expect(
-      Array(works(rig.content).values) == [
+    expectEqual(
+      Array(works(rig.content).values),
+      [
         #"{"webhooks":{"\#(Self.app).json":"\#(escaped)"},"erasures":{"\#(Self.first).json":"\#(waiting)"}}"#
           + "\n"
       ])
@@ -99,10 +100,10 @@ import Replication
     #expect(
       !rig.content.objects.values.contains { String(decoding: $0, as: UTF8.self).contains("alice") }
     )
-    #expect(works(rig.content).count == 1)
+    expectEqual(works(rig.content).count, 1)
     try FileManager.default.removeItem(atPath: rig.directory.fullPath("webhooks"))
     try rig.copyAll()
-    #expect(Array(works(rig.content).values) == [#"{"webhooks":{},"erasures":{}}"# + "\n"])
+    expectEqual(Array(works(rig.content).values), [#"{"webhooks":{},"erasures":{}}"# + "\n"])
     try rig.expectWhole()
   }
 
@@ -116,7 +117,7 @@ import Replication
       try rig.append(1)
       #expect(rig.wait { rig.replicator?.status.confirmedSize == count })
     }
-    #expect(works(rig.content) == before)
+    expectEqual(works(rig.content), before)
     try request(Self.second, "waiting", of: "bob", rig.directory)
     try gate.waitForOpenWork()
     let named = try #require(try rig.check().work)
@@ -124,7 +125,7 @@ import Replication
     #expect(text.contains("bob") && text.contains("alice") && text.contains("4.0"))
     // Nothing has changed: it is there.
     try gate.waitForOpenWork()
-    #expect(try rig.check().work == named)
+    try expectEqual(rig.check().work, named)
   }
 
   @Test func aRequestIsNotAcknowledgedWhileTheStoreIsAway() throws {
@@ -134,7 +135,7 @@ import Replication
     try request(Self.second, "waiting", of: "bob", rig.directory)
     let gate = try #require(rig.replicator).gate(limitMs: 50)
     let error = #expect(throws: LedgerError.self) { try gate.waitForOpenWork() }
-    #expect(error?.kind == .unconfirmed)
+    expectEqual(error?.kind, .unconfirmed)
     rig.store.clearScript()
     #expect(rig.wait { works(rig.content).values.contains { $0.contains("bob") } })
   }
@@ -151,8 +152,9 @@ import Replication
     let temporary = try TemporaryDirectory()
     let (_, directory) = try restored(rig.content, temporary)
     rig.stop()
-    #expect(
-      try openWork(directory) == [
+    try expectEqual(
+      openWork(directory),
+      [
         "webhooks/\(Self.app).json": Self.cursor,
         "erasures/\(Self.first).json":
           #"{"id":"\#(Self.first)","state":"waiting","user_identifier":"alice"}"#,
@@ -165,7 +167,7 @@ import Replication
     promotion.boundedWebhook = { Array("\($1) ".utf8) + $0 }
     _ = try promotion.run(directory, PatientStore(rig.content, limitMs: 500))
     #expect(try openWork(directory).keys.contains("erasures/\(Self.second).json"))
-    #expect(try openWork(directory)["webhooks/\(Self.app).json"] == "12 " + Self.cursor)
+    try expectEqual(openWork(directory)["webhooks/\(Self.app).json"], "12 " + Self.cursor)
     let check = try rig.check()
     #expect(check.epoch == 2 && check.work != nil && check.work != named)
   }
@@ -178,9 +180,9 @@ import Replication
       $0.size = 2
       $0.boundedWebhook = { Array("\($1) ".utf8) + $0 }
     }
-    #expect(report.size == 2)
-    #expect(try openWork(directory)["webhooks/\(Self.app).json"] == "2 " + Self.cursor)
-    #expect(try openWork(directory).count == 2)
+    expectEqual(report.size, 2)
+    try expectEqual(openWork(directory)["webhooks/\(Self.app).json"], "2 " + Self.cursor)
+    try expectEqual(openWork(directory).count, 2)
   }
 
   @Test(arguments: ["gone", "flipped", "{}\n", #"{"webhooks":{"../x":"y"},"erasures":{}}"# + "\n"])
@@ -205,13 +207,13 @@ import Replication
       Issue.record("no fault")
       return
     }
-    #expect(faults.map(\.object) == [key])
+    expectEqual(faults.map(\.object), [key])
     let temporary = try TemporaryDirectory()
     let (report, directory) = try restored(store, temporary) { $0.isPartial = true }
     #expect(report.size == 7 && report.missing == faults)
     #expect(try openWork(directory).isEmpty)
     let audit = try CopyAudit().run(rig.directory, PatientStore(store, limitMs: 500))
-    #expect(audit?.faults.map(\.object) == [key])
+    expectEqual(audit?.faults.map(\.object), [key])
   }
 
   @Test(arguments: [

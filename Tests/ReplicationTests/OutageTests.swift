@@ -19,7 +19,7 @@ import Testing
     try rig.start()
     #expect(rig.wait { rig.store.calls.count > 10 })
     let status = try #require(rig.replicator?.status)
-    #expect(status.mode == .opening)
+    expectEqual(status.mode, .opening)
     #expect(status.unreachableSinceMs != nil)
     #expect(status.error != nil)
     rig.store.clearScript()
@@ -27,7 +27,7 @@ import Testing
     #expect(rig.replicator?.status.error == nil)
     #expect(rig.replicator?.status.unreachableSinceMs == nil)
     let notices = rig.notices.withLock { $0 }
-    #expect(notices.count == 2)
+    expectEqual(notices.count, 2)
     #expect(notices.last?.contains("again") == true)
     try rig.expectWhole()
   }
@@ -47,8 +47,8 @@ import Testing
     try rig.copyAll()
     let check = try rig.check()
     #expect(check.stepsWithFrames.count <= 2)
-    #expect(rig.replicator?.status.lagCount == 0)
-    #expect(rig.replicator?.status.lagMs() == 0)
+    expectEqual(rig.replicator?.status.lagCount, 0)
+    expectEqual(rig.replicator?.status.lagMs(), 0)
     try rig.expectWhole()
   }
 
@@ -88,7 +88,7 @@ import Testing
     rig.stop(deadlineMs: 20)
     // What was not confirmed is copied after the next start.
     try rig.copyAll()
-    #expect(try rig.check().size == 4)
+    try expectEqual(rig.check().size, 4)
     try rig.expectWhole()
   }
 
@@ -99,7 +99,7 @@ import Testing
     rig.content.byteCountMax = rig.content.byteCount + 10
     try rig.append(20)
     #expect(rig.wait { rig.replicator?.status.error?.contains("full") == true })
-    #expect(try rig.check().size == 3)
+    try expectEqual(rig.check().size, 3)
     rig.content.byteCountMax = .max
     try rig.copyAll()
     try rig.expectWhole()
@@ -117,8 +117,8 @@ import Testing
     #expect(rig.replicator?.status.error != nil)
     try rig.append(1)
     try rig.copyAll()
-    #expect(try rig.check().size == 4)
-    #expect(try rig.check().unnamedKeys.count == 1)
+    try expectEqual(rig.check().size, 4)
+    try expectEqual(rig.check().unnamedKeys.count, 1)
     rig.store.clearScript()
     #expect(rig.wait { rig.replicator?.status.replacedCount == 0 })
     try rig.expectWhole()
@@ -145,12 +145,12 @@ import Testing
     rig.content.objects[
       "blocks/00000000000000000000-\(String(repeating: "a", count: 64)).jsonl.gz"] = [3]
     try rig.copyAll()
-    #expect(rig.content.objects["blocks/notes.txt"] == [1])
-    #expect(rig.content.objects["other/00000000000000000000"] == [2])
+    expectEqual(rig.content.objects["blocks/notes.txt"], [1])
+    expectEqual(rig.content.objects["other/00000000000000000000"], [2])
     rig.content.objects["blocks/notes.txt"] = nil
     rig.content.objects["other/00000000000000000000"] = nil
     check = try rig.check()
-    #expect(check.unnamedKeys == [])
+    expectEqual(check.unnamedKeys, [])
     try rig.expectWhole()
   }
 
@@ -162,7 +162,7 @@ import Testing
     rig.stop()
     let path = rig.directory.path + "/replication/segments"
     let known = try String(contentsOfFile: path, encoding: .utf8)
-    #expect(known.split(separator: "\n").count == (try rig.check()).segments.count)
+    expectEqual(known.split(separator: "\n").count, (try rig.check()).segments.count)
     try rig.copyAll()
     #expect(rig.store.calls.allSatisfy { $0.operation != .put })
     rig.stop()

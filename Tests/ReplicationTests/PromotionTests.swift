@@ -65,20 +65,19 @@ import Replication
     let before = try newest(store)
     let report = try promote(directory, store)
     let after = try newest(store)
-    #expect(report.step == after.newest)
-    #expect(report.previous.writer == copy.writer)
-    #expect(report.localSize == 27)
-    #expect(after.newest.number == before.newest.number + 1)
-    #expect(after.newest.epoch == 2)
+    expectEqual(report.step, after.newest)
+    expectEqual(report.previous.writer, copy.writer)
+    expectEqual(report.localSize, 27)
+    expectEqual(after.newest.number, before.newest.number + 1)
+    expectEqual(after.newest.epoch, 2)
     #expect(after.newest.isComplete)
     #expect(after.segments == before.segments && after.blocks == before.blocks)
-    #expect(after.frames == before.frames)
-    #expect(
-      try ReplicationRecord(of: directory)
-        == ReplicationRecord(after.newest, sha256: after.newestSHA256))
+    expectEqual(after.frames, before.frames)
+    try expectEqual(
+      ReplicationRecord(of: directory), ReplicationRecord(after.newest, sha256: after.newestSHA256))
     #expect(try Standby(of: directory) == nil)
     let writer = try LedgerWriter.open(directory)
-    #expect(writer.nextPosition == 27)
+    expectEqual(writer.nextPosition, 27)
     try writer.close()
   }
 
@@ -90,7 +89,7 @@ import Replication
     try ledger.append(events(40..<42))
     try copy.copyFrames()
     try promote(directory, store)
-    #expect(try files(of: directory.path) == files(of: ledger.path))
+    try expectEqual(files(of: directory.path), files(of: ledger.path))
     #expect(try isWhole(directory))
   }
 
@@ -99,8 +98,8 @@ import Replication
     let (ledger, store, _) = try copied()
     let directory = try restored(store, at: position)
     let report = try promote(directory, store)
-    #expect(report.localSize == position)
-    #expect(try files(of: directory.path) == files(of: ledger.path))
+    expectEqual(report.localSize, position)
+    try expectEqual(files(of: directory.path), files(of: ledger.path))
     #expect(try isWhole(directory))
   }
 
@@ -119,9 +118,9 @@ import Replication
     try second.copyAll()
     try Standby(reason: .fenced, step: 3, epoch: 2).write(to: ledger.directory)
     let report = try promote(ledger.directory, store)
-    #expect(report.localSize == 27)
-    #expect(report.step.epoch == 3)
-    #expect(try root(of: ledger.directory) == root(of: other))
+    expectEqual(report.localSize, 27)
+    expectEqual(report.step.epoch, 3)
+    try expectEqual(root(of: ledger.directory), root(of: other))
     #expect(try isWhole(ledger.directory))
     #expect(throws: TestCopy.Failure.self) { try second.write { _ in nil } }
   }
@@ -135,9 +134,9 @@ import Replication
     try copy.copyFiles()
     try promote(directory, store)
     let promoted = try directory.reread()
-    #expect(promoted.identity == signed.identity)
-    #expect(try CheckpointStore(promoted).sizes() == [10])
-    #expect(try SignedHeads(of: promoted) == SignedHeads(of: signed))
+    expectEqual(promoted.identity, signed.identity)
+    try expectEqual(CheckpointStore(promoted).sizes(), [10])
+    try expectEqual(SignedHeads(of: promoted), SignedHeads(of: signed))
   }
 
   // MARK: What is refused
@@ -151,11 +150,11 @@ import Replication
     #expect(throws: PromotionError.diverged(store: store.name, local: 30, copied: 27)) {
       try promote(ledger.directory, store)
     }
-    #expect(try root(of: ledger.directory) == root(of: ledger.directory))
-    #expect(
-      try files(of: ledger.path).filter { $0.key.hasPrefix("log/0") }
-        == before.filter { $0.key.hasPrefix("log/0") })
-    #expect(try newest(store).newest.epoch == 2)
+    try expectEqual(root(of: ledger.directory), root(of: ledger.directory))
+    try expectEqual(
+      files(of: ledger.path).filter { $0.key.hasPrefix("log/0") },
+      before.filter { $0.key.hasPrefix("log/0") })
+    try expectEqual(newest(store).newest.epoch, 2)
   }
 
   @Test func otherEventsAtTheSamePositionsAreRefused() throws {
@@ -172,7 +171,7 @@ import Replication
     #expect(throws: PromotionError.diverged(store: store.name, local: 30, copied: 47)) {
       try promote(ledger.directory, store)
     }
-    #expect(try size(of: ledger.directory) == 30)
+    try expectEqual(size(of: ledger.directory), 30)
     #expect(try isWhole(ledger.directory))
     // Nothing is left behind, and the same is said again.
     #expect(throws: PromotionError.self) { try promote(ledger.directory, store) }
@@ -205,7 +204,7 @@ import Replication
     let segment = try #require(copy.state?.segments.last)
     store.objects[segment.key] = nil
     #expect(throws: RestoreError.self) { try promote(directory, store) }
-    #expect(try newest(store).newest.epoch == 1)
+    try expectEqual(newest(store).newest.epoch, 1)
     #expect(try Standby(of: directory) != nil)
   }
 
@@ -218,7 +217,7 @@ import Replication
     let before = try newest(store)
     let report = try promote(directory, store)
     #expect(report.wasOwner)
-    #expect(try newest(store) == before)
+    try expectEqual(newest(store), before)
   }
 
   @Test func afterEveryFailureOfTheStoreTheSameCommandEndsWhole() throws {
@@ -251,10 +250,10 @@ import Replication
         fresh.clearScript()
         try promote(directory, fresh)
         let state = try newest(fresh)
-        #expect(state.newest.epoch == 2, "call \(call)")
-        #expect(try ReplicationRecord(of: directory)?.writer == state.newest.writer)
+        expectEqual(state.newest.epoch, 2, "call \(call)")
+        try expectEqual(ReplicationRecord(of: directory)?.writer, state.newest.writer)
         #expect(try Standby(of: directory) == nil)
-        #expect(try files(of: directory.path) == files(of: ledger.path), "call \(call)")
+        try expectEqual(files(of: directory.path), files(of: ledger.path), "call \(call)")
       }
     }
   }
@@ -293,7 +292,7 @@ import Replication
         return "\(report.isWhole) \(report.size) \(record?.epoch ?? 0)"
       })
     let (problems, pointCount) = try operation.problems(seeds: 1)
-    #expect(problems == [])
+    expectEqual(problems, [])
     #expect(pointCount > 50)
   }
 
@@ -319,8 +318,8 @@ import Replication
       return .happens
     }
     let report = try promote(directory, promoter)
-    #expect(report.step.size == 34)
-    #expect(try root(of: directory) == root(of: ledger.directory))
+    expectEqual(report.step.size, 34)
+    try expectEqual(root(of: directory), root(of: ledger.directory))
     #expect(try isWhole(directory))
     #expect(throws: TestCopy.Failure.self) { try copy.write { _ in nil } }
   }
@@ -331,9 +330,9 @@ import Replication
     try ledger.append(events(27..<28))
     let stale = try storeWithStepUnderWay(of: ledger, copy, store)
     try promote(directory, store)
-    #expect(stale.release() == [.exists])
-    #expect(try newest(store).newest.epoch == 2)
-    #expect(try newest(store).size == 27)
+    expectEqual(stale.release(), [.exists])
+    try expectEqual(newest(store).newest.epoch, 2)
+    try expectEqual(newest(store).size, 27)
   }
 
   @Test func aPutUnderWayThatArrivesBeforeThePromotionIsRead() throws {
@@ -347,8 +346,8 @@ import Replication
       return .happens
     }
     let report = try promote(directory, promoter)
-    #expect(report.step.size == 28)
-    #expect(try root(of: directory) == root(of: ledger.directory))
+    expectEqual(report.step.size, 28)
+    try expectEqual(root(of: directory), root(of: ledger.directory))
   }
 
   @Test func ofTwoThatPromoteAtOnceOneIsTold() throws {
@@ -367,6 +366,6 @@ import Replication
     #expect(throws: PromotionError.self) { try promote(first, promoter) }
     #expect(try Standby(of: first) != nil)
     #expect(try Standby(of: second) == nil)
-    #expect(try newest(store).newest.epoch == 2)
+    try expectEqual(newest(store).newest.epoch, 2)
   }
 }

@@ -32,17 +32,17 @@ import Testing
       call.operation == .create ? .fails(.unavailable) : .happens
     }
     let error = #expect(throws: LedgerError.self) { try rig.append(1) }
-    #expect(error?.kind == .unconfirmed)
+    expectEqual(error?.kind, .unconfirmed)
     // Once the store has been away for that long, nobody waits.
     let sinceMs = MonotonicClock.nowMs()
     #expect(rig.wait { MonotonicClock.nowMs() - sinceMs > 50 })
     let next = #expect(throws: LedgerError.self) { try rig.append(1) }
-    #expect(next?.kind == .unconfirmed)
-    #expect(try LogReader(rig.directory).head.size == 2)
+    expectEqual(next?.kind, .unconfirmed)
+    try expectEqual(LogReader(rig.directory).head.size, 2)
     rig.store.clearScript()
     #expect(rig.wait { rig.replicator?.status.confirmedSize == 2 })
     try rig.append(1)
-    #expect(try rig.check().size == 3)
+    try expectEqual(rig.check().size, 3)
   }
 
   @Test func afterATakeOverAppendsAreRefused() throws {
@@ -50,8 +50,8 @@ import Testing
     try rig.append(1)
     _ = try FencingTests.takeOver(rig)
     let error = #expect(throws: LedgerError.self) { try rig.append(1) }
-    #expect(error?.kind == .standby)
-    #expect(try rig.check().size == 1)
+    expectEqual(error?.kind, .standby)
+    try expectEqual(rig.check().size, 1)
   }
 
   @Test func commitsThatWaitShareAStep() throws {
@@ -66,7 +66,7 @@ import Testing
     let before = try #require(rig.replicator?.status.step)
     rig.store.clearScript()
     for ticket in tickets { _ = try writer.wait(for: ticket) }
-    #expect(try rig.check().size == 20)
+    try expectEqual(rig.check().size, 20)
     // Some may have been made of what was there first.
     #expect(try #require(rig.replicator?.status.step) < before + 10)
     try rig.closeWriter()
@@ -81,9 +81,9 @@ import Testing
     try rig.closeWriter()
     for ticket in tickets {
       let error = #expect(throws: LedgerError.self) { try writer.wait(for: ticket) }
-      #expect(error?.kind == .unconfirmed)
+      expectEqual(error?.kind, .unconfirmed)
     }
-    #expect(try LogReader(rig.directory).head.size == 5)
+    try expectEqual(LogReader(rig.directory).head.size, 5)
   }
 
   @Test func manyThreadsShareSteps() throws {
@@ -100,7 +100,7 @@ import Testing
       }
     }
     for thread in threads { thread.join() }
-    #expect(failures.withLock { $0 } == 0)
-    #expect(try rig.check().size == 80)
+    expectEqual(failures.withLock { $0 }, 0)
+    try expectEqual(rig.check().size, 80)
   }
 }

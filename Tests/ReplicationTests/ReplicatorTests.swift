@@ -12,12 +12,12 @@ import Testing
     let rig = try ReplicationRig()
     try rig.copyAll()
     let check = try rig.check()
-    #expect(check.stepCount == 1)
-    #expect(check.completeSteps == [0])
-    #expect(check.size == 0)
+    expectEqual(check.stepCount, 1)
+    expectEqual(check.completeSteps, [0])
+    expectEqual(check.size, 0)
     try rig.expectWhole()
     let record = try #require(try ReplicationRecord(of: rig.directory))
-    #expect(record.epoch == 1)
+    expectEqual(record.epoch, 1)
   }
 
   @Test func aFilledLedgerIsCopiedInSegmentsBlocksAndFrames() throws {
@@ -29,7 +29,7 @@ import Testing
     let check = try rig.check()
     #expect(check.segments.count >= 2)
     #expect(!check.blocks.isEmpty)
-    #expect(check.frames.last?.end == 64)
+    expectEqual(check.frames.last?.end, 64)
     try rig.expectWhole()
   }
 
@@ -38,18 +38,18 @@ import Testing
     try rig.append(5)
     try rig.copyAll()
     var check = try rig.check()
-    #expect(check.frames.map(\.end) == [5])
+    expectEqual(check.frames.map(\.end), [5])
     try rig.append(3)
     try rig.copyAll()
     check = try rig.check()
-    #expect(check.frames.map(\.first) == [0, 5])
-    #expect(check.frames.map(\.tail) == [0, 0])
+    expectEqual(check.frames.map(\.first), [0, 5])
+    expectEqual(check.frames.map(\.tail), [0, 0])
     try rig.expectWhole()
 
     try rig.seal()
     try rig.copyAll()
     check = try rig.check()
-    #expect(check.blocks.map(\.end) == [8])
+    expectEqual(check.blocks.map(\.end), [8])
     #expect(check.frames.isEmpty)
     #expect(check.segments.isEmpty)
     try rig.expectWhole()
@@ -90,7 +90,7 @@ import Testing
     try rig.append(60)
     try rig.seal()
     try rig.copyAll()
-    #expect(problems.withLock { $0 } == [])
+    expectEqual(problems.withLock { $0 }, [])
     let deleted = rig.store.calls.filter { $0.operation == .delete }.map(\.key)
     #expect(deleted.allSatisfy { $0.hasPrefix("blocks/") })
     #expect(rig.store.calls.allSatisfy { $0.operation != .delete || !$0.key.hasPrefix("steps/") })
@@ -130,7 +130,7 @@ import Testing
     // It has looked twice, and not made a step.
     try rig.append(1)
     #expect(rig.wait { rig.replicator?.status.lagCount == 3 })
-    #expect(try rig.check().stepCount == 1)
+    try expectEqual(rig.check().stepCount, 1)
     #expect((rig.replicator?.status.lagBytes ?? 0) > 200)
     try rig.append(20, byteCount: 400)
     #expect(rig.wait { (rig.replicator?.status.confirmedSize ?? 0) >= 12 })
@@ -142,8 +142,8 @@ import Testing
     try rig.start()
     try rig.append(3)
     rig.stop(deadlineMs: 120_000)
-    #expect(try rig.check().size == 3)
-    #expect(try ReplicationRecord(of: rig.directory)?.size == 3)
+    try expectEqual(rig.check().size, 3)
+    try expectEqual(ReplicationRecord(of: rig.directory)?.size, 3)
   }
 
   @Test func eachStepAfterSomeIsComplete() throws {
@@ -171,14 +171,14 @@ import Testing
     _ = try CheckpointStore(rig.directory.reread()).sign(reader)
     try rig.copyAll()
     var check = try rig.check()
-    #expect(check.checkpoints.keys.sorted() == [5])
+    expectEqual(check.checkpoints.keys.sorted(), [5])
     try rig.expectWhole()
     try rig.append(2)
     try reader.refresh()
     _ = try CheckpointStore(rig.directory.reread()).sign(reader)
     try rig.copyAll()
     check = try rig.check()
-    #expect(check.checkpoints.keys.sorted() == [5, 7])
+    expectEqual(check.checkpoints.keys.sorted(), [5, 7])
     try rig.expectWhole()
   }
 
@@ -189,6 +189,6 @@ import Testing
       try LedgerDirectory.open(path: rig.directory.path), MemoryStore(sharing: rig.content),
       options: rig.options)
     let error = #expect(throws: LedgerError.self) { try second.start() }
-    #expect(error?.kind == .locked)
+    expectEqual(error?.kind, .locked)
   }
 }

@@ -56,16 +56,16 @@ import Replication
       if seals { try rig.seal() }
       try rig.copyAll()
       let (report, forgotten) = try restore(rig)
-      #expect(report.continuedFrom == known)
+      expectEqual(report.continuedFrom, known)
       known += count
-      #expect(report.size == known)
-      #expect(forgotten == 0)
+      expectEqual(report.size, known)
+      expectEqual(forgotten, 0)
       try expectSame(rig)
     }
     let (again, forgotten) = try restore(rig)
-    #expect(again.continuedFrom == known)
-    #expect(again.fetched == FetchCounts())
-    #expect(forgotten == 0)
+    expectEqual(again.continuedFrom, known)
+    expectEqual(again.fetched, FetchCounts())
+    expectEqual(forgotten, 0)
     _ = try Promotion().run(
       try LedgerDirectory.open(path: path), PatientStore(MemoryStore(sharing: rig.content)))
     #expect(try Standby(of: try LedgerDirectory.open(path: path)) == nil)
@@ -93,11 +93,11 @@ import Replication
     #expect(throws: CancellationError.self) {
       try restore(rig, forgets: { throw CancellationError() })
     }
-    #expect(try restore(rig).forgotten == 1)
+    try expectEqual(restore(rig).forgotten, 1)
     for position in positions { #expect(try !holds(position)) }
     try expectSame(rig)
-    #expect(
-      try LogAudit(try LedgerDirectory.open(path: path)).run().redactedCount == positions.count)
+    try expectEqual(
+      LogAudit(try LedgerDirectory.open(path: path)).run().redactedCount, positions.count)
   }
 
   @Test("requests and webhooks that the copy has no more are removed")
@@ -139,13 +139,13 @@ import Replication
     try other.append(20)
     try other.copyAll()
     #expect(throws: PromotionError.self) { try restore(other) }
-    #expect(try files(of: path) == before)
+    try expectEqual(files(of: path), before)
     let directory = try LedgerDirectory.open(path: path)
     try Standby(reason: .fenced, step: 1, epoch: 2).write(to: directory)
     #expect(throws: LedgerError.self) { try restore(rig) }
     try Standby.remove(from: directory)
     #expect(throws: LedgerError.self) { try restore(rig) }
-    #expect(try files(of: path) == before)
+    try expectEqual(files(of: path), before)
   }
 
   @Test("events until a time are restored, and the newest state is listed")
@@ -161,9 +161,9 @@ import Replication
     }
     let store = PatientStore(MemoryStore(sharing: rig.content))
     let listing = try #require(try CopyListing(store))
-    #expect(listing.newest.size == 20)
+    expectEqual(listing.newest.size, 20)
     // Steps were made today, or until midnight.
-    #expect(listing.points.first?.size == 20)
+    expectEqual(listing.points.first?.size, 20)
     #expect(1...2 ~= listing.points.count)
     for (until, size) in [
       (days[0] - 1, 0), (days[0], 5), (days[1] + 1, 10), (days[2], 10), (days[2] + 2, 15),
@@ -173,9 +173,9 @@ import Replication
       restore.untilMs = until
       let path = temporary.path("until-\(until)")
       let report = try restore.run(from: store, to: path)
-      #expect(report.size == size)
-      #expect(
-        try root(of: try LedgerDirectory.open(path: path)) == root(of: rig.directory, at: size))
+      expectEqual(report.size, size)
+      try expectEqual(
+        root(of: try LedgerDirectory.open(path: path)), root(of: rig.directory, at: size))
     }
   }
 }

@@ -48,16 +48,16 @@ import Replication
     try writer.close()
     #expect(try replicator.copyAll(giveUpMs: 120_000))
     let second = try restored(rig, as: "second")
-    #expect(try root(of: second) == root(of: directory))
-    #expect(try size(of: second) == 70)
+    try expectEqual(root(of: second), root(of: directory))
+    try expectEqual(size(of: second), 70)
     #expect(try isWhole(second))
     // The old writer meets the new epoch.
     try rig.append(1)
     #expect(rig.wait { rig.refusals.withLock { !$0.isEmpty } })
-    #expect(try Standby(of: rig.directory)?.reason == .fenced)
+    try expectEqual(Standby(of: rig.directory)?.reason, .fenced)
     let divergence = try #require(
       try Divergence.find(rig.directory, PatientStore(MemoryStore(sharing: rig.content))))
-    #expect(divergence.start == 35)
+    expectEqual(divergence.start, 35)
   }
 
   @Test(arguments: [3, 11, 24]) func afterAnyCutTheReplicatorGoesOn(position: Int) throws {
@@ -73,7 +73,7 @@ import Replication
     try writer.close()
     #expect(try replicator.copyAll(giveUpMs: 120_000))
     let second = try restored(rig, as: "second")
-    #expect(try root(of: second) == root(of: directory))
+    try expectEqual(root(of: second), root(of: directory))
     #expect(try isWhole(second))
   }
 
@@ -87,10 +87,10 @@ import Replication
     let directory = try restored(rig)
     #expect(try isWhole(directory))
     let report = try LogAudit(directory).run()
-    #expect(report.redactedCount == 2)
-    #expect(report.unredactedCount == 0)
+    expectEqual(report.redactedCount, 2)
+    expectEqual(report.unredactedCount, 0)
     _ = try Promotion().run(directory, PatientStore(MemoryStore(sharing: rig.content)))
-    #expect(try LogAudit(directory).run().redactedCount == 2)
+    try expectEqual(LogAudit(directory).run().redactedCount, 2)
   }
 
   @Test func anErasureThatTheWriterHasOnlyBegunIsNamed() throws {
@@ -108,10 +108,10 @@ import Replication
     let store = PatientStore(MemoryStore(sharing: rig.content))
     let path = temporary.path("restored")
     let restored = try CopyRestore().run(from: store, to: path)
-    #expect(restored.unfinishedErasures.map(\.position) == [24])
-    #expect(restored.unfinishedErasures.map(\.request) == [opening.request])
+    expectEqual(restored.unfinishedErasures.map(\.position), [24])
+    expectEqual(restored.unfinishedErasures.map(\.request), [opening.request])
     let promoted = try Promotion().run(try LedgerDirectory.open(path: path), store)
-    #expect(promoted.unfinishedErasures == restored.unfinishedErasures)
+    expectEqual(promoted.unfinishedErasures, restored.unfinishedErasures)
   }
 
   @Test func aPositionBeforeTheProofOfARedactionIsRefusedWithTheNextThatWorks() throws {
@@ -127,7 +127,7 @@ import Replication
       do {
         let directory = try restored(rig, at: position, as: "at-\(position)")
         #expect(works, "position \(position)")
-        #expect(try root(of: directory) == root(of: rig.directory, at: position))
+        try expectEqual(root(of: directory), root(of: rig.directory, at: position))
         #expect(try isWhole(directory))
       } catch RestoreError.refused(_, let cause) {
         #expect(!works, "position \(position)")
@@ -147,14 +147,14 @@ import Replication
     try rig.erase([3])
     let report = try #require(
       try CopyAudit().run(rig.directory, PatientStore(MemoryStore(sharing: rig.content))))
-    #expect(report.faults == [])
-    #expect(report.outdated.count == 1)
-    #expect(report.lag == 2)
+    expectEqual(report.faults, [])
+    expectEqual(report.outdated.count, 1)
+    expectEqual(report.lag, 2)
     try rig.copyAll()
     let later = try #require(
       try CopyAudit().run(rig.directory, PatientStore(MemoryStore(sharing: rig.content))))
     #expect(later.isWhole)
-    #expect(later.outdated == [])
-    #expect(later.lag == 0)
+    expectEqual(later.outdated, [])
+    expectEqual(later.lag, 0)
   }
 }

@@ -13,7 +13,7 @@ import ReportDocuments
       ([1000, 1], [1000, 500, 0]),
     ] as [([Int128], [Int128])])
   func `A scale has round steps, few of them, and 0 among them`(values: [Int128], ticks: [Int128]) {
-    #expect(PageScale(values).ticks == ticks)
+    expectEqual(PageScale(values).ticks, ticks)
   }
 
   @Test func `Every value is on its scale, whatever its size`() {
@@ -40,7 +40,7 @@ import ReportDocuments
     ] as [(Int128, String)])
   func `Ticks are short`(step: Int128, label: String) {
     let scale = PageScale([step], unit: step)
-    #expect(scale.label(step) == label)
+    expectEqual(scale.label(step), label)
   }
 
   private static func markup(_ bars: [BarChart.Bar]) -> String {
@@ -70,7 +70,7 @@ import ReportDocuments
         || markup.contains(#"<rect class="bar" x="1.4" y="0" width="7.2" height="50">"#))
     #expect(markup.contains(#"class="below""#))
     #expect(markup.contains(#"height="0.6""#))
-    #expect(markup.components("<rect") == 3)
+    expectEqual(markup.components("<rect"), 3)
   }
 
   @Test func `A chart without bars is still a drawing`() {

@@ -1,6 +1,7 @@
 // The days of a page, and the days that they are compared with.
 import Base
 import Revenue
+import TestSupport
 import Testing
 
 import ReportDocuments
@@ -24,15 +25,15 @@ import ReportDocuments
     from: String, to: String, title: String, beforeFrom: String, beforeTo: String
   ) throws {
     let period = try Self.period(from, to)
-    #expect(period.title == title)
-    #expect("\(period.before.first)" == beforeFrom)
-    #expect("\(period.before.last)" == beforeTo)
+    expectEqual(period.title, title)
+    expectEqual("\(period.before.first)", beforeFrom)
+    expectEqual("\(period.before.last)", beforeTo)
   }
 
   @Test func `The year before ends with the page's days`() throws {
     let period = try Self.period("2026-06-01", "2026-06-15")
-    #expect("\(period.year.first)" == "2025-06-01")
-    #expect("\(period.year.last)" == "2026-06-15")
+    expectEqual("\(period.year.first)", "2025-06-01")
+    expectEqual("\(period.year.last)", "2026-06-15")
   }
 
   @Test(arguments: [
@@ -44,8 +45,8 @@ import ReportDocuments
     from: String, to: String, granularity: Period.Granularity, count: Int
   ) throws {
     let period = try Self.period(from, to)
-    #expect(period.granularity == granularity)
-    #expect(period.steps.count == count)
+    expectEqual(period.granularity, granularity)
+    expectEqual(period.steps.count, count)
   }
 
   @Test func `Days in the wrong order, and more than a century, are refused`() throws {
@@ -63,8 +64,8 @@ import ReportDocuments
   @Test func `An instant falls into the month of its zone`() throws {
     // 2026-06-30T23:00:00Z
     let atMs: Int64 = 1_782_860_400_000
-    #expect(PagePeriod(monthAtMs: atMs, in: .utc).monthText == "2026-06")
-    #expect(
-      PagePeriod(monthAtMs: atMs, in: try TimeZoneTable("Europe/Berlin")).monthText == "2026-07")
+    expectEqual(PagePeriod(monthAtMs: atMs, in: .utc).monthText, "2026-06")
+    expectEqual(
+      PagePeriod(monthAtMs: atMs, in: try TimeZoneTable("Europe/Berlin")).monthText, "2026-07")
   }
 }

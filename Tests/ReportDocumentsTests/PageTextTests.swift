@@ -1,6 +1,7 @@
 // Texts and numbers of a page: nothing from data becomes markup, and every number keeps its digits.
 import Base
 import Revenue
+import TestSupport
 import Testing
 
 import ReportDocuments
@@ -21,9 +22,9 @@ import ReportDocuments
     ("Zoë 👩‍👩‍👧 日本", "Zoë 👩‍👩‍👧 日本"), ("&lt;", "&amp;lt;"), ("<!--", "&lt;!--"),
   ])
   func `A text is escaped in elements and attributes`(text: String, shown: String) {
-    #expect(
-      Self.written { $0.element("b", ["title": text], text: text) }
-        == "<b title=\"\(shown)\">\(shown)</b>")
+    expectEqual(
+      Self.written { $0.element("b", ["title": text], text: text) },
+      "<b title=\"\(shown)\">\(shown)</b>")
   }
 
   @Test(arguments: [
@@ -40,8 +41,8 @@ import ReportDocuments
     ),
   ])
   func `A number is grouped for the eye alone`(text: String, digits: Int, markup: String) {
-    #expect(Self.written { $0.number(text, minorDigits: digits) } == markup)
-    #expect(markup.replacing(/<[^>]*>/, with: "") == text)
+    expectEqual(Self.written { $0.number(text, minorDigits: digits) }, markup)
+    expectEqual(markup.replacing(/<[^>]*>/, with: ""), text)
   }
 
   @Test(
@@ -50,7 +51,7 @@ import ReportDocuments
       (3, 2000, "0.2 %"), (5, 2000, "0.2 %"), (7, 2000, "0.4 %"), (-1, 100_000, "0.0 %"),
     ] as [(Int128, Int128, String)])
   func `A share is exact, rounded half to even once`(part: Int128, whole: Int128, text: String) {
-    #expect(PagePercent.text(part, of: whole) == text)
+    expectEqual(PagePercent.text(part, of: whole), text)
   }
 
   @Test func `A share of nothing, or of a loss, is none`() {
@@ -67,13 +68,13 @@ import ReportDocuments
   func `A change has a sign, and none where it would say nothing`(
     before: Int128, after: Int128, text: String?
   ) {
-    #expect(PagePercent.change(from: before, to: after) == text)
+    expectEqual(PagePercent.change(from: before, to: after), text)
   }
 
   @Test func `The policy allows exactly the style sheet of the page`() {
     let sheet = PageStyle.sheet.description
     #expect(PageStyle.source.hasPrefix("sha256-"))
-    #expect(PageStyle.source.utf8.count == 7 + 44)
+    expectEqual(PageStyle.source.utf8.count, 7 + 44)
     // The sheet must not end its element, nor load anything.
     #expect(!sheet.contains("<"))
     #expect(!sheet.contains("url("))
@@ -91,21 +92,21 @@ import ReportDocuments
 
   @Test func `No two exceptions have the same words`() {
     let titles = ExceptionType.allCases.map { ExceptionWords($0).title }
-    #expect(Set(titles).count == titles.count)
+    expectEqual(Set(titles).count, titles.count)
   }
 
   @Test func `Every source of a price and of evidence has words of its own`() {
     let bases = PriceBasis.allCases.map { CodeWords(basis: "\($0.word)") }
     let trusts = ReplyTrust.allCases.map { CodeWords(trust: "\($0.word)") }
     for words in bases + trusts { #expect(!words.meaning.isEmpty, "\(words.title)") }
-    #expect(Set(bases.map(\.title)).count == bases.count)
-    #expect(CodeWords(basis: "new_basis").title == "new_basis")
+    expectEqual(Set(bases.map(\.title)).count, bases.count)
+    expectEqual(CodeWords(basis: "new_basis").title, "new_basis")
   }
 
   @Test func `Every country has a name`() {
     for country in Country.all { #expect(CountryNames.name("\(country)") != nil, "\(country)") }
-    #expect(CountryNames.name("DE") == "Germany")
-    #expect(CountryNames.name("ZZ") == "Country unknown")
+    expectEqual(CountryNames.name("DE"), "Germany")
+    expectEqual(CountryNames.name("ZZ"), "Country unknown")
     #expect(CountryNames.name("Q1") == nil)
   }
 }

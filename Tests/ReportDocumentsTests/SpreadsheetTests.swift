@@ -3,6 +3,7 @@ import Base
 import JSON
 import Projections
 import Revenue
+import TestSupport
 import Testing
 
 import ReportDocuments
@@ -13,7 +14,7 @@ import ReportDocuments
   private static func cell(_ text: String) -> String {
     var cell = SpreadsheetText()
     Array(text.utf8).withUnsafeBytes { cell.set($0) }
-    #expect(cell.bytes.last == 0)
+    expectEqual(cell.bytes.last, 0)
     return String(decoding: cell.bytes.dropLast(), as: UTF8.self)
   }
 
@@ -26,14 +27,14 @@ import ReportDocuments
     ("\u{FF1D}1+2", "\u{FF1D}1+2"),
   ])
   func aTextIsKeptWithWhatXMLForbidsAndExcelMisreadsEscaped(text: String, expected: String) {
-    #expect(Self.cell(text) == expected)
+    expectEqual(Self.cell(text), expected)
   }
 
   @Test func aTextOfExcelsLimitIsKeptAndALongerOneIsCutWithAMark() {
     for character in ["a", "ü", "𝒳"] {
       let units = character.utf16.count
       let longest = String(repeating: character, count: 32_767 / units)
-      #expect(Self.cell(longest) == longest)
+      expectEqual(Self.cell(longest), longest)
       let cut = Self.cell(longest + character)
       #expect(cut.hasSuffix("\(character) … (cut)"))
       #expect(cut.utf16.count <= 32_767)
@@ -53,7 +54,7 @@ import ReportDocuments
     ] as [(String, Double?)])
   func aTimeIsTheNumberThatExcelShowsAsIt(time: String, expected: Double?) throws {
     let number = SpreadsheetDate.number(atMs: try Timestamp.parse(time), in: .utc)
-    #expect(number == expected)
+    expectEqual(number, expected)
   }
 
   @Test func theHourThatSummerTimeLeavesOutIsNotShown() throws {
@@ -62,8 +63,8 @@ import ReportDocuments
       atMs: try Timestamp.parse("2026-03-29T00:59:59.000Z"), in: zone)
     let after = SpreadsheetDate.number(
       atMs: try Timestamp.parse("2026-03-29T01:00:00.000Z"), in: zone)
-    #expect(before == 46110 + 7199.0 / 86_400)
-    #expect(after == 46110 + 3.0 / 24)
+    expectEqual(before, 46110 + 7199.0 / 86_400)
+    expectEqual(after, 46110 + 3.0 / 24)
   }
 
   @Test(
@@ -74,7 +75,7 @@ import ReportDocuments
     ] as [(String, Period.Granularity, Double?)])
   func onlyMonthsAndDaysAreDates(text: String, granularity: Period.Granularity, date: Double?) {
     let number = Array(text.utf8).withUnsafeBytes { SpreadsheetDate.number(of: $0, granularity) }
-    #expect(number == date)
+    expectEqual(number, date)
   }
 
   @Test(
@@ -88,8 +89,8 @@ import ReportDocuments
     micros: Int128, currency: String, value: Double, decimals: Int
   ) {
     let number = AmountNumber(micros, Currency.parse(currency))
-    #expect(number.value == value)
-    #expect(number.decimals == decimals)
+    expectEqual(number.value, value)
+    expectEqual(number.decimals, decimals)
   }
 
   // MARK: Files
@@ -143,7 +144,7 @@ import ReportDocuments
   @Test(arguments: [0, 1, 2, 20_000])
   func rowsStandBetweenTheBeginningAndTheEndOfTheirSheet(rowCount: Int) throws {
     let text = try Self.sheet(try Self.file(rowCount: rowCount))
-    #expect(text.split(separator: "<row ").count == rowCount + 2)
+    expectEqual(text.split(separator: "<row ").count, rowCount + 2)
     #expect(text.hasSuffix("</worksheet>"))
     #expect(text.contains("<autoFilter ref=\"A1:E\(rowCount + 1)\"/>"))
     if rowCount > 0 {
@@ -158,14 +159,14 @@ import ReportDocuments
   }
 
   @Test func theSameRowsGiveTheSameBytes() throws {
-    #expect(try Self.file(rowCount: 3000) == Self.file(rowCount: 3000))
+    try expectEqual(Self.file(rowCount: 3000), Self.file(rowCount: 3000))
   }
 
   @Test func cellsAreCountedAndComparedAsTheyWereWritten() throws {
     let cells = try Self.cells(Self.file(rowCount: 3000))
     // Five headings, and in each row five cells: an amount has two.
-    #expect(cells.rows.cellCount == 5 + 3000 * 5)
-    #expect(try cells == Self.cells(Self.file(rowCount: 3000)))
+    expectEqual(cells.rows.cellCount, 5 + 3000 * 5)
+    try expectEqual(cells, Self.cells(Self.file(rowCount: 3000)))
     #expect(try cells.rows != Self.cells(Self.file(rowCount: 2999)).rows)
   }
 
@@ -192,7 +193,7 @@ import ReportDocuments
         try writer.endRow()
       }
     }
-    #expect(count == 511)
+    expectEqual(count, 511)
   }
 
   @Test func aDamagedFileIsNotReadAsAWholeOne() throws {

@@ -83,11 +83,12 @@ enum ConfigurationSample {
     let ledger = try ConfiguredLedger()
     let settings = (0..<300).map { "\"none\($0)\":1" }.joined(separator: ",")
     let problems = try ledger.problems("{\(settings)}")
-    #expect(problems.count == 101)
-    #expect(problems.last == "200 more problems")
+    expectEqual(problems.count, 101)
+    expectEqual(problems.last, "200 more problems")
     let token = TokenText.make()
-    #expect(
-      try ledger.problems("{\"\(token)\":1}") == [
+    try expectEqual(
+      ledger.problems("{\"\(token)\":1}"),
+      [
         "[47 characters, not shown]: there is no such setting"
       ])
   }
@@ -95,7 +96,7 @@ enum ConfigurationSample {
   typealias Sample = ConfigurationSample
 
   @Test func aLedgerWithoutConfigurationHasTheDefaults() throws {
-    #expect(try ConfiguredLedger().file.read() == Configuration())
+    try expectEqual(ConfiguredLedger().file.read(), Configuration())
   }
 
   @Test func everySettingIsTaken() throws {
@@ -168,8 +169,8 @@ enum ConfigurationSample {
         id: "tk-1", sha256: signer, appFamilyID: Sample.family, scope: .read,
         createdAtMs: 1_767_323_045_000, revokedAtMs: 1_770_001_445_678)
     ]
-    #expect(read == expected)
-    #expect(read.trust.verifierConfiguration.pinnedRoots == [.appleRoot, root])
+    expectEqual(read, expected)
+    expectEqual(read.trust.verifierConfiguration.pinnedRoots, [.appleRoot, root])
   }
 
   @Test(arguments: [
@@ -422,7 +423,7 @@ enum ConfigurationSample {
   @Test func everyProblemIsListed() throws {
     let problems = try ConfiguredLedger().problems(
       #"{"a":1,"app_store":{"timeout_ms":0,"calls_max":0},"tokens":[{}]}"#)
-    #expect(problems.count == 7, "\(problems)")
+    expectEqual(problems.count, 7, "\(problems)")
   }
 
   @Test(arguments: [
@@ -457,15 +458,13 @@ enum ConfigurationSample {
   ]) func receiptsLeaveThisMachineEncrypted(_ url: String, _ isGood: Bool) throws {
     let problems = try ConfiguredLedger().problems(
       #"{"app_store":{"sandbox_url":\#(JSONText(stringLiteral: url).text)}}"#)
-    #expect(problems.isEmpty == isGood, "\(problems)")
+    expectEqual(problems.isEmpty, isGood, "\(problems)")
   }
 
   @Test(arguments: [0o644, 0o640, 0o620, 0o602, 0o700 | 0o001])
   func aFileThatOthersMayUseIsRefused(_ permissions: Int) throws {
     let problems = try ConfiguredLedger().problems("{}", permissions: permissions)
-    #expect(
-      problems
-        == ["other users can read or write it, and it holds secrets: run chmod 600"])
+    expectEqual(problems, ["other users can read or write it, and it holds secrets: run chmod 600"])
   }
 
   @Test(
@@ -478,10 +477,10 @@ enum ConfigurationSample {
     try #require(chown(ledger.directory.path, ledgerOwner, .max) == 0)
     try #require(chown(ledger.file.path, fileOwner, .max) == 0)
     if isTaken {
-      #expect(try ledger.file.read() == Configuration())
+      try expectEqual(ledger.file.read(), Configuration())
     } else {
       let error = #expect(throws: ConfigurationError.self) { try ledger.file.read() }
-      #expect(error?.problems.map(\.cause) == ["it belongs to another user"])
+      expectEqual(error?.problems.map(\.cause), ["it belongs to another user"])
     }
   }
 
@@ -490,7 +489,7 @@ enum ConfigurationSample {
     try #require(symlink("missing.json", ledger.file.path) == 0)
     for _ in 0..<2 {
       let error = #expect(throws: ConfigurationError.self) { try ledger.file.read() }
-      #expect(error?.problems.map(\.cause) == [ConfigurationSample.linkCause])
+      expectEqual(error?.problems.map(\.cause), [ConfigurationSample.linkCause])
       try ledger.write(#"{"app_store":{"calls_max":7}}"#, "missing.json")
     }
   }
@@ -502,8 +501,8 @@ enum ConfigurationSample {
     try ledger.write(#"{"app_store":{"calls_max":7, "timeout_ms":4000},"verification":{}}"#)
     let (token, kept) = try ledger.file.addToken(appFamilyID: ConfigurationSample.family, nowMs: 5)
     #expect(token.hasPrefix("rlt_") && token.utf8.count == 47)
-    #expect(kept.sha256.hex == ConfigurationSample.hex(token))
-    #expect(try ledger.file.read().tokens == [kept])
+    expectEqual(kept.sha256.hex, ConfigurationSample.hex(token))
+    try expectEqual(ledger.file.read().tokens, [kept])
     let text = try ledger.text
     #expect(!text.contains(token))
     #expect(
@@ -519,7 +518,7 @@ enum ConfigurationSample {
 
         """), "\(text)")
     let attributes = try FileManager.default.attributesOfItem(atPath: ledger.file.path)
-    #expect(attributes[.posixPermissions] as? Int == 0o600)
+    expectEqual(attributes[.posixPermissions] as? Int, 0o600)
   }
 
   @Test func aRevokedTokenStaysListed() throws {
@@ -530,20 +529,20 @@ enum ConfigurationSample {
     #expect(try ledger.file.revokeToken(id: first.id, nowMs: 10)?.wasRevoked == true)
     #expect(try ledger.file.revokeToken(id: "tk-none") == nil)
     let tokens = try ledger.file.read().tokens
-    #expect(tokens.map(\.id) == [first.id, second.id])
-    #expect(tokens.map(\.revokedAtMs) == [9, nil])
+    expectEqual(tokens.map(\.id), [first.id, second.id])
+    expectEqual(tokens.map(\.revokedAtMs), [9, nil])
   }
 
   @Test func aTokenThatReadsStaysOneThatReads() throws {
     let ledger = try ConfiguredLedger()
     let reads = try ledger.file.addToken(appFamilyID: ConfigurationSample.family, scope: .read).kept
     let uploads = try ledger.file.addToken(appFamilyID: ConfigurationSample.family).kept
-    #expect(try ledger.file.read().tokens.map(\.scope) == [.read, .upload])
+    try expectEqual(ledger.file.read().tokens.map(\.scope), [.read, .upload])
     // Earlier programs read a file that has no tokens of the other scope.
-    #expect(try ledger.text.components(separatedBy: "scope").count == 2)
+    try expectEqual(ledger.text.components(separatedBy: "scope").count, 2)
     _ = try ledger.file.revokeToken(id: reads.id)
     _ = try ledger.file.revokeToken(id: uploads.id)
-    #expect(try ledger.file.read().tokens.map(\.scope) == [.read, .upload])
+    try expectEqual(ledger.file.read().tokens.map(\.scope), [.read, .upload])
     let shown = String(decoding: try ledger.file.read().masked.indentedBytes, as: UTF8.self)
     #expect(shown.contains(#""scope": "read""#) && shown.contains(#""scope": "upload""#))
   }
@@ -553,7 +552,7 @@ enum ConfigurationSample {
     let family = ConfigurationSample.family
     try ledger.write(#"{"shared_secrets":{"\#(family.uppercased())":"old"}}"#)
     #expect(try ledger.file.setSharedSecret(Array("new".utf8), appFamilyID: family))
-    #expect(try ledger.file.read().sharedSecrets == [family: Array("new".utf8)])
+    try expectEqual(ledger.file.read().sharedSecrets, [family: Array("new".utf8)])
     #expect(try ledger.file.setSharedSecret(nil, appFamilyID: family))
     #expect(try ledger.file.setSharedSecret(nil, appFamilyID: family) == false)
     #expect(try ledger.file.read().sharedSecrets.isEmpty)
@@ -565,12 +564,12 @@ enum ConfigurationSample {
     #expect(throws: ConfigurationError.self) {
       try ledger.file.setSharedSecret(Array("a b".utf8), appFamilyID: ConfigurationSample.family)
     }
-    #expect(try ledger.text == "{}")
+    try expectEqual(ledger.text, "{}")
     try ledger.write(#"{"unknown":1}"#)
     #expect(throws: ConfigurationError.self) {
       try ledger.file.addToken(appFamilyID: ConfigurationSample.family)
     }
-    #expect(try ledger.text == #"{"unknown":1}"#)
+    try expectEqual(ledger.text, #"{"unknown":1}"#)
   }
 
   @Test func tokensMadeAtOnceAreAllKept() async throws {
@@ -582,7 +581,7 @@ enum ConfigurationSample {
       }
       try await group.waitForAll()
     }
-    #expect(Set(try file.read().tokens.map(\.id)).count == 12)
+    expectEqual(Set(try file.read().tokens.map(\.id)).count, 12)
   }
 
   @Test func whatIsShownHoldsNoSecret() throws {

@@ -37,7 +37,7 @@ import Testing
     defer { watcher.stop() }
     let kept = try ledger.file.addToken(appFamilyID: ConfigurationSample.family).kept
     #expect(eventually { watcher.current.tokens == [kept] })
-    #expect(told.changeCount == 1)
+    expectEqual(told.changeCount, 1)
   }
 
   @Test func aBadFileIsToldOnceAndTheGoodOneStays() throws {
@@ -48,16 +48,16 @@ import Testing
     defer { watcher.stop() }
     try ledger.write(#"{"app_store":{"calls_max":0}}"#)
     for _ in 0..<3 { watcher.look() }
-    #expect(told.problemCount == 1)
-    #expect(watcher.current.appStore.callsMax == 7)
+    expectEqual(told.problemCount, 1)
+    expectEqual(watcher.current.appStore.callsMax, 7)
     try ledger.write(#"{"app_store":{"calls_max":8}}"#)
     watcher.look()
-    #expect(watcher.current.appStore.callsMax == 8)
+    expectEqual(watcher.current.appStore.callsMax, 8)
     try FileManager.default.removeItem(atPath: ledger.file.path)
     for _ in 0..<3 { watcher.look() }
-    #expect(watcher.current.appStore.callsMax == 8)
-    #expect(told.problemCount == 2)
-    #expect(told.changeCount == 1)
+    expectEqual(watcher.current.appStore.callsMax, 8)
+    expectEqual(told.problemCount, 2)
+    expectEqual(told.changeCount, 1)
   }
 
   @Test func aFileThatIsAsItWasAgainIsToldOnce() throws {
@@ -67,14 +67,14 @@ import Testing
     let watcher = try watcher(ledger, told)
     defer { watcher.stop() }
     watcher.look()
-    #expect(told.recoveryCount == 0)
+    expectEqual(told.recoveryCount, 0)
     try ledger.write("[]")
     watcher.look()
-    #expect(told.recoveryCount == 0)
+    expectEqual(told.recoveryCount, 0)
     try ledger.write(#"{"app_store":{"calls_max":7}}"#)
     for _ in 0..<3 { watcher.look() }
-    #expect(told.recoveryCount == 1)
-    #expect(told.changeCount == 0)
+    expectEqual(told.recoveryCount, 1)
+    expectEqual(told.changeCount, 0)
   }
 
   @Test(
@@ -92,8 +92,9 @@ import Testing
     for _ in 0..<3 { watcher.look() }
     // Its own thread may have looked between the two.
     #expect(told.problemCount >= 1)
-    #expect(told.lastProblem == ConfigurationSample.linkCause)
-    #expect(watcher.current.appStore.callsMax == (hadFile ? 7 : Configuration().appStore.callsMax))
+    expectEqual(told.lastProblem, ConfigurationSample.linkCause)
+    expectEqual(
+      watcher.current.appStore.callsMax, (hadFile ? 7 : Configuration().appStore.callsMax))
   }
 
   @Test func aNamedFileThatIsMendedTakesEffect() throws {
@@ -103,10 +104,10 @@ import Testing
     defer { watcher.stop() }
     try ledger.write(#"{"trust":{"transaction_intermediates":[{"file":"a.der"}]}}"#)
     watcher.look()
-    #expect(told.problemCount == 1)
+    expectEqual(told.problemCount, 1)
     try ledger.write(ConfigurationSample.intermediate, "a.der")
     watcher.look()
-    #expect(watcher.current.trust.transactionIntermediates.count == 1)
+    expectEqual(watcher.current.trust.transactionIntermediates.count, 1)
   }
 
   @Test func aBadFileAtTheStartIsAnError() throws {

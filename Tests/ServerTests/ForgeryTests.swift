@@ -59,23 +59,23 @@ import Testing
     let large = Self.file("7", byteCount: limit)
     try #require(large.count == limit)
     let answer = try fixture.send(large, user: "u1").wait()
-    #expect(answer.status == 402)
-    #expect(answer.body?["fraud_reason"]?.stringValue == "signature_invalid")
-    #expect(answer.body?["user_identifier"] == .string("u1"))
-    #expect(try fixture.look(answer).status == 402)
-    #expect(try fixture.send(Self.file("8", byteCount: limit - 1)).wait().status == 402)
+    expectEqual(answer.status, 402)
+    expectEqual(answer.body?["fraud_reason"]?.stringValue, "signature_invalid")
+    expectEqual(answer.body?["user_identifier"], .string("u1"))
+    try expectEqual(fixture.look(answer).status, 402)
+    try expectEqual(fixture.send(Self.file("8", byteCount: limit - 1)).wait().status, 402)
     let events = try uploads(fixture)
     try #require(events.count == 2)
     #expect(isReduced(events[0]) && isWhole(events[1]))
     let data = events[0].data
-    #expect(data["receipt_sha256"] == .string(large.withUnsafeBytes { SHA256.hash($0) }.hex))
-    #expect(data["receipt"]?["purchases"]?.arrayValue?.count == 20)
-    #expect(data["receipt"]?["purchases"]?.arrayValue?[0]["transaction_id"] == .string("70"))
+    expectEqual(data["receipt_sha256"], .string(large.withUnsafeBytes { SHA256.hash($0) }.hex))
+    expectEqual(data["receipt"]?["purchases"]?.arrayValue?.count, 20)
+    expectEqual(data["receipt"]?["purchases"]?.arrayValue?[0]["transaction_id"], .string("70"))
     #expect(data.bytes.count < 8_192)
-    #expect(kept(fixture) == ["whole": 1, "reduced": 1, "refused": 0])
-    #expect(fixture.notes.lines == [])
-    #expect(try fixture.waitingAfterRebuild() == 0)
-    #expect(try fixture.look(answer).status == 402)
+    expectEqual(kept(fixture), ["whole": 1, "reduced": 1, "refused": 0])
+    expectEqual(fixture.notes.lines, [])
+    try expectEqual(fixture.waitingAfterRebuild(), 0)
+    try expectEqual(fixture.look(answer).status, 402)
   }
 
   @Test(
@@ -84,9 +84,9 @@ import Testing
   func trust(_ verdict: LocalVerification) throws {
     let fixture = try WorkflowFixture(.saying(.status(21003)), checker: verdict)
     let status = try fixture.send(Self.file("7", byteCount: 300_000)).wait().status
-    #expect(status == 402)
+    expectEqual(status, 402)
     #expect(try uploads(fixture).allSatisfy { isWhole($0) })
-    #expect(kept(fixture)["whole"] == (verdict.outcome == .invalid ? 1 : 0))
+    expectEqual(kept(fixture)["whole"], (verdict.outcome == .invalid ? 1 : 0))
   }
 
   // MARK: The day's bound
@@ -102,17 +102,18 @@ import Testing
     ) { $0.verification.forgedBytesDailyMax = 30_000 }
     for transaction in ["1", "2", "3"] {
       let answer = try fixture.send(Self.file(transaction, byteCount: 10_000)).wait()
-      #expect(answer.status == 402)
+      expectEqual(answer.status, 402)
     }
-    #expect(try uploads(fixture).map { isReduced($0) } == [false, false, true])
-    #expect(kept(fixture) == ["whole": 2, "reduced": 1, "refused": 0])
-    #expect(
-      fixture.notes.lines == [
+    try expectEqual(uploads(fixture).map { isReduced($0) }, [false, false, true])
+    expectEqual(kept(fixture), ["whole": 2, "reduced": 1, "refused": 0])
+    expectEqual(
+      fixture.notes.lines,
+      [
         "app family \(WorkflowFixture.familyText): more forgeries were uploaded today than "
           + "verification.forged_bytes_daily_max keeps whole (forgeries_bounded): who uploads them?"
       ])
     ahead.set(aheadMs: 86_400_000)
-    #expect(try fixture.send(Self.file("4", byteCount: 10_000)).wait().status == 402)
+    try expectEqual(fixture.send(Self.file("4", byteCount: 10_000)).wait().status, 402)
     #expect(try uploads(fixture).last.map { isWhole($0) } == true)
   }
 
@@ -122,18 +123,18 @@ import Testing
     let untrusted = try WorkflowFixture(.saying(.reply(row("1"))), checker: .signatureUntrusted) {
       $0.verification.forgedBytesDailyMax = 20_000
     }
-    #expect(try untrusted.send(Self.file("1", byteCount: 10_000)).wait().status == 402)
+    try expectEqual(untrusted.send(Self.file("1", byteCount: 10_000)).wait().status, 402)
     let answer = try untrusted.send(Self.file("2", byteCount: 10_000)).wait()
     #expect(Self.answers(answer, afterSeconds: 3_600))
-    #expect(try uploads(untrusted).count == 1)
-    #expect(kept(untrusted) == ["whole": 1, "reduced": 0, "refused": 1])
+    try expectEqual(uploads(untrusted).count, 1)
+    expectEqual(kept(untrusted), ["whole": 1, "reduced": 0, "refused": 1])
 
     let signed = try WorkflowFixture.signed { $0.verification.forgedBytesDailyMax = 0 }
     let forged = try sign.sign(sign.payload("2"), by: .stranger.get())
     let good = try sign.transaction()
     #expect(Self.answers(try signed.sendTransactions([good, forged]), afterSeconds: 3_600))
-    #expect(try signed.events().count == 1)
-    #expect(try signed.sendTransactions([good]).status == 200)
-    #expect(kept(signed) == ["whole": 0, "reduced": 0, "refused": 1])
+    try expectEqual(signed.events().count, 1)
+    try expectEqual(signed.sendTransactions([good]).status, 200)
+    expectEqual(kept(signed), ["whole": 0, "reduced": 0, "refused": 1])
   }
 }

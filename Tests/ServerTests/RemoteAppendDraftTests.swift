@@ -76,7 +76,7 @@ enum RemoteAppendDrafts {
       try session.close()
       return nil
     } catch {
-      #expect(ledger.writer.nextPosition == before, "nothing was appended")
+      expectEqual(ledger.writer.nextPosition, before, "nothing was appended")
       return error
     }
   }
@@ -96,7 +96,7 @@ enum RemoteAppendDrafts {
   @Test func goodDraftsOfEachTypeAreTaken() throws {
     let ledger = try served()
     #expect(try refusal(RemoteAppendDrafts.goodOfEachType, by: ledger) == nil)
-    #expect(ledger.writer.nextPosition == 15)
+    expectEqual(ledger.writer.nextPosition, 15)
   }
 
   @Test func aDraftWithoutAMemberThatItNeedsIsRefused() throws {
@@ -108,14 +108,14 @@ enum RemoteAppendDrafts {
       guard case .object(let members) = try JSONValue(draft.data) else { continue }
       for member in members where !optional.contains(member.key) {
         let error = try refusal([try changed(draft, member.key, nil)], by: ledger)
-        #expect(error?.kind == .invalidInput, "\(draft.type) \(member.key)")
-        #expect(
-          error?.cause == "a draft cannot be read: \(draft.type) has no valid \(member.key)")
+        expectEqual(error?.kind, .invalidInput, "\(draft.type) \(member.key)")
+        expectEqual(
+          error?.cause, "a draft cannot be read: \(draft.type) has no valid \(member.key)")
       }
       for member in members where !["reply", "has_more"].contains(member.key) {
         let error = try refusal([try changed(draft, member.key, .boolean(true))], by: ledger)
-        #expect(
-          error?.cause == "a draft cannot be read: \(draft.type) has no valid \(member.key)")
+        expectEqual(
+          error?.cause, "a draft cannot be read: \(draft.type) has no valid \(member.key)")
       }
     }
   }
@@ -132,9 +132,9 @@ enum RemoteAppendDrafts {
   func onlyWhatWasRefusedForTimeOrTrustIsAccepted(
     _ situation: String, _ event: TestEvent, _ member: String
   ) throws {
-    #expect(
-      try refusal(event.drafts, by: try served())?.cause
-        == "a draft cannot be read: signatures.accepted has no valid \(member)", "\(situation)")
+    try expectEqual(
+      refusal(event.drafts, by: try served())?.cause,
+      "a draft cannot be read: signatures.accepted has no valid \(member)", "\(situation)")
   }
 
   @Test func anErasureIsRefused() throws {
@@ -144,9 +144,9 @@ enum RemoteAppendDrafts {
     let listing = DataRedacted.Listing(
       erasure: 0, part: 1, partCount: 1, reason: "user_request", lines: [line])
     for event in [DataRedacted.opening(opening), .listing(listing)] {
-      #expect(
-        try refusal([EventDraft(.dataRedacted, event.data)], by: ledger)?.cause
-          == "a draft cannot be read: data.redacted has no valid type")
+      try expectEqual(
+        refusal([EventDraft(.dataRedacted, event.data)], by: ledger)?.cause,
+        "a draft cannot be read: data.redacted has no valid type")
     }
   }
 
@@ -204,9 +204,8 @@ enum RemoteAppendDrafts {
     _ situation: String, _ drafts: [EventDraft], _ member: String?
   ) throws {
     let error = try refusal(drafts, by: try served())
-    #expect(
-      error?.cause
-        == member.map { "a draft cannot be read: receipt.verified has no valid \($0)" })
+    expectEqual(
+      error?.cause, member.map { "a draft cannot be read: receipt.verified has no valid \($0)" })
   }
 
   @Test func aPositionThatIsPutInElsewhereIsRefused() throws {
@@ -216,8 +215,8 @@ enum RemoteAppendDrafts {
           #""upload":0,"status":"#,
           references: [PositionReference(offsetBytes: 21, eventIndex: 0)])
       ]
-    #expect(
-      try refusal(drafts, by: try served())?.cause
-        == "a draft's position reference is neither upload nor reply_of")
+    try expectEqual(
+      refusal(drafts, by: try served())?.cause,
+      "a draft's position reference is neither upload nor reply_of")
   }
 }

@@ -130,13 +130,13 @@ final class RawClient {
     let session = try ledger.connect()
     let tickets = try [[draft("a")], linkedDrafts(), [draft("b")]].map(session.submit)
     try session.flush()
-    #expect(try tickets.map(session.positions) == [0..<1, 1..<3, 3..<4])
-    #expect(try session.positions(of: tickets[1]) == 1..<3)
+    try expectEqual(tickets.map(session.positions), [0..<1, 1..<3, 3..<4])
+    try expectEqual(session.positions(of: tickets[1]), 1..<3)
     try session.close()
     let events = try ledger.events()
-    #expect(events.count == 4)
-    #expect(events[2]["upload"]?.integerValue == 1)
-    #expect(events[3]["name"]?.stringValue == "b")
+    expectEqual(events.count, 4)
+    expectEqual(events[2]["upload"]?.integerValue, 1)
+    expectEqual(events[3]["name"]?.stringValue, "b")
   }
 
   @Test func whatBecomesOfHandedOverAppendsReachesTheServer() throws {
@@ -144,13 +144,13 @@ final class RawClient {
     let session = try ledger.connect()
     _ = try session.submit([draft("a")])
     try session.flush()
-    #expect(ledger.outcomes.withLock { $0 } == [nil])
+    expectEqual(ledger.outcomes.withLock { $0 }, [nil])
     try ledger.writer.close()
     #expect(throws: LedgerError.self) {
       _ = try session.submit([draft("b")])
       try session.flush()
     }
-    #expect(ledger.outcomes.withLock { $0 }.last??.kind == .closed)
+    expectEqual(ledger.outcomes.withLock { $0 }.last??.kind, .closed)
   }
 
   @Test func whoeverHoldsTheWriterAppendsBesideASession() throws {
@@ -159,7 +159,7 @@ final class RawClient {
     _ = try session.submit([draft("a")])
     try session.flush()
     _ = try ledger.writer.append([draft("beside")])
-    #expect(try session.positions(of: session.submit([draft("b")])) == 2..<3)
+    try expectEqual(session.positions(of: session.submit([draft("b")])), 2..<3)
   }
 
   @Test func manySubmissionsOutOfOneSessionAllStandInTheLog() throws {
@@ -168,8 +168,8 @@ final class RawClient {
     var tickets: [RemoteAppender.Ticket] = []
     for number in 0..<5000 { tickets.append(try session.submit([draft("\(number)")])) }
     try session.close()
-    #expect(try LogReader(ledger.directory).head.size == 5000)
-    #expect(tickets.count == 5000)
+    try expectEqual(LogReader(ledger.directory).head.size, 5000)
+    expectEqual(tickets.count, 5000)
   }
 
   @Test func aWishToRetryReachesTheServer() throws {
@@ -180,7 +180,7 @@ final class RawClient {
     defer { server.stop() }
     let session = try ledger.connect()
     try session.requestRetry()
-    #expect(wished.wait(timeout: .now()) == .success)
+    expectEqual(wished.wait(timeout: .now()), .success)
     try session.close()
   }
 
@@ -188,8 +188,8 @@ final class RawClient {
     let ledger = try ServedLedger { $0.turnTimeoutMs = 3_000 }
     let session = try ledger.connect()
     let error = #expect(throws: LedgerError.self) { try RemoteAppender.connect(ledger.directory) }
-    #expect(error?.kind == .locked)
-    #expect(error?.cause == "process \(getpid()) is appending through the server")
+    expectEqual(error?.kind, .locked)
+    expectEqual(error?.cause, "process \(getpid()) is appending through the server")
     try session.close()
     try ledger.connect().close()
   }
@@ -207,7 +207,7 @@ final class RawClient {
     }.value
     for number in 0..<100 { _ = try first.submit([draft("\(number)")]) }
     try first.close()
-    #expect(try await second == 100..<101)
+    try await expectEqual(second, 100..<101)
   }
 
   @Test func aClientThatVanishesFreesItsTurnAndLosesNothing() throws {
@@ -217,14 +217,14 @@ final class RawClient {
     session = nil
     let next = try ledger.connect()
     // All of the first session lies before the first event of the next.
-    #expect(try next.positions(of: next.submit([draft("next")])) == 50..<51)
+    try expectEqual(next.positions(of: next.submit([draft("next")])), 50..<51)
   }
 
   @Test func aClientThatStopsInsideAFrameFreesItsTurn() throws {
     let ledger = try ServedLedger { $0.pieceTimeoutMs = 3_000 }
     let client = try RawClient(ledger.directory)
     client.begin(ledger.directory)
-    #expect(client.kind() == 0x81)
+    expectEqual(client.kind(), 0x81)
     client.send([200, 0, 0, 0, 2, 1, 1])
     try ledger.connect().close()
     #expect(client.rest().isEmpty)
@@ -243,8 +243,8 @@ final class RawClient {
       let error = #expect(throws: LedgerError.self) {
         try RemoteAppender.connect(ledger.directory)
       }
-      #expect(error?.kind == .locked)
-      #expect(error?.cause == "too many commands are waiting")
+      expectEqual(error?.kind, .locked)
+      expectEqual(error?.cause, "too many commands are waiting")
     }
   }
 
@@ -308,21 +308,21 @@ final class RawClient {
     let ledger = try ServedLedger()
     let client = try RawClient(ledger.directory)
     client.begin(ledger.directory)
-    #expect(client.kind() == 0x81)
+    expectEqual(client.kind(), 0x81)
     client.send(kind, content)
-    #expect(client.kind() == 0xC0)
+    expectEqual(client.kind(), 0xC0)
     #expect(client.rest().isEmpty)
     let next = try ledger.connect()
-    #expect(try next.positions(of: next.submit([draft()])) == 0..<1, "nothing was appended")
+    try expectEqual(next.positions(of: next.submit([draft()])), 0..<1, "nothing was appended")
   }
 
   @Test func aHugeFrameIsRefusedByItsLengthAlone() throws {
     let ledger = try ServedLedger()
     let client = try RawClient(ledger.directory)
     client.begin(ledger.directory)
-    #expect(client.kind() == 0x81)
+    expectEqual(client.kind(), 0x81)
     client.send([0xFF, 0xFF, 0xFF, 0xFF, 2])
-    #expect(client.kind() == 0xC0)
+    expectEqual(client.kind(), 0xC0)
     #expect(client.rest().isEmpty)
   }
 
@@ -344,13 +344,13 @@ final class RawClient {
     let name = String(repeating: "x", count: 17 << 20)
     let large = try session.submit([draft(name)])
     let after = try session.submit([draft("after")])
-    #expect(try session.positions(of: good) == 0..<1)
+    try expectEqual(session.positions(of: good), 0..<1)
     for ticket in [large, after] {
       let error = #expect(throws: LedgerError.self) { try session.positions(of: ticket) }
-      #expect(error?.kind == .invalidInput)
+      expectEqual(error?.kind, .invalidInput)
     }
     #expect(throws: LedgerError.self) { try session.close() }
-    #expect(try ledger.events().count == 1)
+    try expectEqual(ledger.events().count, 1)
   }
 
   @Test func whatBecameOfEachSubmissionIsTold() throws {
@@ -359,13 +359,13 @@ final class RawClient {
     var tickets = try (0..<300).map { try session.submit([draft("\($0)")]) }
     let all = session.outcome(of: tickets)
     #expect(all.failure == nil)
-    #expect(all.positions == (0..<300).map { $0..<($0 + 1) })
+    expectEqual(all.positions, (0..<300).map { $0..<($0 + 1) })
     let name = String(repeating: "x", count: 17 << 20)
     tickets.append(try session.submit([draft(name)]))
     tickets.append(try session.submit(linkedDrafts()))
     let last = session.outcome(of: Array(tickets.suffix(3)))
-    #expect(last.positions == [299..<300, nil, nil])
-    #expect(last.failure?.kind == .invalidInput)
+    expectEqual(last.positions, [299..<300, nil, nil])
+    expectEqual(last.failure?.kind, .invalidInput)
     #expect(session.outcome(of: []).positions.isEmpty)
   }
 
@@ -373,13 +373,13 @@ final class RawClient {
     let ledger = try ServedLedger()
     let client = try RawClient(ledger.directory)
     client.begin(ledger.directory)
-    #expect(client.kind() == 0x81)
+    expectEqual(client.kind(), 0x81)
     for (first, count) in [(UInt64(0), UInt32(1)), (.max, 2), (0, .max)] {
       client.send(7, RawClient.number(first) + RawClient.number(count))
-      #expect(client.kind() == 0xC0)
+      expectEqual(client.kind(), 0xC0)
     }
     client.send(7, RawClient.number(UInt64(0)) + RawClient.number(UInt32(0)))
-    #expect(client.kind() == 0x87)
+    expectEqual(client.kind(), 0x87)
   }
 
   @Test func aSessionThatHasEndedTellsNothing() throws {
@@ -388,8 +388,8 @@ final class RawClient {
     let ticket = try session.submit([draft()])
     ledger.server.stop()
     let outcome = session.outcome(of: [ticket])
-    #expect(outcome.positions == [nil])
-    #expect(outcome.failure?.operation == "append through the server")
+    expectEqual(outcome.positions, [nil])
+    expectEqual(outcome.failure?.operation, "append through the server")
   }
 
   // MARK: Sockets
@@ -398,15 +398,15 @@ final class RawClient {
     let ledger = try ServedLedger()
     let attributes = try FileManager.default.attributesOfItem(
       atPath: ledger.directory.fullPath("ledger.sock"))
-    #expect(attributes[.posixPermissions] as? Int == 0o600)
-    #expect(attributes[.type] as? FileAttributeType == .typeSocket)
+    expectEqual(attributes[.posixPermissions] as? Int, 0o600)
+    expectEqual(attributes[.type] as? FileAttributeType, .typeSocket)
   }
 
   @Test func aLongPathIsNoObstacle() throws {
     let folder = (0..<4).map { _ in String(repeating: "long", count: 20) }.joined(separator: "/")
     let ledger = try ServedLedger(folder: folder)
     let session = try ledger.connect()
-    #expect(try session.positions(of: session.submit([draft()])) == 0..<1)
+    try expectEqual(session.positions(of: session.submit([draft()])), 0..<1)
   }
 
   @Test func withoutAServerThereIsNoSession() throws {
@@ -420,23 +420,23 @@ final class RawClient {
     let ledger = try ServedLedger()
     let path = ledger.directory.fullPath("ledger.sock")
     // A second name keeps the socket's file when the server removes its own.
-    #expect(link(path, path + ".kept") == 0)
+    expectEqual(link(path, path + ".kept"), 0)
     ledger.server.stop()
-    #expect(rename(path + ".kept", path) == 0)
+    expectEqual(rename(path + ".kept", path), 0)
     #expect(try RemoteAppender.connect(ledger.directory) == nil)
     let next = try RemoteAppendServer(writer: ledger.writer)
     defer { next.stop() }
     let session = try ledger.connect()
-    #expect(try session.positions(of: session.submit([draft()])) == 0..<1)
+    try expectEqual(session.positions(of: session.submit([draft()])), 0..<1)
   }
 
   @Test func stoppingEndsSessionsAndKeepsWhatWasConfirmed() throws {
     let ledger = try ServedLedger()
     let session = try ledger.connect()
     let ticket = try session.submit([draft()])
-    #expect(try session.positions(of: ticket) == 0..<1)
+    try expectEqual(session.positions(of: ticket), 0..<1)
     ledger.server.stop()
     #expect(throws: LedgerError.self) { try session.flush() }
-    #expect(try ledger.events().count == 1)
+    try expectEqual(ledger.events().count, 1)
   }
 }

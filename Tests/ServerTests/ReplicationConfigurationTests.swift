@@ -2,6 +2,7 @@
 import Foundation
 import JSON
 import Server
+import TestSupport
 import Testing
 
 @Suite struct ReplicationConfigurationTests {
@@ -19,14 +20,14 @@ import Testing
 
   @Test func aCopyIsTakenWithItsDefaultsAndShownWithoutItsSecret() throws {
     let ledger = try ledger()
-    #expect(
-      try ledger.problems(
+    try expectEqual(
+      ledger.problems(
         #"{"replication":{"target":"s3://receipts-copy/shop","region":"eu-central-1","credentials_file":"s3"}}"#
-      ) == [])
+      ), [])
     let configuration = try ledger.file.read()
     let replication = try #require(configuration.replication)
     #expect(replication.mode == .async && replication.syncLimitMs == 10_000)
-    #expect(replication.target == "s3://receipts-copy/shop")
+    expectEqual(replication.target, "s3://receipts-copy/shop")
     #expect(throws: Never.self) { _ = try replication.store() }
     let shown = String(decoding: configuration.masked.bytes, as: UTF8.self)
     #expect(
@@ -83,7 +84,7 @@ import Testing
   ])
   func whatCannotWorkIsRefused(_ text: String, _ problem: String) throws {
     let found = try ledger().problems(#"{"replication":\#(text)}"#)
-    #expect(found == [problem])
+    expectEqual(found, [problem])
     #expect(!found.joined().contains(Self.secret))
   }
 }

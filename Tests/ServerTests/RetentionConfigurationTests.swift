@@ -2,6 +2,7 @@
 import Erasure
 import JSON
 import Server
+import TestSupport
 import Testing
 
 @Suite struct RetentionConfigurationTests {
@@ -15,7 +16,7 @@ import Testing
     ] as [(String, Int64?)])
   func retentionPeriod(_ text: String, _ days: Int64?) {
     let period = RetentionPeriod(text)
-    #expect(period?.milliseconds == days.map { $0 * 86_400_000 })
+    expectEqual(period?.milliseconds, days.map { $0 * 86_400_000 })
     #expect(period == nil || period?.text == text)
   }
 
@@ -27,7 +28,7 @@ import Testing
     ] as [(String, Int64?)])
   func timeOfDay(_ text: String, _ minutes: Int64?) {
     let time = TimeOfDay(text)
-    #expect(time?.milliseconds == minutes.map { $0 * 60_000 })
+    expectEqual(time?.milliseconds, minutes.map { $0 * 60_000 })
     #expect(time == nil || time?.text == text)
   }
 
@@ -36,9 +37,9 @@ import Testing
     #expect(try ledger.file.read().retention.rules == nil)
     try ledger.write(#"{"retention":{"ip_address":"90d"}}"#)
     let configuration = try ledger.file.read()
-    #expect(configuration.retention.rules?.ipAddressMs == Int64(7_776_000_000))
+    expectEqual(configuration.retention.rules?.ipAddressMs, Int64(7_776_000_000))
     #expect(configuration.retention.rules?.metadataMs == nil)
-    #expect(configuration.masked["retention"]?.bytes == Array(#"{"ip_address":"90d"}"#.utf8))
-    #expect(configuration.masked["erasures"]?.bytes == Array(#"{"daily_at":"03:00"}"#.utf8))
+    expectEqual(configuration.masked["retention"]?.bytes, Array(#"{"ip_address":"90d"}"#.utf8))
+    expectEqual(configuration.masked["erasures"]?.bytes, Array(#"{"daily_at":"03:00"}"#.utf8))
   }
 }

@@ -8,6 +8,7 @@ import Glibc
 import JSON
 import Ledger
 import Server
+import TestSupport
 import Testing
 
 @Suite struct ServerAPIConfigurationTests {
@@ -67,7 +68,7 @@ import Testing
       ("", "must name a file"),
     ]
     for (file, cause) in cases {
-      #expect(try ledger.problems(Self.members(file)) == ["\(Self.place): \(cause)"], "\(file)")
+      try expectEqual(ledger.problems(Self.members(file)), ["\(Self.place): \(cause)"], "\(file)")
     }
   }
 
@@ -75,7 +76,7 @@ import Testing
     let (ledger, _) = try Self.ledger()
     try ledger.write(Self.members("keys/good.p8"))
     let first = try ledger.file.read()
-    #expect(try ledger.file.read() == first)
+    try expectEqual(ledger.file.read(), first)
     try ledger.write(
       String(decoding: try SigningKey(curve: .p256).pem(), as: UTF8.self), "keys/good.p8")
     #expect(try ledger.file.read() != first)

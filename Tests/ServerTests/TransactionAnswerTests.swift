@@ -37,17 +37,18 @@ import Testing
     let answer = try fixture.sendTransactions(
       [try sign.transaction()],
       #""user_identifier":"u1","country_code":"FR","metadata":{"a":1}"#)
-    #expect(answer.status == 200)
+    expectEqual(answer.status, 200)
     let body = try #require(answer.body)
-    #expect(
-      keys(body) == [
+    expectEqual(
+      keys(body),
+      [
         "id", "app_family_id", "is_fraud", "fraud_reason", "user_identifier", "metadata",
         "ip_address", "in_app_purchases", "created_at", "updated_at",
       ])
-    #expect(body["is_fraud"] == .boolean(false))
-    #expect(body["fraud_reason"] == .null)
-    #expect(body["user_identifier"] == .string("u1"))
-    #expect(body["ip_address"] == .string("192.0.2.7"))
+    expectEqual(body["is_fraud"], .boolean(false))
+    expectEqual(body["fraud_reason"], .null)
+    expectEqual(body["user_identifier"], .string("u1"))
+    expectEqual(body["ip_address"], .string("192.0.2.7"))
     let purchase = try #require(purchases(answer).first)
     let expected: [String: JSONValue] = [
       "version": .number("1"), "marketplace": .string("itunes_connect"),
@@ -60,17 +61,17 @@ import Testing
       "current_period_start_at": .null, "current_period_end_at": .null, "canceled_at": .null,
       "canceled_by": .null,
     ]
-    for (key, value) in expected { #expect(purchase[key] == value, "\(key)") }
-    #expect(purchase["metadata"]?["a"] == .number("1"))
-    #expect(purchase["app_store"] == (try JSONValue(Array(sign.payload().utf8))))
-    #expect(purchase["purchased_at"]?["ms"]?.integerValue == ms("2026-01-05"))
-    #expect(purchase["last_synced_at"]?["ms"]?.integerValue == ms("2026-01-05") + 1000)
+    for (key, value) in expected { expectEqual(purchase[key], value, "\(key)") }
+    expectEqual(purchase["metadata"]?["a"], .number("1"))
+    expectEqual(purchase["app_store"], (try JSONValue(Array(sign.payload().utf8))))
+    expectEqual(purchase["purchased_at"]?["ms"]?.integerValue, ms("2026-01-05"))
+    expectEqual(purchase["last_synced_at"]?["ms"]?.integerValue, ms("2026-01-05") + 1000)
     let events = try fixture.events()
-    #expect(events.map(\.type) == ["app.registered", "transactions.received"])
-    #expect(events[1].data["upload_id"] == body["id"])
-    #expect(events[1].data["via"] == .string("http"))
-    #expect(events[1].data["outcome"] == .string("valid"))
-    #expect(fixture.appStore.calls == 0)
+    expectEqual(events.map(\.type), ["app.registered", "transactions.received"])
+    expectEqual(events[1].data["upload_id"], body["id"])
+    expectEqual(events[1].data["via"], .string("http"))
+    expectEqual(events[1].data["outcome"], .string("valid"))
+    expectEqual(fixture.appStore.calls, 0)
     let exposition = String(decoding: fixture.metrics.exposition(), as: UTF8.self)
     #expect(
       exposition.contains("receipt_ledger_uploads_total{kind=\"signed_transactions\"} 1"))
@@ -84,14 +85,14 @@ import Testing
     let transactions = try fixture.sendTransactions([try sign.transaction()])
     let (one, other) = (purchases(receipt), purchases(transactions))
     try #require(one.count == 1 && other.count == 1)
-    #expect(one[0]["id"] == other[0]["id"])
-    #expect(keys(one[0]) == keys(other[0]))
-    #expect(other[0]["version"] == .number("2"))
-    #expect(other[0]["user_identifier"] == .string("u1"))
+    expectEqual(one[0]["id"], other[0]["id"])
+    expectEqual(keys(one[0]), keys(other[0]))
+    expectEqual(other[0]["version"], .number("2"))
+    expectEqual(other[0]["user_identifier"], .string("u1"))
     // The receipt's answer knows the signed price now.
-    #expect(one[0]["currency_code"] == .null)
+    expectEqual(one[0]["currency_code"], .null)
     let again = try fixture.look(receipt)
-    #expect(purchases(again).first?["currency_code"] == .string("EUR"))
+    expectEqual(purchases(again).first?["currency_code"], .string("EUR"))
   }
 
   @Test("the same list again is another event with the same id") func again() throws {
@@ -99,11 +100,11 @@ import Testing
     let list = [try sign.transaction()]
     let first = try fixture.sendTransactions(list)
     let second = try fixture.sendTransactions(list, #""user_identifier":"u""#)
-    #expect(second.status == 200)
-    #expect(first.body?["id"] == second.body?["id"])
-    #expect(first.body?["created_at"] == second.body?["created_at"])
-    #expect(try fixture.events().count == 3)
-    #expect(purchases(second).count == 1)
+    expectEqual(second.status, 200)
+    expectEqual(first.body?["id"], second.body?["id"])
+    expectEqual(first.body?["created_at"], second.body?["created_at"])
+    try expectEqual(fixture.events().count, 3)
+    expectEqual(purchases(second).count, 1)
   }
 
   @Test("each sale stands once, by its newest statement, in the order of date and key")
@@ -124,12 +125,11 @@ import Testing
       try sign.transaction("1", at("2026-01-05", signed: "2026-01-07")),
     ])
     let shown = purchases(answer)
-    #expect(
-      shown.map { $0["app_store"]?["transactionId"]?.stringValue } == ["1", "2", "9"])
+    expectEqual(shown.map { $0["app_store"]?["transactionId"]?.stringValue }, ["1", "2", "9"])
     try #require(shown.count == 3)
-    #expect(shown[1]["canceled_at"]?["ms"]?.integerValue == ms("2026-02-01"))
-    #expect(shown[1]["canceled_by"] == .string("user"))
-    #expect(shown[0]["canceled_at"] == .null)
+    expectEqual(shown[1]["canceled_at"]?["ms"]?.integerValue, ms("2026-02-01"))
+    expectEqual(shown[1]["canceled_by"], .string("user"))
+    expectEqual(shown[0]["canceled_at"], .null)
   }
 
   @Test("a subscription shows its period, and not whether it renews") func subscription() throws {
@@ -144,18 +144,18 @@ import Testing
         ])
     ])
     let purchase = try #require(purchases(answer).first)
-    #expect(purchase["type"] == .string("auto_renewable"))
-    #expect(purchase["is_auto_renewing"] == .null)
-    #expect(purchase["in_grace_period"] == .null)
-    #expect(purchase["in_trial_period"] == .boolean(true))
-    #expect(purchase["current_period_start_at"]?["ms"]?.integerValue == ms("2026-01-05"))
-    #expect(purchase["current_period_end_at"]?["ms"]?.integerValue == ms("2026-02-05"))
+    expectEqual(purchase["type"], .string("auto_renewable"))
+    expectEqual(purchase["is_auto_renewing"], .null)
+    expectEqual(purchase["in_grace_period"], .null)
+    expectEqual(purchase["in_trial_period"], .boolean(true))
+    expectEqual(purchase["current_period_start_at"]?["ms"]?.integerValue, ms("2026-01-05"))
+    expectEqual(purchase["current_period_end_at"]?["ms"]?.integerValue, ms("2026-02-05"))
   }
 
   @Test("an address that is withheld is not stored") func withheld() throws {
     let fixture = try WorkflowFixture.signed()
     let answer = try fixture.sendTransactions([try sign.transaction()], #""ip_address":null"#)
-    #expect(answer.body?["ip_address"] == .null)
+    expectEqual(answer.body?["ip_address"], .null)
     #expect(try fixture.events()[1].data["ip_address"] == nil)
   }
 
@@ -182,17 +182,17 @@ import Testing
     for (list, members, reason, places) in cases {
       let fixture = try WorkflowFixture.signed()
       let answer = try fixture.sendTransactions(list, members)
-      #expect(answer.status == 402)
-      #expect(answer.body?["is_fraud"] == .boolean(true))
-      #expect(answer.body?["fraud_reason"] == .string(reason))
+      expectEqual(answer.status, 402)
+      expectEqual(answer.body?["is_fraud"], .boolean(true))
+      expectEqual(answer.body?["fraud_reason"], .string(reason))
       #expect(purchases(answer).isEmpty)
-      #expect(refusals(answer) == places.map { [$0, $1] })
+      expectEqual(refusals(answer), places.map { [$0, $1] })
       let event = try #require(try fixture.events().last)
-      #expect(event.type == "transactions.received")
-      #expect(event.data["outcome"] == .string("invalid"))
-      #expect(event.data["fraud_reason"] == .string(reason))
+      expectEqual(event.type, "transactions.received")
+      expectEqual(event.data["outcome"], .string("invalid"))
+      expectEqual(event.data["fraud_reason"], .string(reason))
       // Nothing of the list counts: the sale comes with the next.
-      #expect(purchases(try fixture.sendTransactions([good])).first?["version"] == .number("1"))
+      expectEqual(purchases(try fixture.sendTransactions([good])).first?["version"], .number("1"))
     }
   }
 
@@ -201,16 +201,16 @@ import Testing
     let products = [AppRegistered.Product(id: "coins", type: .consumable)]
     let fixture = try WorkflowFixture.signed(products: products)
     let good = try sign.transaction()
-    #expect(try fixture.sendTransactions([good], #""user_identifier":"u1""#).status == 200)
+    try expectEqual(fixture.sendTransactions([good], #""user_identifier":"u1""#).status, 200)
     let replayed = try fixture.sendTransactions([good], #""user_identifier":"u2""#)
-    #expect(replayed.status == 402)
-    #expect(replayed.body?["fraud_reason"] == .string("transaction_replayed"))
+    expectEqual(replayed.status, 402)
+    expectEqual(replayed.body?["fraud_reason"], .string("transaction_replayed"))
     let unknown = try fixture.sendTransactions([
       try sign.transaction("2", ["productId": "\"gold\""])
     ])
-    #expect(unknown.status == 402)
-    #expect(unknown.body?["fraud_reason"] == .string("product_unknown"))
-    #expect(purchases(unknown).count == 1)
+    expectEqual(unknown.status, 402)
+    expectEqual(unknown.body?["fraud_reason"], .string("product_unknown"))
+    expectEqual(purchases(unknown).count, 1)
   }
 
   @Test(
@@ -226,11 +226,11 @@ import Testing
     )
     let answer = try fixture.sendTransactions(
       [try sign.transaction()], #""app_transaction":"\#(app)""#)
-    #expect(answer.status == status)
-    #expect(
-      answer.body?["fraud_reason"] == (status == 402 ? .string("bundle_id_mismatch") : .null))
-    #expect(
-      refusals(answer) == (status == 402 ? [["app_transaction", "wrong_app_apple_id"]] : []))
+    expectEqual(answer.status, status)
+    expectEqual(
+      answer.body?["fraud_reason"], (status == 402 ? .string("bundle_id_mismatch") : .null))
+    expectEqual(
+      refusals(answer), (status == 402 ? [["app_transaction", "wrong_app_apple_id"]] : []))
   }
 
   // MARK: Refused lists
@@ -270,11 +270,11 @@ import Testing
         Issue.record("accepted: \(fault)")
         continue
       }
-      #expect(problems.map(\.field) == ["signed_transactions[1]"])
-      #expect(problems.map(\.code) == [code])
+      expectEqual(problems.map(\.field), ["signed_transactions[1]"])
+      expectEqual(problems.map(\.code), [code])
       #expect(problems[0].message.hasSuffix("(\(fault.rawValue))"))
     }
-    #expect(try fixture.events().count == 1)
+    try expectEqual(fixture.events().count, 1)
   }
 
   @Test(
@@ -289,19 +289,19 @@ import Testing
     switch try fixture.sendTransactions([good, text]) {
     case .receipt(let status, _): #expect(status == 200 && seconds == nil)
     case .later(let problems, let afterSeconds):
-      #expect(afterSeconds == seconds)
-      #expect(problems.map(\.field) == ["signed_transactions[1]"])
-      #expect(problems.map(\.code) == [.signatureOutOfTime])
+      expectEqual(afterSeconds, seconds)
+      expectEqual(problems.map(\.field), ["signed_transactions[1]"])
+      expectEqual(problems.map(\.code), [.signatureOutOfTime])
     case .refused(let problems):
       #expect(seconds == 0 && problems.map(\.code) == [.signatureOutOfTime])
     case let answer: Issue.record("\(answer)")
     }
-    #expect(try fixture.events().count == (seconds == nil ? 2 : 1))
+    try expectEqual(fixture.events().count, (seconds == nil ? 2 : 1))
     // A fault that stays outweighs a fault that passes.
     guard seconds ?? 0 > 0 else { return }
     let malformed = try sign.transaction(
       "3", ["bundleId": nil, "signedDate": "\(ms("2026-01-05"))"])
-    #expect(try fixture.sendTransactions([text, malformed]).status == 422)
+    try expectEqual(fixture.sendTransactions([text, malformed]).status, 422)
   }
 
   // MARK: Environments
@@ -311,9 +311,9 @@ import Testing
   {
     let transaction = try sign.transaction("1", ["environment": "\"Sandbox\""])
     let answer = try WorkflowFixture.signed().sendTransactions([transaction])
-    #expect(answer.status == 200)
-    #expect(purchases(answer).first?["environment"] == .string("sandbox"))
-    #expect(purchases(answer).first?["version"] == .number("1"))
+    expectEqual(answer.status, 200)
+    expectEqual(purchases(answer).first?["environment"], .string("sandbox"))
+    expectEqual(purchases(answer).first?["version"], .number("1"))
     let strict = try WorkflowFixture.signed {
       $0.apps[WorkflowFixture.familyText, default: Configuration.App()].acceptsSandbox = false
     }
@@ -321,9 +321,9 @@ import Testing
       Issue.record("accepted")
       return
     }
-    #expect(problems.map(\.code) == [.sandboxNotAccepted])
-    #expect(problems.map(\.field) == ["signed_transactions[0]"])
-    #expect(try strict.events().count == 1)
+    expectEqual(problems.map(\.code), [.sandboxNotAccepted])
+    expectEqual(problems.map(\.field), ["signed_transactions[0]"])
+    try expectEqual(strict.events().count, 1)
   }
 
   @Test("one of Xcode is answered where its certificate is named, and counts nowhere")
@@ -332,13 +332,13 @@ import Testing
     let fixture = try WorkflowFixture.signed { $0.trust.localTestingSigners = [leaf] }
     let answer = try fixture.sendTransactions(
       [try sign.transaction("1", ["environment": "\"Xcode\""])], #""user_identifier":"u1""#)
-    #expect(answer.status == 200)
+    expectEqual(answer.status, 200)
     let purchase = try #require(purchases(answer).first)
-    #expect(purchase["version"] == .number("0"))
-    #expect(purchase["environment"] == .string("sandbox"))
-    #expect(purchase["country_code"] == .string("DE"))
-    #expect(purchase["currency_code"] == .string("EUR"))
-    #expect(purchase["user_identifier"] == .string("u1"))
+    expectEqual(purchase["version"], .number("0"))
+    expectEqual(purchase["environment"], .string("sandbox"))
+    expectEqual(purchase["country_code"], .string("DE"))
+    expectEqual(purchase["currency_code"], .string("EUR"))
+    expectEqual(purchase["user_identifier"], .string("u1"))
     #expect(
       try fixture.events().last?.data["transactions"]?.arrayValue?.first?["signer_sha256"] != nil)
   }

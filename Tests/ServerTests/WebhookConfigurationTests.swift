@@ -2,6 +2,7 @@
 import Foundation
 import JSON
 import Server
+import TestSupport
 import Testing
 
 @Suite struct WebhookConfigurationTests {
@@ -21,7 +22,7 @@ import Testing
     let removed = try ledger.file.setWebhook(url: nil, appFamilyID: Self.family)
     #expect(removed.before != nil && removed.secret == nil)
     #expect(try ledger.file.read().apps[Self.family]?.webhook == nil)
-    #expect(try ledger.file.setWebhook(url: nil, appFamilyID: Self.family) == .init())
+    try expectEqual(ledger.file.setWebhook(url: nil, appFamilyID: Self.family), .init())
   }
 
   @Test func theSameURLKeepsItsSecret() throws {
@@ -30,13 +31,13 @@ import Testing
     _ = try ledger.file.setWebhook(url: url, appFamilyID: Self.family)
     let before = try ledger.file.read()
     let again = try ledger.file.setWebhook(url: url, appFamilyID: Self.family)
-    #expect(again == .init(before: before.apps[Self.family]?.webhook))
-    #expect(try ledger.file.read() == before)
+    expectEqual(again, .init(before: before.apps[Self.family]?.webhook))
+    try expectEqual(ledger.file.read(), before)
   }
 
   @Test func aSecretThatIsReplacedSignsForADayMore() throws {
     let ledger = try ConfiguredLedger()
-    #expect(try ledger.file.replaceWebhookSecret(appFamilyID: Self.family) == .init())
+    try expectEqual(ledger.file.replaceWebhookSecret(appFamilyID: Self.family), .init())
     let url = "https://example.com/1"
     var secrets = [try ledger.file.setWebhook(url: url, appFamilyID: Self.family).secret]
     for hour: Int64 in 1...2 {
@@ -45,10 +46,10 @@ import Testing
         try ledger.file.replaceWebhookSecret(appFamilyID: Self.family, nowMs: nowMs).secret)
       let webhook = try #require(try ledger.file.read().apps[Self.family]?.webhook)
       #expect(webhook.url == url && webhook.secret == secrets.last)
-      #expect(webhook.previous?.secret == secrets.dropLast().last)
-      #expect(webhook.previous?.untilMs == nowMs + 86_400_000)
+      expectEqual(webhook.previous?.secret, secrets.dropLast().last)
+      expectEqual(webhook.previous?.untilMs, nowMs + 86_400_000)
     }
-    #expect(Set(secrets.map { $0?.text }).count == 3)
+    expectEqual(Set(secrets.map { $0?.text }).count, 3)
   }
 
   @Test func aURLThatMayNotBeUsedIsNotWritten() throws {
@@ -56,6 +57,6 @@ import Testing
     #expect(throws: ConfigurationError.self) {
       try ledger.file.setWebhook(url: "http://example.com", appFamilyID: Self.family)
     }
-    #expect(try ledger.file.read() == Configuration())
+    try expectEqual(ledger.file.read(), Configuration())
   }
 }

@@ -85,14 +85,14 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
       $0.verification.retryCeilingMs = 3_600_000
     }
     let answer = try fixture.upload("1", user: "u1")
-    #expect(answer.status == statusCase.answer)
-    #expect(answer.body?["is_fraud"] == .boolean(statusCase.answer == 402))
-    #expect(try fixture.verdicts() == ["1 \(statusCase.recorded)"])
-    #expect(appStore.calls == statusCase.calls)
+    expectEqual(answer.status, statusCase.answer)
+    expectEqual(answer.body?["is_fraud"], .boolean(statusCase.answer == 402))
+    try expectEqual(fixture.verdicts(), ["1 \(statusCase.recorded)"])
+    expectEqual(appStore.calls, statusCase.calls)
     let types = try fixture.events().map(\.type)
-    #expect(
-      types == ["app.registered", "receipt.uploaded", "receipt.verified", "receipt.verified"])
-    #expect(try fixture.look(answer).status == statusCase.answer)
+    expectEqual(
+      types, ["app.registered", "receipt.uploaded", "receipt.verified", "receipt.verified"])
+    try expectEqual(fixture.look(answer).status, statusCase.answer)
   }
 
   @Test("The first event of an upload says all that the request said, and how it came")
@@ -101,19 +101,19 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     let answer = try fixture.upload("1", user: "u1")
     let events = try fixture.events()
     let data = events[1].data
-    #expect(data["via"]?.stringValue == "http")
-    #expect(data["user_identifier"]?.stringValue == "u1")
-    #expect(data["country_code"]?.stringValue == "DE")
-    #expect(data["ip_address"]?.stringValue == "192.0.2.7")
-    #expect(data["bundle_id"]?.stringValue == "app")
-    #expect(data["receipt_id"] == answer.body?["id"])
-    #expect(data["app_family_id"]?.stringValue == WorkflowFixture.familyText)
-    #expect(events[2].data["authority"]?.stringValue == "local")
-    #expect(events[2].data["upload"]?.integerValue == 1)
-    #expect(events[2].data["outcome"]?.stringValue == "valid")
-    #expect(events[3].data["reply"]?["status"]?.integerValue == 0)
-    #expect(events[3].data["endpoint"]?.stringValue == "production")
-    #expect(events[3].data["attempt"]?.integerValue == 1)
+    expectEqual(data["via"]?.stringValue, "http")
+    expectEqual(data["user_identifier"]?.stringValue, "u1")
+    expectEqual(data["country_code"]?.stringValue, "DE")
+    expectEqual(data["ip_address"]?.stringValue, "192.0.2.7")
+    expectEqual(data["bundle_id"]?.stringValue, "app")
+    expectEqual(data["receipt_id"], answer.body?["id"])
+    expectEqual(data["app_family_id"]?.stringValue, WorkflowFixture.familyText)
+    expectEqual(events[2].data["authority"]?.stringValue, "local")
+    expectEqual(events[2].data["upload"]?.integerValue, 1)
+    expectEqual(events[2].data["outcome"]?.stringValue, "valid")
+    expectEqual(events[3].data["reply"]?["status"]?.integerValue, 0)
+    expectEqual(events[3].data["endpoint"]?.stringValue, "production")
+    expectEqual(events[3].data["attempt"]?.integerValue, 1)
   }
 
   static let foreignReplies: [(JSONText, String)] = [
@@ -133,32 +133,33 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     }
     let fixture = try WorkflowFixture(appStore)
     let answer = try fixture.upload("1")
-    #expect(answer.status == 206)
-    #expect(answer.body?["in_app_purchases"]?.arrayValue?.first?["version"]?.integerValue == 0)
+    expectEqual(answer.status, 206)
+    expectEqual(answer.body?["in_app_purchases"]?.arrayValue?.first?["version"]?.integerValue, 0)
     try waitUntil { appStore.heldCount == 1 }
     let recorded = try #require(try fixture.events().last?.data)
-    #expect(recorded["outcome"]?.stringValue == "unreachable")
-    #expect(recorded["reason"]?.stringValue == "reply_mismatch")
-    #expect(recorded["mismatch"]?.stringValue == detail)
-    #expect(recorded["reply"] == (try JSONValue(foreign.bytes)))
-    #expect(
-      fixture.notes.lines == [
+    expectEqual(recorded["outcome"]?.stringValue, "unreachable")
+    expectEqual(recorded["reason"]?.stringValue, "reply_mismatch")
+    expectEqual(recorded["mismatch"]?.stringValue, detail)
+    expectEqual(recorded["reply"], (try JSONValue(foreign.bytes)))
+    expectEqual(
+      fixture.notes.lines,
+      [
         "app family \(WorkflowFixture.familyText): a reply does not match its receipt "
           + "(reply_mismatch): check the App Store's URL, and that no proxy mixes up replies"
       ])
-    #expect(try fixture.waitingAfterRebuild() == 1)
+    try expectEqual(fixture.waitingAfterRebuild(), 1)
     appStore.release(.reply(row("1")))
     try waitUntil { try fixture.look(answer).status == 200 }
-    #expect(try fixture.verdicts().last == "1 valid 0")
-    #expect(try fixture.events().last?.data["mismatch"]?.stringValue == "none")
-    #expect(try fixture.waitingAfterRebuild() == 0)
+    try expectEqual(fixture.verdicts().last, "1 valid 0")
+    try expectEqual(fixture.events().last?.data["mismatch"]?.stringValue, "none")
+    try expectEqual(fixture.waitingAfterRebuild(), 0)
   }
 
   @Test("What is no JSON is kept in base64")
   func otherReply() throws {
     let fixture = try WorkflowFixture(.saying(.other(Array("<html>".utf8))))
     try fixture.upload("1")
-    #expect(try fixture.events()[3].data["reply_base64"]?.stringValue == "PGh0bWw+")
+    try expectEqual(fixture.events()[3].data["reply_base64"]?.stringValue, "PGh0bWw+")
   }
 
   @Test("A receipt that cannot be decoded is refused and leaves nothing", arguments: [0, 1])
@@ -172,21 +173,21 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
       Issue.record("not refused")
       return
     }
-    #expect(problems.map(\.field) == ["receipt"])
-    #expect(problems.map(\.code) == [.receiptMalformed])
-    #expect(try fixture.events().count == 1)
-    #expect(fixture.appStore.calls == 0)
+    expectEqual(problems.map(\.field), ["receipt"])
+    expectEqual(problems.map(\.code), [.receiptMalformed])
+    try expectEqual(fixture.events().count, 1)
+    expectEqual(fixture.appStore.calls, 0)
   }
 
   @Test("An invalid signature is kept as evidence, answered 402, and the App Store is not asked")
   func forged() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), checker: .signatureInvalid)
     let answer = try fixture.upload("1")
-    #expect(answer.status == 402)
-    #expect(answer.body?["fraud_reason"]?.stringValue == "signature_invalid")
-    #expect(try fixture.events().count == 3)
-    #expect(fixture.appStore.calls == 0)
-    #expect(try fixture.waitingAfterRebuild() == 0)
+    expectEqual(answer.status, 402)
+    expectEqual(answer.body?["fraud_reason"]?.stringValue, "signature_invalid")
+    try expectEqual(fixture.events().count, 3)
+    expectEqual(fixture.appStore.calls, 0)
+    try expectEqual(fixture.waitingAfterRebuild(), 0)
   }
 
   @Test("Another app's receipt is kept as evidence and answered 402")
@@ -200,17 +201,17 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     let other = plain.replacing("\"app\"", with: "\"other\"")
     let forged = text.replacing(info, with: Base64.text(Array(other.utf8)))
     let answer = try fixture.send(Array(forged.utf8)).wait()
-    #expect(answer.status == 402)
-    #expect(answer.body?["fraud_reason"]?.stringValue == "bundle_id_mismatch")
-    #expect(fixture.appStore.calls == 0)
+    expectEqual(answer.status, 402)
+    expectEqual(answer.body?["fraud_reason"]?.stringValue, "bundle_id_mismatch")
+    expectEqual(fixture.appStore.calls, 0)
   }
 
   @Test("A certificate that fails for time alone leaves the word to the App Store")
   func timeOnly() throws {
     let fixture = try WorkflowFixture(
       .saying(.reply(row("1"))), checker: .timeOnly("certificate_expired"))
-    #expect(try fixture.upload("1").status == 200)
-    #expect(try fixture.events()[2].data["reason"]?.stringValue == "certificate_expired")
+    try expectEqual(fixture.upload("1").status, 200)
+    try expectEqual(fixture.events()[2].data["reason"]?.stringValue, "certificate_expired")
   }
 
   @Test("Two users' uploads of one consumable at one instant: one 200, one 402, also when rebuilt")
@@ -227,7 +228,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     try waitUntil { appStore.heldCount == 2 }
     appStore.release(.reply(row("1")))
     let statuses = try answers.map { try $0.wait().status }
-    #expect(statuses.sorted() == [200, 402])
+    expectEqual(statuses.sorted(), [200, 402])
     let positions = try fixture.events().filter { $0.type == "receipt.uploaded" }.map(\.position)
     let users = try fixture.events().filter { $0.type == "receipt.uploaded" }
       .map { $0.data["user_identifier"]?.stringValue }
@@ -236,7 +237,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     let rebuilt = try LiveProjections(fixture.directory)
     for (position, user) in zip(positions, users) {
       let isFraud = try #require(try rebuilt.answer(upload: position)).isFraud
-      #expect(isFraud == (statuses[user == "u0" ? 0 : 1] == 402))
+      expectEqual(isFraud, (statuses[user == "u0" ? 0 : 1] == 402))
     }
   }
 
@@ -250,13 +251,14 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
         .first { $0.hasPrefix("receipt_ledger_undeclared_products ") }.map(String.init)
     }
     try waitUntil { gauge() == "receipt_ledger_undeclared_products 0" }
-    #expect(try fixture.upload("1").status == 402)
+    try expectEqual(fixture.upload("1").status, 402)
     // A server that starts says what it finds; one that runs looks now and then.
     fixture.stop()
     try fixture.start()
     try waitUntil { gauge() == "receipt_ledger_undeclared_products 1" }
-    #expect(
-      fixture.notes.lines == [
+    expectEqual(
+      fixture.notes.lines,
+      [
         "app family \(WorkflowFixture.familyText): product pro.year is sold but not declared, so its "
           + "buyers get 402: ledgerctl app edit app --product pro.year=TYPE"
       ])
@@ -271,7 +273,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     fixture.stop()
     try fixture.start()
     try waitUntil { gauge() == "receipt_ledger_undeclared_products 0" }
-    #expect(try fixture.upload("1").status == 200)
+    try expectEqual(fixture.upload("1").status, 200)
   }
 
   @Test("The very same receipt by two users at one instant: one 200, one 402, by one call")
@@ -284,11 +286,11 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     let second = try fixture.send(WorkflowFixture.file("1"), user: "u2")
     try waitUntil { try fixture.events().count == 5 && appStore.heldCount == 1 }
     appStore.release(.reply(row("1")))
-    #expect([try first.wait().status, try second.wait().status].sorted() == [200, 402])
-    #expect(appStore.calls == 1)
+    expectEqual([try first.wait().status, try second.wait().status].sorted(), [200, 402])
+    expectEqual(appStore.calls, 1)
     // The reply and its reuse name the host that answered; a verification of our own names none.
     let hosts = try fixture.events().map { $0.data["host"]?.stringValue }
-    #expect(hosts.compactMap(\.self) == ["buy.itunes.apple.com", "buy.itunes.apple.com"])
+    expectEqual(hosts.compactMap(\.self), ["buy.itunes.apple.com", "buy.itunes.apple.com"])
   }
 
   @Test(
@@ -307,11 +309,11 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
       $0.apps = [WorkflowFixture.familyText: app]
     }
     let answer = try fixture.send(file.bytes).wait()
-    #expect(answer.status == status)
+    expectEqual(answer.status, status)
     // What is refused is not stored.
-    #expect(try fixture.events().count == (status == 422 ? 1 : 4))
+    try expectEqual(fixture.events().count, (status == 422 ? 1 : 4))
     if case .refused(let problems) = answer {
-      #expect(problems.map(\.code) == [.sandboxNotAccepted])
+      expectEqual(problems.map(\.code), [.sandboxNotAccepted])
     }
   }
 }

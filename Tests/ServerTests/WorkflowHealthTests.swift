@@ -17,14 +17,14 @@ import Testing
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), clock: clock.clock)
     #expect(try fixture.workflow.refusal == nil)
     fixture.foldFault.set(true)
-    #expect(try fixture.upload("1").status == 503)
-    #expect(try fixture.workflow.refusal == .foldsFail)
+    try expectEqual(fixture.upload("1").status, 503)
+    try expectEqual(fixture.workflow.refusal, .foldsFail)
     // The log is whole, and takes events.
     #expect(try fixture.workflow.canAppend)
     fixture.foldFault.set(false)
     clock.set(aheadMs: 10_000)
     try waitUntil { try fixture.workflow.refusal == nil }
-    #expect(try fixture.upload("1").status == 200)
+    try expectEqual(fixture.upload("1").status, 200)
   }
 
   @Test("an append of another command that fails counts, and room that comes back is noticed")
@@ -32,7 +32,7 @@ import Testing
     let clock = MovableClock()
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), clock: clock.clock)
     try fixture.workflow.recordForeignAppend(Self.full())
-    #expect(try fixture.workflow.refusal == .appendsFail)
+    try expectEqual(fixture.workflow.refusal, .appendsFail)
     #expect(try !fixture.workflow.canAppend)
     #expect(fixture.notes.lines.contains { $0.contains("No space left on device") })
     clock.set(aheadMs: 10_000)
@@ -48,7 +48,7 @@ import Testing
   func foreignSuccess() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
     try fixture.workflow.recordForeignAppend(Self.full())
-    #expect(try fixture.workflow.refusal == .appendsFail)
+    try expectEqual(fixture.workflow.refusal, .appendsFail)
     try fixture.workflow.recordForeignAppend(nil)
     #expect(try fixture.workflow.refusal == nil)
   }
@@ -66,13 +66,13 @@ import Testing
     let appStore = ScriptedAppStore { _, _ in nil }
     let fixture = try WorkflowFixture(appStore, uploadsMax: 1)
     let answer = try fixture.send(WorkflowFixture.file("1"))
-    #expect(try fixture.workflow.refusal == .busy)
+    try expectEqual(fixture.workflow.refusal, .busy)
     #expect(try fixture.workflow.canAppend)
     try waitUntil { appStore.heldCount == 1 }
     appStore.release(.reply(row("1")))
-    #expect(try answer.wait().status == 200)
+    try expectEqual(answer.wait().status, 200)
     #expect(try fixture.workflow.refusal == nil)
     try fixture.workflow.beginStopping()
-    #expect(try fixture.workflow.refusal == .stopping)
+    try expectEqual(fixture.workflow.refusal, .stopping)
   }
 }

@@ -13,7 +13,7 @@ import Testing
     ] as [(Int, Int64)])
   func pauseLimit(attempt: Int, limitMs: Int64) {
     let schedule = RetrySchedule(firstMs: 10_000, ceilingMs: 3_600_000)
-    #expect(schedule.limitMs(attempt: attempt) == limitMs)
+    expectEqual(schedule.limitMs(attempt: attempt), limitMs)
   }
 
   @Test("Impossible settings still give pauses", arguments: [(0, 0), (-5, -1), (100, 10)])
@@ -51,11 +51,11 @@ import Testing
       heap.update { $0.dueMs = 1000 - $0.dueMs }
       expected = expected.mapValues { 1000 - $0 }
     }
-    #expect(heap.count == expected.count)
+    expectEqual(heap.count, expected.count)
     var previousMs = Int64.min
     while let entry = heap.popFirst() {
       #expect(entry.dueMs >= previousMs)
-      #expect(expected.removeValue(forKey: entry.receiptID) == entry.dueMs)
+      expectEqual(expected.removeValue(forKey: entry.receiptID), entry.dueMs)
       #expect(!heap.contains(entry.receiptID))
       previousMs = entry.dueMs
     }
@@ -75,7 +75,7 @@ import Testing
     var breaker = CircuitBreaker()
     for _ in 0..<3 {
       for _ in 1..<CircuitBreaker.failuresMax { breaker.recordFailure(isProbe: false, nowMs: 0) }
-      #expect(breaker.admit(nowMs: 0) == .allowed)
+      expectEqual(breaker.admit(nowMs: 0), .allowed)
       breaker.recordSuccess()
     }
     #expect(opened().isClosed == false)
@@ -85,12 +85,12 @@ import Testing
   func probing() {
     var breaker = opened()
     let pauseMs = CircuitBreaker.firstPauseMs
-    #expect(breaker.admit(nowMs: pauseMs - 1) == .denied)
-    #expect(breaker.admit(nowMs: pauseMs) == .probe)
-    #expect(breaker.admit(nowMs: pauseMs + 10_000_000) == .denied)
+    expectEqual(breaker.admit(nowMs: pauseMs - 1), .denied)
+    expectEqual(breaker.admit(nowMs: pauseMs), .probe)
+    expectEqual(breaker.admit(nowMs: pauseMs + 10_000_000), .denied)
     breaker.recordSuccess()
     #expect(breaker.isClosed)
-    #expect(breaker.admit(nowMs: pauseMs) == .allowed)
+    expectEqual(breaker.admit(nowMs: pauseMs), .allowed)
   }
 
   @Test("Each probe that fails doubles the pause, up to the longest")
@@ -98,9 +98,9 @@ import Testing
     var breaker = opened()
     var nowMs = CircuitBreaker.firstPauseMs
     for expectedMs in [4_000, 8_000, 16_000, 30_000, 30_000] as [Int64] {
-      #expect(breaker.admit(nowMs: nowMs) == .probe)
+      expectEqual(breaker.admit(nowMs: nowMs), .probe)
       breaker.recordFailure(isProbe: true, nowMs: nowMs)
-      #expect(breaker.probeAtMs == nowMs + expectedMs)
+      expectEqual(breaker.probeAtMs, nowMs + expectedMs)
       nowMs += expectedMs
     }
   }
@@ -109,17 +109,17 @@ import Testing
   func unmadeProbe() {
     var breaker = opened()
     breaker.recordFailure(isProbe: false, nowMs: 1_000)
-    #expect(breaker.probeAtMs == CircuitBreaker.firstPauseMs)
-    #expect(breaker.admit(nowMs: 5_000) == .probe)
+    expectEqual(breaker.probeAtMs, CircuitBreaker.firstPauseMs)
+    expectEqual(breaker.admit(nowMs: 5_000), .probe)
     breaker.recordFailure(isProbe: false, nowMs: 5_000)
     breaker.giveBackProbe(nowMs: 5_000)
-    #expect(breaker.admit(nowMs: 5_000) == .probe)
+    expectEqual(breaker.admit(nowMs: 5_000), .probe)
   }
 
   @Test("A wish to hurry lets the next call through at once")
   func hurry() {
     var breaker = opened()
     breaker.hurry(nowMs: 5)
-    #expect(breaker.admit(nowMs: 5) == .probe)
+    expectEqual(breaker.admit(nowMs: 5), .probe)
   }
 }

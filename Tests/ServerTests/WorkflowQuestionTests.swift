@@ -25,17 +25,17 @@ import Testing
     let clock = MovableClock()
     let fixture = try WorkflowFixture(
       .saying(.reply(row("1"), row("2", on: "2026-01-07"))), clock: clock.clock)
-    #expect(try fixture.upload("1", user: "alice").status == 200)
+    try expectEqual(fixture.upload("1", user: "alice").status, 200)
     let answer = try ask(fixture, "alice")
-    #expect(answer.status == 200)
+    expectEqual(answer.status, 200)
     let ids = answer.body?["purchases"]?.arrayValue?.map { $0["transaction_id"]?.stringValue }
-    #expect(ids == ["2", "1"])
-    #expect(answer.body?["position"]?.integerValue == Int64(try fixture.events().count - 1))
+    expectEqual(ids, ["2", "1"])
+    expectEqual(answer.body?["position"]?.integerValue, Int64(try fixture.events().count - 1))
     let before = try #require(answer.body?["at"]?.stringValue)
     clock.set(aheadMs: 3_600_000)
     let after = try #require(try ask(fixture, "alice").body?["at"]?.stringValue)
     #expect(try Timestamp.parse(after) - Timestamp.parse(before) >= 3_600_000)
-    #expect(try ask(fixture, "bob").body?["purchases"] == .array([]))
+    try expectEqual(ask(fixture, "bob").body?["purchases"], .array([]))
   }
 
   @Test("an entitlement ends by the server's clock")
@@ -49,13 +49,13 @@ import Testing
             "1", line: "w1", product: "pro.month",
             ["expires_date_ms": JSONText(stringLiteral: end)]))
       }, entitlements: [Entitlement(name: "pro", patterns: ["pro.*"])], clock: clock.clock)
-    #expect(try fixture.upload("1", user: "alice").status == 200)
+    try expectEqual(fixture.upload("1", user: "alice").status, 200)
     func pro() throws -> [String?]? {
       try ask(fixture, "alice", .entitlements).body?["entitlements"]?.arrayValue?.first.map {
         [$0["name"]?.stringValue, $0["reason"]?.stringValue]
       }
     }
-    #expect(try pro() == ["pro", "subscription_active"])
+    try expectEqual(pro(), ["pro", "subscription_active"])
     // Both answers are as docs/openapi.json describes them.
     let api = try OpenAPIDocument()
     for (question, schema) in [
@@ -64,37 +64,37 @@ import Testing
     ] {
       let body = try #require(try ask(fixture, "alice", question).body)
       let described = try #require(api.document["components"]?["schemas"]?[schema])
-      #expect(api.checker.problems(body, described) == [])
+      expectEqual(api.checker.problems(body, described), [])
     }
     clock.set(aheadMs: 3_700_000)
-    #expect(try pro() == ["pro", "expired"])
+    try expectEqual(pro(), ["pro", "expired"])
   }
 
   @Test("questions over their limit are told to come again, and take no room from uploads")
   func limit() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), questionsMax: 0)
-    #expect(try ask(fixture, "alice").status == 503)
+    try expectEqual(ask(fixture, "alice").status, 503)
     let metrics = String(decoding: fixture.metrics.exposition(), as: UTF8.self)
     #expect(metrics.contains("receipt_ledger_questions_total{result=\"unavailable\"} 1\n"))
     #expect(metrics.contains("receipt_ledger_questions_total{result=\"answered\"} 0\n"))
     #expect(try fixture.workflow.refusal == nil)
-    #expect(try fixture.upload("1", user: "alice").status == 200)
+    try expectEqual(fixture.upload("1", user: "alice").status, 200)
   }
 
   @Test("while no upload is taken, questions are answered")
   func fullUploads() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), uploadsMax: 0)
-    #expect(try fixture.workflow.refusal == .busy)
-    #expect(try ask(fixture, "alice").status == 200)
+    try expectEqual(fixture.workflow.refusal, .busy)
+    try expectEqual(ask(fixture, "alice").status, 200)
   }
 
   @Test("while folds fail, questions are answered as of the last fold")
   func foldsFail() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
-    #expect(try fixture.upload("1", user: "alice").status == 200)
+    try expectEqual(fixture.upload("1", user: "alice").status, 200)
     let before = try ask(fixture, "alice").body?["position"]
     fixture.foldFault.set(true)
-    #expect(try fixture.upload("2", user: "alice").status == 503)
+    try expectEqual(fixture.upload("2", user: "alice").status, 503)
     let answer = try ask(fixture, "alice")
     #expect(answer.status == 200 && answer.body?["position"] == before)
   }

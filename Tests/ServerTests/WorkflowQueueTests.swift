@@ -27,10 +27,10 @@ import Testing
     let second = try fixture.send(WorkflowFixture.file("1"), user: "u2")
     try waitUntil { try fixture.events().count == 5 }
     appStore.release(.reply(row("1")))
-    #expect(try first.wait().status == 200)
-    #expect(try second.wait().status == 200)
-    #expect(appStore.calls == 1)
-    #expect(try fixture.verdicts() == ["1 valid 0", "3 valid 0 ->5"])
+    try expectEqual(first.wait().status, 200)
+    try expectEqual(second.wait().status, 200)
+    expectEqual(appStore.calls, 1)
+    try expectEqual(fixture.verdicts(), ["1 valid 0", "3 valid 0 ->5"])
   }
 
   @Test("A recent final answer is used again for the same receipt")
@@ -38,15 +38,15 @@ import Testing
     let fixture = try WorkflowFixture(.saying(.reply(row("1")))) {
       $0.verification.reuseReplyMs = 60_000
     }
-    for _ in 0..<3 { #expect(try fixture.upload("1").status == 200) }
-    #expect(fixture.appStore.calls == 1)
-    #expect(try fixture.verdicts() == ["1 valid 0", "4 valid 0 ->3", "7 valid 0 ->3"])
+    for _ in 0..<3 { try expectEqual(fixture.upload("1").status, 200) }
+    expectEqual(fixture.appStore.calls, 1)
+    try expectEqual(fixture.verdicts(), ["1 valid 0", "4 valid 0 ->3", "7 valid 0 ->3"])
     // Also after a restart, when only the projections know.
     fixture.stop()
     try fixture.start()
-    #expect(try fixture.upload("1").status == 200)
-    #expect(fixture.appStore.calls == 1)
-    #expect(try fixture.verdicts().last == "10 valid 0 ->3")
+    try expectEqual(fixture.upload("1").status, 200)
+    expectEqual(fixture.appStore.calls, 1)
+    try expectEqual(fixture.verdicts().last, "10 valid 0 ->3")
   }
 
   @Test("An answer that was given while the clock ran ahead is not used again")
@@ -57,20 +57,20 @@ import Testing
     let fixture = try WorkflowFixture(replies, clock: clock.timeOfDay) {
       $0.verification.reuseReplyMs = 60_000
     }
-    #expect(try fixture.upload("1").status == 200)
+    try expectEqual(fixture.upload("1").status, 200)
     clock.set(aheadMs: 0)
-    #expect(try fixture.upload("1").status == 200)
-    #expect(fixture.appStore.calls == 2)
+    try expectEqual(fixture.upload("1").status, 200)
+    expectEqual(fixture.appStore.calls, 2)
     // What was answered since is used again.
-    #expect(try fixture.upload("1").status == 200)
-    #expect(fixture.appStore.calls == 2)
+    try expectEqual(fixture.upload("1").status, 200)
+    expectEqual(fixture.appStore.calls, 2)
     clock.set(aheadMs: 10 * 86_400_000)
-    #expect(try fixture.upload("2").status == 200)
+    try expectEqual(fixture.upload("2").status, 200)
     clock.set(aheadMs: 0)
     fixture.stop()
     try fixture.start()
-    #expect(try fixture.upload("2").status == 200)
-    #expect(fixture.appStore.calls == 4)
+    try expectEqual(fixture.upload("2").status, 200)
+    expectEqual(fixture.appStore.calls, 4)
   }
 
   @Test("A refusal as not authentic is used again as well")
@@ -78,16 +78,16 @@ import Testing
     let fixture = try WorkflowFixture(.saying(.status(21003))) {
       $0.verification.reuseReplyMs = 60_000
     }
-    for _ in 0..<2 { #expect(try fixture.upload("1").status == 402) }
-    #expect(fixture.appStore.calls == 2)
+    for _ in 0..<2 { try expectEqual(fixture.upload("1").status, 402) }
+    expectEqual(fixture.appStore.calls, 2)
   }
 
   @Test("Where answers are not to be used again, each upload asks")
   func noReuse() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
-    for _ in 0..<2 { #expect(try fixture.upload("1").status == 200) }
-    #expect(fixture.appStore.calls == 2)
-    #expect(try fixture.verdicts() == ["1 valid 0", "4 valid 0"])
+    for _ in 0..<2 { try expectEqual(fixture.upload("1").status, 200) }
+    expectEqual(fixture.appStore.calls, 2)
+    try expectEqual(fixture.verdicts(), ["1 valid 0", "4 valid 0"])
   }
 
   // MARK: Waiting
@@ -97,12 +97,12 @@ import Testing
     let appStore = ScriptedAppStore { _, call in call < 4 ? .none(.timeout) : .reply(row("1")) }
     let fixture = try WorkflowFixture(appStore)
     let answer = try fixture.upload("1")
-    #expect(answer.status == 206)
+    expectEqual(answer.status, 206)
     try waitUntil { try fixture.look(answer).status == 200 }
-    #expect(try fixture.verdicts() == ["1 unreachable timeout", "1 valid 0"])
-    #expect(try fixture.events().last?.data["attempt"]?.integerValue == 5)
-    #expect(appStore.calls == 5)
-    #expect(try fixture.waitingAfterRebuild() == 0)
+    try expectEqual(fixture.verdicts(), ["1 unreachable timeout", "1 valid 0"])
+    try expectEqual(fixture.events().last?.data["attempt"]?.integerValue, 5)
+    expectEqual(appStore.calls, 5)
+    try expectEqual(fixture.waitingAfterRebuild(), 0)
   }
 
   @Test("One answer settles all uploads of a receipt that wait")
@@ -111,16 +111,17 @@ import Testing
     let fixture = try WorkflowFixture(appStore, set: Self.lastingPauses)
     var answers: [ClientAnswer] = []
     for user in ["u1", "u2", "u3"] { answers.append(try fixture.upload("1", user: user)) }
-    #expect(answers.map(\.status) == [206, 206, 206])
+    expectEqual(answers.map(\.status), [206, 206, 206])
     appStore.follow { _, _ in .reply(row("1")) }
     try fixture.workflow.retryNow()
     try waitUntil { try fixture.look(answers[0]).status == 200 }
-    #expect(
-      try fixture.verdicts() == [
+    try expectEqual(
+      fixture.verdicts(),
+      [
         "1 unreachable connection_failed", "4 unreachable connection_failed",
         "7 unreachable connection_failed", "1 valid 0", "4 valid 0 ->10", "7 valid 0 ->10",
       ])
-    #expect(appStore.calls == 4)
+    expectEqual(appStore.calls, 4)
   }
 
   @Test("Of a receipt with more waiting uploads than go into a frame, each gets one final verdict")
@@ -129,7 +130,7 @@ import Testing
     let fixture = try WorkflowFixture(appStore, uploadsMax: 3000, set: Self.lastingPauses)
     let file = WorkflowFixture.file("1")
     let waiting = try (0..<2100).map { _ in try fixture.send(file) }
-    for answer in waiting { #expect(try answer.wait().status == 206) }
+    for answer in waiting { try expectEqual(answer.wait().status, 206) }
     appStore.follow { _, _ in .reply(row("1")) }
     try fixture.workflow.retryNow()
     // Those that come while the answer is still being given out ask for themselves.
@@ -144,7 +145,7 @@ import Testing
       finals[event.data["upload"]?.integerValue ?? -1, default: 0] += 1
     }
     #expect(finals.count == 2300 && finals.values.allSatisfy { $0 == 1 })
-    #expect(try fixture.waitingAfterRebuild() == 0)
+    try expectEqual(fixture.waitingAfterRebuild(), 0)
   }
 
   @Test("A restart loses nothing of what waits")
@@ -154,15 +155,15 @@ import Testing
     var answers: [ClientAnswer] = []
     for number in 0..<20 { answers.append(try fixture.upload("\(number)")) }
     fixture.stop()
-    #expect(try fixture.waitingAfterRebuild() == 20)
+    try expectEqual(fixture.waitingAfterRebuild(), 20)
     appStore.follow { request, _ in .confirming(request) }
     fixture.configuration.verification.retryFirstMs = 1
     try fixture.start()
     for answer in answers { try waitUntil { try fixture.look(answer).status == 200 } }
     fixture.stop()
     let verdicts = try fixture.verdicts()
-    #expect(verdicts.count(where: { $0.hasSuffix("valid 0") }) == 20)
-    #expect(Set(verdicts).count == 40)
+    expectEqual(verdicts.count(where: { $0.hasSuffix("valid 0") }), 20)
+    expectEqual(Set(verdicts).count, 40)
   }
 
   @Test("A crash between upload and result leaves an upload that waits")
@@ -173,8 +174,8 @@ import Testing
     try waitUntil { appStore.heldCount == 1 }
     // The log as it is now, without what the end of the workflow would add.
     let events = try fixture.events()
-    #expect(events.map(\.type) == ["app.registered", "receipt.uploaded", "receipt.verified"])
-    #expect(try LiveProjections(fixture.directory).waitingSummary().receipts == 1)
+    expectEqual(events.map(\.type), ["app.registered", "receipt.uploaded", "receipt.verified"])
+    try expectEqual(LiveProjections(fixture.directory).waitingSummary().receipts, 1)
     #expect(answer.now == nil)
   }
 
@@ -193,9 +194,9 @@ import Testing
     try fixture.start(isSingleRun: true)
     try waitUntil { try fixture.workflow.waitForEnd(limitMs: 10) }
     let figures = try fixture.workflow.runFigures
-    #expect(figures.attempted == 5)
-    #expect(figures.settled == 3)
-    #expect(appStore.calls == 10)
+    expectEqual(figures.attempted, 5)
+    expectEqual(figures.settled, 3)
+    expectEqual(appStore.calls, 10)
   }
 
   @Test("A single run ends where the App Store is down")
@@ -211,7 +212,7 @@ import Testing
     try fixture.start(isSingleRun: true)
     try waitUntil { try fixture.workflow.waitForEnd(limitMs: 10) }
     #expect(appStore.calls - before <= CircuitBreaker.failuresMax + 1)
-    #expect(try fixture.workflow.runFigures.settled == 0)
+    try expectEqual(fixture.workflow.runFigures.settled, 0)
   }
 
   // MARK: Limits
@@ -220,19 +221,19 @@ import Testing
   func circuitBreaker() throws {
     let appStore = ScriptedAppStore { _, _ in .none(.connectTimeout) }
     let fixture = try WorkflowFixture(appStore, set: Self.lastingPauses)
-    for number in 0..<20 { #expect(try fixture.upload("\(number)").status == 206) }
+    for number in 0..<20 { try expectEqual(fixture.upload("\(number)").status, 206) }
     // A slow machine may let a probe or two through.
     #expect(appStore.calls < 14)
     let verdicts = try fixture.verdicts()
-    #expect(verdicts.count(where: { $0.hasSuffix("connect_timeout") }) == appStore.calls)
-    #expect(verdicts.count(where: { $0.hasSuffix("circuit_open") }) == 20 - appStore.calls)
+    expectEqual(verdicts.count(where: { $0.hasSuffix("connect_timeout") }), appStore.calls)
+    expectEqual(verdicts.count(where: { $0.hasSuffix("circuit_open") }), 20 - appStore.calls)
   }
 
   @Test("Answers that are no success for the receipt keep the breaker closed")
   func answersKeepItClosed() throws {
     let fixture = try WorkflowFixture(.saying(.status(21005)), set: Self.lastingPauses)
     for number in 0..<20 { try fixture.upload("\(number)") }
-    #expect(fixture.appStore.calls == 20)
+    expectEqual(fixture.appStore.calls, 20)
   }
 
   @Test("At most so many calls are made at once; uploads beyond them are answered at once")
@@ -245,15 +246,15 @@ import Testing
     let answers = try (0..<20).map { try fixture.send(WorkflowFixture.file("\($0)")) }
     // One more than can be made waits for its turn.
     try waitUntil { answers.count(where: { $0.now != nil }) == 15 }
-    #expect(appStore.heldCount == 4)
+    expectEqual(appStore.heldCount, 4)
     #expect(answers.compactMap(\.now).allSatisfy { $0.status == 206 })
     #expect(try fixture.verdicts().allSatisfy { $0.hasSuffix("unreachable calls_exhausted") })
     while answers.contains(where: { $0.now == nil }) {
       appStore.releaseConfirming()
       try waitUntil { appStore.heldCount > 0 || answers.allSatisfy { $0.now != nil } }
     }
-    #expect(answers.compactMap(\.now).count(where: { $0.status == 200 }) == 5)
-    #expect(appStore.runningMax == 4)
+    expectEqual(answers.compactMap(\.now).count(where: { $0.status == 200 }), 5)
+    expectEqual(appStore.runningMax, 4)
   }
 
   @Test("Beyond the uploads that may be under way, uploads are turned away and nothing is recorded")
@@ -262,12 +263,12 @@ import Testing
     let fixture = try WorkflowFixture(appStore, uploadsMax: 3)
     let answers = try (0..<3).map { try fixture.send(WorkflowFixture.file("\($0)")) }
     try waitUntil { appStore.heldCount == 3 }
-    #expect(try fixture.upload("4").status == 503)
+    try expectEqual(fixture.upload("4").status, 503)
     appStore.follow { request, _ in .confirming(request) }
     appStore.releaseConfirming()
-    for answer in answers { #expect(try answer.wait().status == 200) }
-    #expect(try fixture.upload("4").status == 200)
-    #expect(try fixture.events().filter { $0.type == "receipt.uploaded" }.count == 4)
+    for answer in answers { try expectEqual(answer.wait().status, 200) }
+    try expectEqual(fixture.upload("4").status, 200)
+    try expectEqual(fixture.events().filter { $0.type == "receipt.uploaded" }.count, 4)
   }
 
   // MARK: Operators
@@ -282,10 +283,10 @@ import Testing
       $0.sharedSecrets[WorkflowFixture.familyText] = Array("wrong".utf8)
     }
     let answers = try (0..<3).map { try fixture.upload("\($0)") }
-    #expect(answers.map(\.status) == [206, 206, 206])
+    expectEqual(answers.map(\.status), [206, 206, 206])
     #expect(appStore.secrets.allSatisfy { $0 == Array("wrong".utf8) })
     let lines = fixture.notes.lines
-    #expect(lines.count == 1)
+    expectEqual(lines.count, 1)
     #expect(lines.first?.contains(WorkflowFixture.familyText) == true)
     #expect(lines.first?.contains("21004") == true)
     #expect(lines.first?.contains("wrong shared") == false)
@@ -299,9 +300,9 @@ import Testing
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
     #expect(try fixture.workflow.canAppend)
     try fixture.writer.close()
-    for _ in 0..<3 { #expect(try fixture.upload("1").status == 503) }
+    for _ in 0..<3 { try expectEqual(fixture.upload("1").status, 503) }
     #expect(try fixture.workflow.canAppend == false)
-    #expect(fixture.notes.fatalCount == 1)
+    expectEqual(fixture.notes.fatalCount, 1)
   }
 
   @Test("An app that another process registers is known when its appends are told")
@@ -313,7 +314,7 @@ import Testing
       EventDraft(type: EventType.appRegistered.rawValue, version: 1, data: app.data)
     ])
     try fixture.workflow.foldForeignAppends()
-    #expect(try fixture.upload("1").status == 402)
+    try expectEqual(fixture.upload("1").status, 402)
   }
 
   // MARK: Ends
@@ -325,11 +326,11 @@ import Testing
     let answers = try (0..<6).map { try fixture.send(WorkflowFixture.file("\($0)")) }
     try waitUntil { appStore.heldCount == 2 && answers.compactMap(\.now).count >= 3 }
     fixture.stop()
-    #expect(answers.compactMap(\.now).count == 6)
+    expectEqual(answers.compactMap(\.now).count, 6)
     #expect(answers.compactMap(\.now).allSatisfy { $0.status == 206 })
-    for answer in answers { #expect(answer.count == 1) }
-    #expect(try fixture.waitingAfterRebuild() == 6)
-    #expect(try fixture.verdicts().count == 6)
+    for answer in answers { expectEqual(answer.count, 1) }
+    try expectEqual(fixture.waitingAfterRebuild(), 6)
+    try expectEqual(fixture.verdicts().count, 6)
   }
 
   @Test("Within the grace, calls under way still bring their answers")
@@ -340,10 +341,10 @@ import Testing
     try waitUntil { appStore.heldCount == 1 }
     try fixture.workflow.beginStopping()
     let late = try fixture.upload("2")
-    #expect(late.status == 503)
+    expectEqual(late.status, 503)
     appStore.release(.reply(row("1")))
     fixture.stop(graceMs: 60_000)
-    #expect(answer.now?.status == 200)
+    expectEqual(answer.now?.status, 200)
   }
 
   @Test("Many uploads from many threads: each is answered once and stands in the log once")
@@ -363,10 +364,10 @@ import Testing
     for answer in answers { #expect([200, 206].contains(try answer.wait().status)) }
     try waitUntil { try LiveProjections(fixture.directory).waitingSummary().receipts == 0 }
     fixture.stop()
-    for answer in answers { #expect(answer.count == 1) }
+    for answer in answers { expectEqual(answer.count, 1) }
     let events = try fixture.events()
     let uploads = events.filter { $0.type == "receipt.uploaded" }
-    #expect(uploads.count == 300)
+    expectEqual(uploads.count, 300)
     var finals: [Int64: Int] = [:]
     var unreachables: [Int64: Int] = [:]
     for event in events where event.data["authority"]?.stringValue == "app_store" {
@@ -382,10 +383,10 @@ import Testing
     let before = try uploads.map {
       try #require(try LiveProjections(fixture.directory).answer(upload: $0.position))
     }
-    #expect(try fixture.waitingAfterRebuild() == 0)
+    try expectEqual(fixture.waitingAfterRebuild(), 0)
     let rebuilt = try LiveProjections(fixture.directory)
     for (upload, answer) in zip(uploads, before) {
-      #expect(try rebuilt.answer(upload: upload.position) == answer)
+      try expectEqual(rebuilt.answer(upload: upload.position), answer)
     }
   }
 }

@@ -1,5 +1,6 @@
 // Documents that close a month show the same commands and output as their transcripts.
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct ClosingDocumentTests {
@@ -33,7 +34,7 @@ import Testing
     let printed = Set(
       transcript.steps.flatMap(\.expected).map { String($0.dropFirst(3)) } + [""])
     let blocks = section.components(separatedBy: "```\n").enumerated().filter { $0.offset % 2 == 1 }
-    #expect(blocks.count == example.blockCount)
+    expectEqual(blocks.count, example.blockCount)
     for line in blocks.flatMap({ $0.element.split(separator: "\n").map(String.init) }) {
       if line.hasPrefix("$ ") {
         // Each command is in a step of the transcript.

@@ -25,10 +25,9 @@ import Testing
     let outcome = try sandbox.run(
       "ledgerctl export journal --format csv --ledger shop >again.csv; "
         + "cmp whole.csv again.csv && ledgerctl export journal --ledger shop >out")
-    #expect(outcome.exitCode == 0)
-    #expect(
-      outcome.otherDiagnostics
-        == "ledgerctl: export: the projections are damaged; rebuilding them\n")
+    expectEqual(outcome.exitCode, 0)
+    expectEqual(
+      outcome.otherDiagnostics, "ledgerctl: export: the projections are damaged; rebuilding them\n")
   }
 
   /// A shop whose projections lack a table or column of this program's.
@@ -52,8 +51,7 @@ import Testing
     let outcome = try sandbox.run(
       "ledgerctl export journal --format csv --ledger shop >again.csv; echo $?; "
         + "cmp whole.csv again.csv && ledgerctl rebuild --check --ledger shop")
-    #expect(
-      outcome.output == "0\nThe projections equal a rebuild, at 21 events.\n")
+    expectEqual(outcome.output, "0\nThe projections equal a rebuild, at 21 events.\n")
     #expect(outcome.otherDiagnostics.contains("rebuilding"), "\(outcome.diagnostics)")
   }
 
@@ -70,8 +68,9 @@ import Testing
         continue
       }
       let operation = command.prefix { $0 != "-" }.trimmingCharacters(in: .whitespaces)
-      #expect(
-        outcome.diagnostics == "ledgerctl: \(operation): projections: they are damaged; "
+      expectEqual(
+        outcome.diagnostics,
+        "ledgerctl: \(operation): projections: they are damaged; "
           + "'ledgerctl rebuild' rebuilds them from the log\n", "\(command)")
       #expect(outcome.exitCode == 21 && outcome.output == "")
     }
@@ -81,8 +80,8 @@ import Testing
     let sandbox = try damagedShop("sales")
     let outcome = try sandbox.run("ledgerctl status --as-of 20 --ledger shop | grep '^events'")
     #expect(outcome.output.hasSuffix(" 21\n"))
-    #expect(
-      outcome.diagnostics == "ledgerctl: status: the projections are damaged; rebuilding them\n")
+    expectEqual(
+      outcome.diagnostics, "ledgerctl: status: the projections are damaged; rebuilding them\n")
   }
 
   @Test func snapshotSavesRebuiltProjections() throws {
@@ -92,18 +91,17 @@ import Testing
       export LEDGER_DIR=shop; ledgerctl snapshot create >out && ledgerctl snapshot verify >out
       ledgerctl snapshot restore >out && ledgerctl export journal --format csv | cmp whole.csv -
       """)
-    #expect(outcome.exitCode == 0)
-    #expect(
-      outcome.otherDiagnostics
-        == "ledgerctl: snapshot create: the projections are damaged; rebuilding them\n"
-    )
+    expectEqual(outcome.exitCode, 0)
+    expectEqual(
+      outcome.otherDiagnostics,
+      "ledgerctl: snapshot create: the projections are damaged; rebuilding them\n")
   }
 
   @Test func showIsRepeatedAfterARebuild() throws {
     let sandbox = try damagedShop("uploads")
     let outcome = try sandbox.run("ledgerctl show 1 --ledger shop | grep -c '^Event 1:'")
-    #expect(outcome.output == "1\n")
-    #expect(
-      outcome.diagnostics == "ledgerctl: show: the projections are damaged; rebuilding them\n")
+    expectEqual(outcome.output, "1\n")
+    expectEqual(
+      outcome.diagnostics, "ledgerctl: show: the projections are damaged; rebuilding them\n")
   }
 }

@@ -28,15 +28,16 @@ import Testing
       ledgerctl replay | grep -o '"product_id":"p*[.][0-9]*"' | grep -o '[0-9]*' | uniq | wc -l
       ledgerctl prices import prices.csv --again --json
       """)
-    #expect(outcome.diagnostics == "")
-    #expect(
-      outcome.output == """
-        Declared 6000 prices at positions 2 to \(eventCount - 1); an interrupted run had appended \
-        the first of them from position 0 on
-        Nothing declared: the same file was declared at position 0 (--again declares it again)
-        6000
-        {"entries":6000,"zero_prices":0,"first_position":\(eventCount),"is_known":false}
+    expectEqual(outcome.diagnostics, "")
+    expectEqual(
+      outcome.output,
+      """
+      Declared 6000 prices at positions 2 to \(eventCount - 1); an interrupted run had appended \
+      the first of them from position 0 on
+      Nothing declared: the same file was declared at position 0 (--again declares it again)
+      6000
+      {"entries":6000,"zero_prices":0,"first_position":\(eventCount),"is_known":false}
 
-        """)
+      """)
   }
 }

@@ -58,8 +58,8 @@ import Testing
         diff "$old" new.csv
         """)
       let changed = Self.amended["\(version)/\(file)"] ?? ""
-      #expect(
-        outcome == Outcome(output: changed, diagnostics: "", exitCode: changed.isEmpty ? 0 : 1),
+      expectEqual(
+        outcome, Outcome(output: changed, diagnostics: "", exitCode: changed.isEmpty ? 0 : 1),
         "\(file)")
     }
   }
@@ -82,7 +82,7 @@ import Testing
       "exception,environment,bundle_id,sale_key,product_id,transaction_id,position,detail,date,"
       + "country_code,user_identifier\n"
     let changed = Self.amended["\(version)/exceptions"] ?? ""
-    #expect(outcome == Outcome(output: changed + header, diagnostics: "", exitCode: 0))
+    expectEqual(outcome, Outcome(output: changed + header, diagnostics: "", exitCode: 0))
   }
 
   @Test(arguments: try versions())
@@ -97,6 +97,6 @@ import Testing
       ledgerctl rebuild --check >out || cat out
       ledgerctl audit >audit.txt || cat audit.txt
       """)
-    #expect(outcome == Outcome(output: "", diagnostics: "", exitCode: 0))
+    expectEqual(outcome, Outcome(output: "", diagnostics: "", exitCode: 0))
   }
 }

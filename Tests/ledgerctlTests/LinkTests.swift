@@ -109,13 +109,13 @@ import Testing
     try #require(made.exitCode == 0, "\(made.diagnostics)")
     let outcome = try sandbox.run("export LEDGER_DIR=L; timeout 60 sh ./command")
     if let refusal = planted.refusal {
-      #expect(outcome.exitCode == 1, "\(outcome)")
+      expectEqual(outcome.exitCode, 1, "\(outcome)")
       #expect(outcome.diagnostics.contains(refusal), "\(outcome)")
     } else {
-      #expect(outcome.exitCode == 0, "\(outcome)")
+      expectEqual(outcome.exitCode, 0, "\(outcome)")
     }
     let after = try sandbox.run("{ \(Self.look); } | cmp - before")
-    #expect(after.exitCode == 0, "\(after)")
+    expectEqual(after.exitCode, 0, "\(after)")
   }
 
   @Test func aLinkToTheLedgerItselfIsFollowed() throws {
@@ -127,7 +127,7 @@ import Testing
       ledgerctl snapshot create >out && ledgerctl $TOKEN >out 2>&1 && ledgerctl audit >out &&
       ledgerctl key create >out && ledgerctl checkpoint >out
       """)
-    #expect(outcome.exitCode == 0, "\(outcome)")
+    expectEqual(outcome.exitCode, 0, "\(outcome)")
   }
 
   /// Other users can write to a file or folder of the ledger.
@@ -149,20 +149,20 @@ import Testing
       """)
     try #require(made.exitCode == 0, "\(made)")
     let refused = try sandbox.run("timeout 60 ledgerctl \(command) --ledger L </dev/null")
-    #expect(refused.exitCode == 1, "\(refused)")
+    expectEqual(refused.exitCode, 1, "\(refused)")
     #expect(
       refused.diagnostics.contains("other users can write to it"), "\(refused)")
     let advice = "chmod -R go-w L"
     #expect(refused.diagnostics.contains("'\(advice)'"))
     let mended = try sandbox.run("\(advice) && ledgerctl status --ledger L >out")
-    #expect(mended.exitCode == 0, "\(mended)")
+    expectEqual(mended.exitCode, 0, "\(mended)")
   }
 
   @Test func initRefusesADirectoryThatOthersMayWriteTo() throws {
     let sandbox = try Sandbox()
     let refused = try sandbox.run(
       "mkdir -m 775 shop; ledgerctl init shop --origin example.com/shop")
-    #expect(refused.exitCode == 1)
+    expectEqual(refused.exitCode, 1)
     #expect(refused.diagnostics.contains("other users can write to it"))
     #expect(try sandbox.run("ls -A shop; stat -c %a shop").output == "775\n")
     #expect(
@@ -186,7 +186,7 @@ import Testing
       ledgerctl redact --user nobody --reason test --yes >>out 2>&1
       find L ! -user 65534 -o ! -group 65534
       """)
-    #expect(made.output == "", "\(made)")
+    expectEqual(made.output, "", "\(made)")
     // The owner can go on with all of it.
     let continued = try sandbox.run(
       """
@@ -194,7 +194,7 @@ import Testing
       $owner ledgerctl token create --app $(cat app) >>out 2>&1 && $owner ledgerctl snapshot create >>out &&
       $owner ledgerctl checkpoint >>out && $owner ledgerctl rebuild >>out && $owner ledgerctl audit >>out
       """)
-    #expect(continued.exitCode == 0, "\(continued)")
+    expectEqual(continued.exitCode, 0, "\(continued)")
   }
 
   @Test(.enabled("only root can act as another user") { geteuid() == 0 })
@@ -206,7 +206,7 @@ import Testing
       ledgerctl init shop --origin a.example >out &&
       find shop ! -user 65534 -o ! -group 65534
       """)
-    #expect(made == Outcome(output: "", diagnostics: "", exitCode: 0))
+    expectEqual(made, Outcome(output: "", diagnostics: "", exitCode: 0))
   }
 
   @Test(.enabled("only root can act as another user") { geteuid() == 0 })
@@ -217,12 +217,12 @@ import Testing
       \(Self.ledger) && mkdir -m 700 own &&
       ledgerctl export sales --format csv -o own/sales.csv --ledger L
       """)
-    #expect(refused.exitCode == 1)
+    expectEqual(refused.exitCode, 1)
     #expect(refused.diagnostics.contains("own/sales.csv: permission denied\n"), "\(refused)")
     #expect(refused.diagnostics.hasSuffix(", the ledger's owner\n"), "\(refused)")
     let unreachable = try sandbox.run(
       "mkdir -m 700 deep && mv L deep && ledgerctl status --ledger deep/L")
-    #expect(unreachable.exitCode == 1)
+    expectEqual(unreachable.exitCode, 1)
     #expect(unreachable.diagnostics.contains("cannot open it: permission denied"), "\(unreachable)")
   }
 
@@ -249,7 +249,7 @@ import Testing
     ]
     for path in paths {
       let refused = try sandbox.run("export LEDGER_DIR=L; timeout 60 sh ./command \(path)")
-      #expect(refused.exitCode == 1, "\(path): \(refused)")
+      expectEqual(refused.exitCode, 1, "\(path): \(refused)")
       #expect(
         refused.diagnostics.contains("it is inside a ledger's directory"), "\(path): \(refused)")
     }

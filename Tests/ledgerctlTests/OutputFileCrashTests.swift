@@ -41,7 +41,7 @@ import Commands
     let storage = Self.folder("report.csv")
     storage.setFaults(.init(isFull: true))
     #expect(throws: (any Error).self) { try Self.write(storage) }
-    #expect(storage.paths == [Self.path])
-    #expect(storage.openFileCount == 0)
+    expectEqual(storage.paths, [Self.path])
+    expectEqual(storage.openFileCount, 0)
   }
 }

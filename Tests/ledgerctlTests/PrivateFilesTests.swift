@@ -13,9 +13,9 @@ import Testing
       ledgerctl export revenue --ledger ledger --manifest -o made.csv &&
       ledgerctl key create --ledger ledger >made && ledgerctl checkpoint --ledger ledger >made
       """)
-    #expect(made.exitCode == 0, "\(made.diagnostics)")
+    expectEqual(made.exitCode, 0, "\(made.diagnostics)")
     #expect(try sandbox.run("find ledger -name '*.sqlite' -type f").output.isEmpty == false)
-    #expect(try sandbox.run("find ledger ! -type l -perm /077").output == "")
+    try expectEqual(sandbox.run("find ledger ! -type l -perm /077").output, "")
   }
 
   @Test func keyThatOthersCanReadDoesNotSign() throws {
@@ -29,9 +29,8 @@ import Testing
     #expect(refused.exitCode == 1 && refused.output == "")
     #expect(refused.diagnostics.contains("other users can read or write it"))
     #expect(!refused.diagnostics.contains("PRIVATE"))
-    #expect(
-      try sandbox.run("chmod 600 ledger/keys/*.key && ledgerctl checkpoint --ledger ledger")
-        .exitCode
-        == 0)
+    try expectEqual(
+      sandbox.run("chmod 600 ledger/keys/*.key && ledgerctl checkpoint --ledger ledger")
+        .exitCode, 0)
   }
 }

@@ -1,5 +1,6 @@
 // Events indented for people, and sizes.
 import JSON
+import TestSupport
 import Testing
 
 import Commands
@@ -17,16 +18,16 @@ import Commands
     ),
     (#"[12345678901234567890.10]"#, ["[", "  12345678901234567890.10", "]"]),
   ]) func indentationKeepsEveryToken(_ text: String, _ lines: [String]) throws {
-    #expect(try ReadableEvent(Array(text.utf8)).lines == lines)
+    try expectEqual(ReadableEvent(Array(text.utf8)).lines, lines)
   }
 
   @Test func longStringIsCutWithItsLength() throws {
     let long = String(repeating: "A", count: 129)
     let lines = try ReadableEvent(Array("{\"receipt\":\"\(long)\"}".utf8)).lines
-    #expect(lines[1] == "  \"receipt\": \"\(String(repeating: "A", count: 32))…\" (129 bytes)")
+    expectEqual(lines[1], "  \"receipt\": \"\(String(repeating: "A", count: 32))…\" (129 bytes)")
     let whole = String(repeating: "A", count: 128)
-    #expect(
-      try ReadableEvent(Array("[\"\(whole)\"]".utf8)).lines == ["[", "  \"\(whole)\"", "]"])
+    try expectEqual(
+      ReadableEvent(Array("[\"\(whole)\"]".utf8)).lines, ["[", "  \"\(whole)\"", "]"])
   }
 
   @Test(arguments: 0..<4) func cutNeverFallsInsideACharacter(_ shift: Int) throws {
@@ -43,6 +44,6 @@ import Commands
     (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1535, "1.4 KiB"), (1 << 20, "1.0 MiB"),
     ((1 << 30) - 1, "1023.9 MiB"), (5 << 40, "5.0 TiB"),
   ]) func sizesAreRoundedDown(_ byteCount: Int, _ text: String) {
-    #expect(sizeText(byteCount) == text)
+    expectEqual(sizeText(byteCount), text)
   }
 }

@@ -36,16 +36,17 @@ import Testing
       ledgerctl app add --name Shop --bundle-id com.example.shop >id && ledgerctl rates import rates.csv &&
       ledgerctl rates import rates.csv && ledgerctl import shop.ndjson && ledgerctl import shop.ndjson
       """)
-    #expect(outcome.diagnostics == "")
-    #expect(
-      outcome.output == """
-        Declared 1 rate at position 1
-        Nothing declared: the same file was declared at position 1 (--again declares it again)
-        Imported 10 uploads from 10 lines, positions 2 to 21
-        Imported 0 uploads from 10 lines, 10 already known
+    expectEqual(outcome.diagnostics, "")
+    expectEqual(
+      outcome.output,
+      """
+      Declared 1 rate at position 1
+      Nothing declared: the same file was declared at position 1 (--again declares it again)
+      Imported 10 uploads from 10 lines, positions 2 to 21
+      Imported 0 uploads from 10 lines, 10 already known
 
-        """)
-    #expect(held.writer.nextPosition == 22)
+      """)
+    expectEqual(held.writer.nextPosition, 22)
   }
 
   @Test func concurrentImportsAppendEachLineOnce() throws {
@@ -57,23 +58,23 @@ import Testing
       ledgerctl import shop.ndjson >one & ledgerctl import shop.ndjson >two & wait
       ledgerctl replay --type receipt.uploaded | wc -l; cat one two | sort
       """)
-    #expect(outcome.diagnostics == "")
-    #expect(
-      outcome.output == """
-        10
-        Imported 0 uploads from 10 lines, 10 already known
-        Imported 10 uploads from 10 lines, positions 1 to 20
+    expectEqual(outcome.diagnostics, "")
+    expectEqual(
+      outcome.output,
+      """
+      10
+      Imported 0 uploads from 10 lines, 10 already known
+      Imported 10 uploads from 10 lines, positions 1 to 20
 
-        """)
+      """)
   }
 
   @Test func lockHolderThatDoesNotListenIsNamed() throws {
     let held = try Held(isListening: false)
     let outcome = try held.sandbox.run("ledgerctl app add --name A --bundle-id a --ledger shop")
-    #expect(outcome.exitCode == 11)
-    #expect(
-      outcome.diagnostics
-        == "ledgerctl: open for writing: shop: locked by process \(getpid())\n")
+    expectEqual(outcome.exitCode, 11)
+    expectEqual(
+      outcome.diagnostics, "ledgerctl: open for writing: shop: locked by process \(getpid())\n")
   }
 
   @Test func serverIsFreeAfterAnImportIsKilled() throws {
@@ -86,7 +87,7 @@ import Testing
       for try in $(seq 600); do ls -l /proc/$!/fd | grep -q socket && break; sleep 0.1; done; kill -9 $!; wait $!
       exec 3>&-; ledgerctl import shop.ndjson >out; ledgerctl replay --type receipt.uploaded | wc -l
       """)
-    #expect(outcome.output == "10\n", "\(outcome.diagnostics)")
+    expectEqual(outcome.output, "10\n", "\(outcome.diagnostics)")
   }
 
   @Test func commandsWorkDespiteAMalformedEvent() throws {
@@ -103,22 +104,23 @@ import Testing
       grep malformed shown && ledgerctl replay --pretty >pretty && ledgerctl status >state &&
       ledgerctl replay --type prices.declared | wc -l && ledgerctl replay --app "$(cat id)" >of-app
       """)
-    #expect(outcome.diagnostics == "")
-    #expect(outcome.exitCode == 0)
-    #expect(
-      outcome.output == """
-        Imported 10 uploads from 10 lines, positions 5 to 24
-        malformed_event,,,,,,0,app.registered app_family_id,,,
-        malformed_event,,,,,,1,receipt.uploaded receipt_id,,,
-        malformed_event,,,,,,2,receipt.verified upload,,,
-        malformed_event,,,,,,3,prices.declared source,,,
-        Rebuilt the projections from 25 events
-        The projections equal a rebuild, at 25 events.
-        This event is malformed and was skipped.
-        malformed_event                                               2  receipt.verified upload
-        1
+    expectEqual(outcome.diagnostics, "")
+    expectEqual(outcome.exitCode, 0)
+    expectEqual(
+      outcome.output,
+      """
+      Imported 10 uploads from 10 lines, positions 5 to 24
+      malformed_event,,,,,,0,app.registered app_family_id,,,
+      malformed_event,,,,,,1,receipt.uploaded receipt_id,,,
+      malformed_event,,,,,,2,receipt.verified upload,,,
+      malformed_event,,,,,,3,prices.declared source,,,
+      Rebuilt the projections from 25 events
+      The projections equal a rebuild, at 25 events.
+      This event is malformed and was skipped.
+      malformed_event                                               2  receipt.verified upload
+      1
 
-        """)
+      """)
   }
 
   @Test(arguments: [("app.removed", 1), ("receipt.verified", 3)])
@@ -131,11 +133,11 @@ import Testing
     ])
     for command in ["export revenue", "rebuild", "snapshot create", "show 0"] {
       let outcome = try held.sandbox.run("ledgerctl --ledger shop \(command)")
-      #expect(outcome.exitCode == 12, "\(command)")
+      expectEqual(outcome.exitCode, 12, "\(command)")
       #expect(outcome.diagnostics.contains("position 0: "), "\(outcome.diagnostics)")
       #expect(outcome.diagnostics.contains("a later version of this program wrote it"))
     }
-    #expect(try held.sandbox.run("ledgerctl --ledger shop replay >all").exitCode == 0)
-    #expect(try held.sandbox.run("ledgerctl --ledger shop audit >all").exitCode == 0)
+    try expectEqual(held.sandbox.run("ledgerctl --ledger shop replay >all").exitCode, 0)
+    try expectEqual(held.sandbox.run("ledgerctl --ledger shop audit >all").exitCode, 0)
   }
 }

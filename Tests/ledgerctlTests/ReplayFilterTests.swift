@@ -113,8 +113,8 @@ import Testing
       let (words, passes) = Self.filter(lines, &random)
       let found = try sandbox.run("ledgerctl replay \(words) --ledger '\(fixture.path)'")
       let expected = lines.filter(passes).map { $0.text + "\n" }.joined()
-      #expect(
-        found == Outcome(output: expected, diagnostics: "", exitCode: 0),
+      expectEqual(
+        found, Outcome(output: expected, diagnostics: "", exitCode: 0),
         "seed \(random.seed), round \(round): \(words)")
     }
   }
@@ -136,8 +136,8 @@ import Testing
       ("receipt.uploaded", nil, 20),
     ] as [(String, Int?, Int32)] {
       let found = try sandbox.run("ledgerctl replay --type \(types) --ledger '\(fixture.path)'")
-      #expect(found.exitCode == exitCode, "\(types): \(found.diagnostics)")
-      if let count { #expect(found.output.split(separator: "\n").count == count, "\(types)") }
+      expectEqual(found.exitCode, exitCode, "\(types): \(found.diagnostics)")
+      if let count { expectEqual(found.output.split(separator: "\n").count, count, "\(types)") }
     }
   }
 }

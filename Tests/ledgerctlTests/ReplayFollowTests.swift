@@ -65,8 +65,8 @@ import Testing
       $0.hasSuffix(".jsonl.gz")
     }
     #expect(segments.count > 3)
-    #expect(follower.interrupt() == 0)
-    #expect(try follower.text() == Self.log(fixture))
+    expectEqual(follower.interrupt(), 0)
+    try expectEqual(follower.text(), Self.log(fixture))
   }
 
   @Test func newEventsOfAUserArePrinted() throws {
@@ -81,11 +81,11 @@ import Testing
       .verify(0, reply(row("1"))),
     ])
     try follower.wait(forLines: 5)
-    #expect(follower.interrupt() == 0)
+    expectEqual(follower.interrupt(), 0)
     let positions = try follower.text().split(separator: "\n").map { line in
       line.dropFirst("{\"seq\":".count).prefix { $0.isNumber }
     }
-    #expect(positions == ["0", "1", "4", "5", "6"])
+    expectEqual(positions, ["0", "1", "4", "5", "6"])
   }
 
   @Test func followStartsAtAFuturePosition() throws {
@@ -95,7 +95,7 @@ import Testing
     while fixture.eventCount < 9 { try fixture.append(generator.steps(1)) }
     let lines = try Self.log(fixture).split(separator: "\n").dropFirst(8)
     try follower.wait(forLines: lines.count)
-    #expect(follower.interrupt() == 0)
+    expectEqual(follower.interrupt(), 0)
     #expect(try follower.text().split(separator: "\n").elementsEqual(lines))
   }
 
@@ -107,7 +107,7 @@ import Testing
       . "$SHOP"; shop_ledger >out
       { ledgerctl replay --follow; echo "= $?" >&2; } | head -n 2 | cut -c 1-8
       """)
-    #expect(outcome.output == "{\"seq\":0\n{\"seq\":1\n")
-    #expect(outcome.diagnostics == "= 0\n")
+    expectEqual(outcome.output, "{\"seq\":0\n{\"seq\":1\n")
+    expectEqual(outcome.diagnostics, "= 0\n")
   }
 }

@@ -51,7 +51,7 @@ import Testing
     let outcome = try sandbox.run("ledgerctl audit --signatures --ledger shop | grep signatures")
     #expect(outcome.output.contains("judged again"), "\(outcome)")
     #expect(outcome.output.hasSuffix("each as recorded\n"))
-    #expect(try sandbox.run("ledgerctl audit --signatures --ledger shop").exitCode == 0)
+    try expectEqual(sandbox.run("ledgerctl audit --signatures --ledger shop").exitCode, 0)
   }
 
   @Test(arguments: [
@@ -69,26 +69,26 @@ import Testing
       EventDraft(type: type.rawValue, version: 1, data: Array(forged.utf8))
     ]).firstPosition
     try writer.close()
-    #expect(try sandbox.run("ledgerctl audit --ledger shop").exitCode == 0)
+    try expectEqual(sandbox.run("ledgerctl audit --ledger shop").exitCode, 0)
     let outcome = try sandbox.run("ledgerctl audit --signatures --ledger shop")
-    #expect(outcome.exitCode == 20)
+    expectEqual(outcome.exitCode, 20)
     #expect(outcome.output.contains("tampered"), "\(outcome.output)")
     #expect(outcome.output.contains("\(position)"), "\(outcome.output)")
     #expect(outcome.output.contains(cause), "\(outcome.output)")
-    #expect(try sandbox.run("ledgerctl verify \(position) --ledger shop").exitCode == 3)
+    try expectEqual(sandbox.run("ledgerctl verify \(position) --ledger shop").exitCode, 3)
   }
 
   @Test func aPositionIsVerifiedByTheTrustOfToday() throws {
     let sandbox = try shop()
     let (position, _) = try first(.notificationReceived, sandbox)
     let good = try sandbox.run("ledgerctl verify \(position) --ledger shop")
-    #expect(good.exitCode == 0, "\(good)")
+    expectEqual(good.exitCode, 0, "\(good)")
     #expect(good.output.contains("signed object  notification"))
     let withdrawn = try sandbox.run(
       "echo '{}' >shop/config.json; ledgerctl verify \(position) --ledger shop")
-    #expect(withdrawn.exitCode == 3)
+    expectEqual(withdrawn.exitCode, 3)
     let other = try sandbox.run("ledgerctl verify 1 --ledger shop")
-    #expect(
-      other.diagnostics == "ledgerctl: verify: position 1: the event has no signed object\n")
+    expectEqual(
+      other.diagnostics, "ledgerctl: verify: position 1: the event has no signed object\n")
   }
 }

@@ -2,6 +2,7 @@
 import Foundation
 import Intake
 import Ledger
+import TestSupport
 import Testing
 
 import Commands
@@ -17,22 +18,22 @@ import Commands
   }
 
   @Test func longTextIsCut() {
-    #expect(visible("abcdef", limit: 3) == "abc…")
-    #expect(visible("abc", limit: 3) == "abc")
+    expectEqual(visible("abcdef", limit: 3), "abc…")
+    expectEqual(visible("abc", limit: 3), "abc")
   }
 
   @Test(arguments: [
     ("abc", 3), ("日本", 4), ("e\u{301}", 1), ("😀", 2), ("", 0), ("é", 1), ("ｱ", 1),
   ])
   func widthCountsColumns(_ text: String, _ expected: Int) {
-    #expect(widthColumns(text) == expected)
+    expectEqual(widthColumns(text), expected)
   }
 
   @Test(arguments: [
     ("abcdef", 6, "abcdef"), ("abcdef", 5, "abcd…"), ("日本語", 5, "日本…"), ("日本語", 4, "日…"),
     ("abc", 1, "…"), ("abc", 0, ""), ("", 3, ""),
   ]) func truncatedTextFits(_ text: String, _ limit: Int, _ expected: String) {
-    #expect(truncated(text, toColumns: limit) == expected)
+    expectEqual(truncated(text, toColumns: limit), expected)
     #expect(widthColumns(truncated(text, toColumns: limit)) <= limit)
   }
 
@@ -56,7 +57,7 @@ import Commands
     let line = Commands.Progress.line(
       label: "import", unit: .count("events"), done: done, total: total, elapsedMs: elapsedMs,
       columns: .max)
-    #expect(line == expected)
+    expectEqual(line, expected)
   }
 
   @Test(
@@ -69,7 +70,7 @@ import Commands
     let line = Commands.Progress.line(
       label: "Projecting", unit: .count("events"), done: 123_456, total: 290_000,
       elapsedMs: 1500, columns: columns)
-    #expect(line == "Projecting \(bar)42%  123456 events  82304 events/s  3 s left")
+    expectEqual(line, "Projecting \(bar)42%  123456 events  82304 events/s  3 s left")
     #expect(bar.isEmpty || widthColumns(line) <= columns)
   }
 
@@ -78,9 +79,9 @@ import Commands
       Commands.Progress.line(
         label: "", unit: .bytes, done: done, total: nil, elapsedMs: 1000, columns: 79)
     }
-    #expect(line(1023) == "  1023 B  1023 B/s")
-    #expect(line(1536) == "  1.5 KiB  1.5 KiB/s")
-    #expect(line(5 << 30) == "  5.0 GiB  5.0 GiB/s")
+    expectEqual(line(1023), "  1023 B  1023 B/s")
+    expectEqual(line(1536), "  1.5 KiB  1.5 KiB/s")
+    expectEqual(line(5 << 30), "  5.0 GiB  5.0 GiB/s")
     #expect(!line(.max).isEmpty)
   }
 
@@ -89,12 +90,12 @@ import Commands
     ("hepl", "help"),
     ("EXPORT", "export"), ("zzz", nil), ("", nil), ("e", nil),
   ]) func nearestNameIsSuggested(_ text: String, _ expected: String?) {
-    #expect(suggestion(for: text, among: ["import", "export", "help", "status"]) == expected)
+    expectEqual(suggestion(for: text, among: ["import", "export", "help", "status"]), expected)
   }
 
   @Test func everyExitCodeHasItsMeaning() {
     let codes = ExitCode.allCases.map(\.rawValue)
-    #expect(codes == [0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 130])
+    expectEqual(codes, [0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 130])
     for code in ExitCode.allCases { #expect(!code.meaning.isEmpty) }
   }
 
@@ -140,8 +141,8 @@ import Commands
     ]
     for (error, exitCode, lines) in cases {
       let report = ErrorReport(error, command: "import")
-      #expect(report.exitCode == exitCode)
-      #expect(report.lines == lines)
+      expectEqual(report.exitCode, exitCode)
+      expectEqual(report.lines, lines)
     }
   }
 
@@ -159,6 +160,6 @@ import Commands
     ])
   func harmless(_ text: String, _ expected: String) {
     let bytes = Array(text.utf8).withUnsafeBytes { harmlessBytes($0) }
-    #expect(String(decoding: bytes, as: UTF8.self) == expected)
+    expectEqual(String(decoding: bytes, as: UTF8.self), expected)
   }
 }

@@ -1,5 +1,6 @@
 // Text tables: alignment, and what becomes of them on a terminal that is too narrow.
 import Foundation
+import TestSupport
 import Testing
 
 import Commands
@@ -26,8 +27,9 @@ import Commands
 
   @Test func columnsAreAlignedWithNumbersToTheRight() throws {
     let table = notes([["a", "1", ""], ["日本", "1000", "x\u{1B}y"], ["e\u{301}e", "-20"]])
-    #expect(
-      try lines(table) == [
+    try expectEqual(
+      lines(table),
+      [
         "name  units  note", "a         1", "日本   1000  x\\u{1B}y", "e\u{301}e      -20",
       ])
   }
@@ -35,12 +37,12 @@ import Commands
   @Test func hugeCellIsPrintedInFullAndPadsNoOtherRow() throws {
     let huge = String(repeating: "h", count: 5000)
     let printed = try lines(notes([[huge, "1", "x"], ["a", "2", "y"]]))
-    #expect(printed[1] == huge + "      1  x")
-    #expect(printed[2].count == 1000 + 2 + 5 + 2 + 1)
+    expectEqual(printed[1], huge + "      1  x")
+    expectEqual(printed[2].count, 1000 + 2 + 5 + 2 + 1)
   }
 
   @Test func emptyTableHasItsHeadings() throws {
-    #expect(try lines(notes([])) == ["name  units  note"])
+    try expectEqual(lines(notes([])), ["name  units  note"])
   }
 
   // MARK: Narrow terminals
@@ -118,28 +120,28 @@ import Commands
     ] as [(Int?, String)])
   func narrowTerminal(_ limit: Int?, _ expected: String) throws {
     let printed = try lines(Self.sold, limit: limit)
-    #expect(printed == expected.components(separatedBy: "\n"))
+    expectEqual(printed, expected.components(separatedBy: "\n"))
     if let limit, limit >= 45 { #expect(printed.allSatisfy { widthColumns($0) <= limit }) }
   }
 
   @Test func tableToBeCopiedIsNeverCut() throws {
     let printed = try lines(Self.sold, limit: 63, isCut: false)
-    #expect(printed.first == "product_id      com.example.coins")
-    #expect(try lines(Self.sold, limit: 64, isCut: false).count == 4)
+    expectEqual(printed.first, "product_id      com.example.coins")
+    try expectEqual(lines(Self.sold, limit: 64, isCut: false).count, 4)
   }
 
   @Test func columnThatMayNotBeCutIsNot() throws {
     var table = Self.sold
     table.neverCut(1)
-    #expect(try lines(table, limit: 64).count == 4)
-    #expect(try lines(table, limit: 63).first == "product_id      com.example.coins")
+    try expectEqual(lines(table, limit: 64).count, 4)
+    try expectEqual(lines(table, limit: 63).first, "product_id      com.example.coins")
   }
 
   @Test func emptyCellsOfARecordAreLeftOutButForKeys() throws {
     var table = TextTable([.init("key", isKey: true), "note", .number("units")])
     table.append(["", "", "1"])
     table.append(["a", "b"])
-    #expect(try lines(table, limit: 3) == ["key", "units  1", "", "key    a", "note   b"])
+    try expectEqual(lines(table, limit: 3), ["key", "units  1", "", "key    a", "note   b"])
   }
 
   @Test(arguments: [
@@ -150,7 +152,7 @@ import Commands
   ]) func headingBreaksAfterUnderscoresAndAtSpaces(
     _ heading: String, _ limit: Int, _ expected: [String]
   ) {
-    #expect(TableLayout.wrapped(heading, toColumns: limit) == expected)
+    expectEqual(TableLayout.wrapped(heading, toColumns: limit), expected)
   }
 
   // MARK: Columns without content
@@ -162,16 +164,16 @@ import Commands
     ])
     table.append(["", "a", "", "0", "0", "0.00"])
     table.append(["", "0", "", "1", "", "0.000"])
-    #expect(table.leaveOutUnused() == ["none", "zero", "zeros"])
-    #expect(try lines(table) == ["key  text  units", "     a         0", "     0         1"])
+    expectEqual(table.leaveOutUnused(), ["none", "zero", "zeros"])
+    try expectEqual(lines(table), ["key  text  units", "     a         0", "     0         1"])
   }
 
   @Test func nothingIsLeftOutOfATableWithoutRowsOrWithoutContent() throws {
     var empty = notes([])
     #expect(empty.leaveOutUnused().isEmpty)
-    #expect(try lines(empty) == ["name  units  note"])
+    try expectEqual(lines(empty), ["name  units  note"])
     var blank = notes([["", "0", ""]])
     #expect(blank.leaveOutUnused().isEmpty)
-    #expect(try lines(blank) == ["name  units  note", "          0"])
+    try expectEqual(lines(blank), ["name  units  note", "          0"])
   }
 }

@@ -19,14 +19,14 @@ import Commands
     let failure = withdrawToken(
       kept.id, from: file,
       because: OutputError.writeFailed(object: "standard output", code: ENOSPC))
-    #expect(
-      failure.cause
-        == """
-        it could not be printed: standard output: no space left on device; it could not be revoked \
-        either (read \(file.path): other users can read or write it, and it holds secrets: run chmod 600); \
-        run 'ledgerctl token revoke \(kept.id)'
-        """)
-    #expect(failure.object == kept.id)
-    #expect(failure.exitCode == .failed)
+    expectEqual(
+      failure.cause,
+      """
+      it could not be printed: standard output: no space left on device; it could not be revoked \
+      either (read \(file.path): other users can read or write it, and it holds secrets: run chmod 600); \
+      run 'ledgerctl token revoke \(kept.id)'
+      """)
+    expectEqual(failure.object, kept.id)
+    expectEqual(failure.exitCode, .failed)
   }
 }

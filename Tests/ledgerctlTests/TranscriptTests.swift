@@ -12,8 +12,8 @@ import Testing
       return try transcript.rewrite(actual)
     }
     for (step, printed) in zip(transcript.steps, actual) where !Self.defeatsSanitizer(step) {
-      #expect(
-        printed == step.expected,
+      expectEqual(
+        printed, step.expected,
         "\(transcript.name): \(step.command.joined(separator: "\n")); UPDATE_TRANSCRIPTS=1 rewrites"
       )
     }
@@ -38,9 +38,9 @@ import Testing
 
   @Test func docsCliIsTheProgramsReference() throws {
     let printed = try Sandbox().run("ledgerctl help --markdown")
-    #expect(printed.exitCode == 0)
+    expectEqual(printed.exitCode, 0)
     let text = try String(contentsOf: Self.reference, encoding: .utf8)
-    #expect(printed.output == text, "ledgerctl help --markdown -o docs/cli.md makes it anew")
+    expectEqual(printed.output, text, "ledgerctl help --markdown -o docs/cli.md makes it anew")
   }
 
   /// Every line of a `sh` block. Without any setup they fail, but not because of wrong usage.

@@ -258,11 +258,11 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     let sandbox = try Sandbox()
     let outcome = try sandbox.run("ledgerctl \(mistake.line)")
     let lines = outcome.diagnostics.split(separator: "\n").map(String.init)
-    #expect(lines.count == 2)
-    #expect(lines.first == "ledgerctl: \(mistake.message)")
+    expectEqual(lines.count, 2)
+    expectEqual(lines.first, "ledgerctl: \(mistake.message)")
     #expect(lines.last?.hasPrefix("See 'ledgerctl help") == true)
     #expect(outcome.output.isEmpty)
-    #expect(outcome.exitCode == 2)
+    expectEqual(outcome.exitCode, 2)
     #expect(try FileManager.default.contentsOfDirectory(atPath: sandbox.path).isEmpty)
   }
 
@@ -273,14 +273,14 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     "replay --usr=SECRET",
   ]) func mistakeShowsNoSecret(_ line: String) throws {
     let outcome = try Sandbox().run("ledgerctl \(line)")
-    #expect(outcome.exitCode == 2)
+    expectEqual(outcome.exitCode, 2)
     #expect(!(outcome.output + outcome.diagnostics).contains("SECRET"))
   }
 
   @Test func longArgumentGivesAShortMessage() throws {
     // The system accepts single arguments of up to 128 KiB.
     let outcome = try Sandbox().run("ledgerctl $(printf '%0120000d' 0)")
-    #expect(outcome.exitCode == 2)
+    expectEqual(outcome.exitCode, 2)
     #expect(outcome.diagnostics.utf8.count < 200)
   }
 }

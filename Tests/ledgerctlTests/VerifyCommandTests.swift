@@ -59,11 +59,11 @@ import Testing
       exit $code
       """)
     let fault = given.fault == "null" ? "null" : "\"\(given.fault)\""
-    #expect(
-      outcome.output
-        == "[\(given.exitCode == 0),\"\(given.verdict)\",\(fault),\(given.purchaseCount)]\n")
-    #expect(outcome.diagnostics == "")
-    #expect(outcome.exitCode == given.exitCode)
+    expectEqual(
+      outcome.output,
+      "[\(given.exitCode == 0),\"\(given.verdict)\",\(fault),\(given.purchaseCount)]\n")
+    expectEqual(outcome.diagnostics, "")
+    expectEqual(outcome.exitCode, given.exitCode)
   }
 
   // MARK: Signed objects
@@ -112,9 +112,9 @@ import Testing
       jq -c '[.is_good, .kind, .environment, .signature.verdict, .signature.fault, .signature.root_sha256]' out
       exit $code
       """)
-    #expect(outcome.output == given.printed + "\n")
-    #expect(outcome.diagnostics == "")
-    #expect(outcome.exitCode == given.exitCode)
+    expectEqual(outcome.output, given.printed + "\n")
+    expectEqual(outcome.diagnostics, "")
+    expectEqual(outcome.exitCode, given.exitCode)
   }
 
   // MARK: The App Store
@@ -171,10 +171,9 @@ import Testing
       jq -c '.app_store | [.outcome, .status, .explanation]' out
       """)
     // The signature of this receipt is bad, whatever the App Store says.
-    #expect(
-      outcome.output == "3\n[\"\(given.outcome)\",\(given.status),\"\(given.line)\"]\n")
-    #expect(outcome.diagnostics == "")
-    #expect(server.requests.count == (given.production.contains("21007") ? 2 : 1))
+    expectEqual(outcome.output, "3\n[\"\(given.outcome)\",\(given.status),\"\(given.line)\"]\n")
+    expectEqual(outcome.diagnostics, "")
+    expectEqual(server.requests.count, (given.production.contains("21007") ? 2 : 1))
   }
 
   @Test func secretOfTheFamilyIsSentAndNeverShown() throws {
@@ -220,7 +219,7 @@ import Testing
       printf '{"signature"="%s";"purchase-info"="%s";}' "$unknown" "$purchase" > receipt
       ledgerctl verify receipt --app-store --ledger shop
       """)
-    #expect(outcome.exitCode == 0)
+    expectEqual(outcome.exitCode, 0)
     #expect(
       outcome.output.contains(
         "cannot be judged: the version of its signature is unknown"))
@@ -248,9 +247,9 @@ import Testing
       for try in $(seq 3000); do [ -e asked ] && break; kill -0 $program || break; sleep 0.1; done
       kill -TERM $program; wait $program
       """)
-    #expect(outcome.exitCode == 130)
-    #expect(outcome.diagnostics == "ledgerctl: verify: interrupted\n")
-    #expect(server.requests.count == 1)
+    expectEqual(outcome.exitCode, 130)
+    expectEqual(outcome.diagnostics, "ledgerctl: verify: interrupted\n")
+    expectEqual(server.requests.count, 1)
   }
 
   // MARK: A ledger

@@ -42,19 +42,19 @@ import Testing
     let server = try ScriptedServer { _ in .json(#"{"status":0}"#) }
     let client = try VerifyReceiptClient(.on(server))
     let answer = await client.ask(given.receipt, secret: given.secret)
-    #expect(Told(answer.content) == .json(#"{"status":0}"#))
-    #expect(answer.endpoint == .production)
-    #expect(answer.httpStatus == 200)
+    expectEqual(Told(answer.content), .json(#"{"status":0}"#))
+    expectEqual(answer.endpoint, .production)
+    expectEqual(answer.httpStatus, 200)
     #expect((0..<300_000).contains(answer.durationMs))
     let request = try #require(server.requests.first)
-    #expect(server.requests.count == 1)
-    #expect(request.head[0] == "POST /production HTTP/1.1")
-    #expect(request.body == Array(given.body.utf8))
-    #expect(request.values("content-type") == ["application/json"])
-    #expect(request.values("user-agent") == ["receipt-ledger"])
-    #expect(request.values("host") == ["127.0.0.1:\(server.port)"])
+    expectEqual(server.requests.count, 1)
+    expectEqual(request.head[0], "POST /production HTTP/1.1")
+    expectEqual(request.body, Array(given.body.utf8))
+    expectEqual(request.values("content-type"), ["application/json"])
+    expectEqual(request.values("user-agent"), ["receipt-ledger"])
+    expectEqual(request.values("host"), ["127.0.0.1:\(server.port)"])
     for name in ["expect", "transfer-encoding", "authorization", "cookie", "accept-encoding"] {
-      #expect(request.values(name) == [], "\(name)")
+      expectEqual(request.values(name), [], "\(name)")
     }
   }
 
@@ -118,10 +118,10 @@ import Testing
     }
     let client = try VerifyReceiptClient(.on(server))
     let answer = await client.ask(secret: "5ec3e7")
-    #expect(server.requests.map(\.path) == given.asked)
-    #expect(Set(server.requests.map(\.body)).count == 1)
-    #expect(Told(answer.content) == .json(given.content ?? given.sandbox))
-    #expect(answer.endpoint == (given.asked.count == 2 ? .sandbox : .production))
+    expectEqual(server.requests.map(\.path), given.asked)
+    expectEqual(Set(server.requests.map(\.body)).count, 1)
+    expectEqual(Told(answer.content), .json(given.content ?? given.sandbox))
+    expectEqual(answer.endpoint, (given.asked.count == 2 ? .sandbox : .production))
   }
 
   @Test("a switch that finds nobody is no answer of the first endpoint")
@@ -131,8 +131,8 @@ import Testing
     }
     let client = try VerifyReceiptClient(.on(server))
     let answer = await client.ask()
-    #expect(Told(answer.content) == .nothing(.connectionFailed))
-    #expect(answer.endpoint == .sandbox)
+    expectEqual(Told(answer.content), .nothing(.connectionFailed))
+    expectEqual(answer.endpoint, .sandbox)
     #expect(answer.httpStatus == nil)
   }
 
@@ -148,7 +148,7 @@ import Testing
     options.timeoutMs = 10_000
     let client = try VerifyReceiptClient(options)
     let answer = await client.ask()
-    #expect(Told(answer.content) == .json(#"{"status":0}"#))
+    expectEqual(Told(answer.content), .json(#"{"status":0}"#))
     #expect(answer.durationMs >= 11_990)
   }
 
@@ -167,7 +167,7 @@ import Testing
   func json(_ given: (sent: String, kept: String)) async throws {
     let server = try ScriptedServer { _ in .json(given.sent) }
     let client = try VerifyReceiptClient(.on(server))
-    #expect(Told(await client.ask().content) == .json(given.kept))
+    expectEqual(Told(await client.ask().content), .json(given.kept))
   }
 
   static let strange: [[UInt8]] = [
@@ -188,15 +188,15 @@ import Testing
       Issue.record("taken as \(answer.content)")
       return
     }
-    #expect(kept == sent)
-    #expect(answer.httpStatus == 200)
+    expectEqual(kept, sent)
+    expectEqual(answer.httpStatus, 200)
   }
 
   @Test("of what is no JSON 64 KiB are kept")
   func muchNoJSON() async throws {
     let server = try ScriptedServer { _ in .json(Self.deep) }
     let client = try VerifyReceiptClient(.on(server))
-    #expect(Told(await client.ask().content) == .other(String(Self.deep.prefix(65_536))))
+    expectEqual(Told(await client.ask().content), .other(String(Self.deep.prefix(65_536))))
   }
 
   @Test("content and length may come in chunks, or end with the connection")
@@ -209,7 +209,7 @@ import Testing
     for text in [chunked, untilClose, informed] {
       let server = try ScriptedServer { _ in .all([.text(text), .close]) }
       let client = try VerifyReceiptClient(.on(server))
-      #expect(Told(await client.ask().content) == .json(#"{"status":0}"#), "\(text)")
+      expectEqual(Told(await client.ask().content), .json(#"{"status":0}"#), "\(text)")
     }
   }
 
@@ -230,9 +230,9 @@ import Testing
     let client = try VerifyReceiptClient(.on(server))
     for count in 1...2 {
       let answer = await client.ask()
-      #expect(Told(answer.content) == .nothing(.httpStatus))
-      #expect(answer.httpStatus == status)
-      #expect(server.requests.count == count)
+      expectEqual(Told(answer.content), .nothing(.httpStatus))
+      expectEqual(answer.httpStatus, status)
+      expectEqual(server.requests.count, count)
     }
     #expect(server.requests.allSatisfy { $0.path == "/production" && $0.values("cookie") == [] })
   }

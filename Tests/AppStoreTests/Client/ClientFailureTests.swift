@@ -57,9 +57,9 @@ import Testing
     if given.failure == .timeout { options.timeoutMs = 5_000 }
     let client = try VerifyReceiptClient(options)
     let answer = await client.ask()
-    #expect(Told(answer.content) == .nothing(given.failure))
-    #expect(answer.httpStatus == given.httpStatus)
-    #expect(answer.endpoint == .production)
+    expectEqual(Told(answer.content), .nothing(given.failure))
+    expectEqual(answer.httpStatus, given.httpStatus)
+    expectEqual(answer.endpoint, .production)
     if given.failure == .timeout { #expect(answer.durationMs >= 4_990) }
   }
 
@@ -69,9 +69,9 @@ import Testing
     var options = VerifyReceiptOptions.on(server)
     options.timeoutMs = 5_000
     let client = try VerifyReceiptClient(options)
-    #expect(Told(client.askAndWait().content) == .json("{}"))
-    #expect(Told(client.askAndWait().content) == .nothing(.timeout))
-    #expect(server.connectionCount == 1)
+    expectEqual(Told(client.askAndWait().content), .json("{}"))
+    expectEqual(Told(client.askAndWait().content), .nothing(.timeout))
+    expectEqual(server.connectionCount, 1)
   }
 
   @Test("nobody listens")
@@ -81,7 +81,7 @@ import Testing
     var options = VerifyReceiptOptions()
     options.productionURL = "http://127.0.0.1:\(port)/"
     let client = try VerifyReceiptClient(options)
-    #expect(Told(await client.ask().content) == .nothing(.connectionFailed))
+    expectEqual(Told(await client.ask().content), .nothing(.connectionFailed))
   }
 
   /// A socket whose connection was begun at least.
@@ -113,7 +113,7 @@ import Testing
     options.connectTimeoutMs = 300
     let client = try VerifyReceiptClient(options)
     let answer = await client.ask()
-    #expect(Told(answer.content) == .nothing(.connectTimeout))
+    expectEqual(Told(answer.content), .nothing(.connectTimeout))
     #expect(answer.httpStatus == nil)
   }
 
@@ -173,10 +173,10 @@ import Testing
     options.answerBytesMax = Self.limit
     let client = try VerifyReceiptClient(options)
     let answer = await client.ask()
-    #expect(Told(answer.content) == .nothing(given.failure))
-    #expect(answer.httpStatus == given.httpStatus)
+    expectEqual(Told(answer.content), .nothing(given.failure))
+    expectEqual(answer.httpStatus, given.httpStatus)
     // And the next one is none the worse for it.
-    #expect(Told(await client.ask().content) == .json("{}"))
+    expectEqual(Told(await client.ask().content), .json("{}"))
   }
 
   @Test("an answer of just the bound is taken")
@@ -186,7 +186,7 @@ import Testing
     var options = VerifyReceiptOptions.on(server)
     options.answerBytesMax = Self.limit
     let client = try VerifyReceiptClient(options)
-    #expect(Told(await client.ask().content) == .json(text))
+    expectEqual(Told(await client.ask().content), .json(text))
   }
 
   @Test("whatever bytes come, each call ends once", arguments: [11, 12, 13] as [UInt64])
@@ -206,7 +206,7 @@ import Testing
       return .all(parts + [.close])
     }
     let client = try VerifyReceiptClient(.on(server))
-    #expect(await client.askMany(60).count == 60)
+    await expectEqual(client.askMany(60).count, 60)
   }
 
   // MARK: TLS
@@ -233,7 +233,7 @@ import Testing
     options.timeoutMs = 20_000
     let client = try VerifyReceiptClient(options)
     let answer = await client.ask("c2VjcmV0")
-    #expect(Told(answer.content) == .nothing(.tlsFailed))
+    expectEqual(Told(answer.content), .nothing(.tlsFailed))
     #expect(answer.httpStatus == nil)
     #expect(!server.printed().contains("c2VjcmV0"))
   }

@@ -13,9 +13,9 @@ import Testing
       .json($0.path == "/production" ? #"{"status":21007}"# : #"{"status":0}"#)
     }
     let client = try VerifyReceiptClient(.on(server))
-    for _ in 0..<20 { #expect(Told(client.askAndWait().content) == .json(#"{"status":0}"#)) }
-    #expect(server.requests.count == 40)
-    #expect(server.connectionCount == 1)
+    for _ in 0..<20 { expectEqual(Told(client.askAndWait().content), .json(#"{"status":0}"#)) }
+    expectEqual(server.requests.count, 40)
+    expectEqual(server.connectionCount, 1)
   }
 
   @Test("a kept connection that the server has closed is replaced")
@@ -23,10 +23,10 @@ import Testing
     let server = try ScriptedServer { _ in .json("{}") }
     let client = try VerifyReceiptClient(.on(server))
     for _ in 0..<5 {
-      #expect(Told(await client.ask().content) == .json("{}"))
+      expectEqual(Told(await client.ask().content), .json("{}"))
       server.dropConnections()
     }
-    #expect(server.requests.count == 5)
+    expectEqual(server.requests.count, 5)
   }
 
   @Test("each of many calls has its own answer, and connections are used again")
@@ -47,8 +47,8 @@ import Testing
       }
     }
     for caller in callers { caller.join() }
-    #expect(wrong.total == 0)
-    #expect(server.requests.count == 200)
+    expectEqual(wrong.total, 0)
+    expectEqual(server.requests.count, 200)
     #expect(server.mostActiveCount <= 8)
     #expect(server.mostActiveCount > 1)
     #expect(server.connectionCount <= 8)
@@ -85,8 +85,8 @@ import Testing
     var answers: [VerifyReceiptAnswer] = []
     for _ in 0..<20 { answers += await client.askMany(15) }
     let counts = Dictionary(grouping: answers) { "\(Told($0.content))" }.mapValues(\.count)
-    #expect(answers.count == 300)
-    #expect(counts.count == 3)
+    expectEqual(answers.count, 300)
+    expectEqual(counts.count, 3)
     #expect((counts["\(Told.json("{}"))"] ?? 0) > 0)
   }
 
@@ -100,11 +100,11 @@ import Testing
     for _ in 0..<10 { Self.ask(client, tally) }
     #expect(try await eventually { server.requests.count == 10 })
     client.shutDown()
-    #expect(tally["cancelled"] == 10)
+    expectEqual(tally["cancelled"], 10)
     client.shutDown()
     Self.ask(client, tally)
-    #expect(tally["cancelled"] == 11)
-    #expect(tally.total == 11)
+    expectEqual(tally["cancelled"], 11)
+    expectEqual(tally.total, 11)
   }
 
   @Test("calls that race with the end are answered or cancelled, never lost")
@@ -119,7 +119,7 @@ import Testing
       }
       client.shutDown()
       #expect(try await eventually { tally.total == 80 })
-      #expect(tally["answered"] + tally["cancelled"] == 80)
+      expectEqual(tally["answered"] + tally["cancelled"], 80)
     }
   }
 

@@ -1,6 +1,7 @@
 // What an operator may configure of the client, and what is refused.
 import AppStore
 import AppStoreClient
+import TestSupport
 import Testing
 
 @Suite("The App Store client's options") struct ClientOptionsTests {
@@ -59,7 +60,7 @@ import Testing
         var options = VerifyReceiptOptions()
         options[keyPath: path] = value
         let isRefused = (try? options.check()) == nil
-        #expect(isRefused == bad.contains(value), "\(path) \(value)")
+        expectEqual(isRefused, bad.contains(value), "\(path) \(value)")
       }
     }
   }
@@ -78,6 +79,6 @@ import Testing
       ),
       (.noResources("no memory"), "start the App Store client: no memory"),
     ]
-    for (error, text) in faults { #expect(error.description == text) }
+    for (error, text) in faults { expectEqual(error.description, text) }
   }
 }

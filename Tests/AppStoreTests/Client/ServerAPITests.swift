@@ -66,10 +66,10 @@ import Testing
     let texts = try parts.prefix(2).map {
       String(decoding: try Base64.decode($0, .url), as: UTF8.self)
     }
-    #expect(texts[0] == #"{"alg":"ES256","kid":"2X9R4HXF34","typ":"JWT"}"#)
-    #expect(
-      texts[1]
-        == #"{"iss":"57246542-96fe-1a63-e053-0824d011072a","iat":1800000000,"exp":1800001200,"#
+    expectEqual(texts[0], #"{"alg":"ES256","kid":"2X9R4HXF34","typ":"JWT"}"#)
+    expectEqual(
+      texts[1],
+      #"{"iss":"57246542-96fe-1a63-e053-0824d011072a","iat":1800000000,"exp":1800001200,"#
         + #""aud":"appstoreconnect-v1","bid":"com.example.app"}"#)
     #expect(
       Self.verifies(
@@ -107,7 +107,7 @@ import Testing
     account.discardToken()
     let first = account.token(nowMs: 0)
     #expect(first != refused)
-    #expect(account.token(nowMs: 15 * 60_000 - 1) == first)
+    expectEqual(account.token(nowMs: 15 * 60_000 - 1), first)
     let second = account.token(nowMs: 15 * 60_000)
     #expect(second != first)
     #expect(account.token(nowMs: 14 * 60_000) != second, "the clock was set back")
@@ -147,10 +147,10 @@ import Testing
     let account = try Self.account(try SigningKey(curve: .p256))
     _ = Self.ask(client, call, account)
     let request = try #require(server.requests.first)
-    #expect(request.head[0] == line + " HTTP/1.1")
-    #expect(String(decoding: request.body, as: UTF8.self) == body)
+    expectEqual(request.head[0], line + " HTTP/1.1")
+    expectEqual(String(decoding: request.body, as: UTF8.self), body)
     let token = try #require(account.token(nowMs: 1_800_000_000_000))
-    #expect(request.values("authorization") == ["Bearer \(token)"])
+    expectEqual(request.values("authorization"), ["Bearer \(token)"])
   }
 
   @Test func aGetAfterAPostAndTheOtherEndpoint() throws {
@@ -166,12 +166,13 @@ import Testing
     ] {
       _ = Self.ask(client, call, account, .sandbox)
     }
-    #expect(
-      server.requests.map { $0.head[0].prefix(13) } == [
+    expectEqual(
+      server.requests.map { $0.head[0].prefix(13) },
+      [
         "POST /sandbox", "GET /sandbox/", "POST /sandbox", "GET /sandbox/",
       ])
-    #expect(server.requests.map(\.body.count) == [27, 0, 27, 0])
-    #expect(server.connectionCount == 1)
+    expectEqual(server.requests.map(\.body.count), [27, 0, 27, 0])
+    expectEqual(server.connectionCount, 1)
   }
 
   // MARK: Answers
@@ -238,7 +239,7 @@ import Testing
     let client = try Self.client(server)
     defer { client.shutDown() }
     let account = try Self.account(try SigningKey(curve: .p256))
-    #expect(Self.ask(client, call, account) == expected)
+    expectEqual(Self.ask(client, call, account), expected)
   }
 
   @Test(
@@ -274,8 +275,8 @@ import Testing
     let client = try Self.client(server)
     defer { client.shutDown() }
     let answer = Self.ask(client, Self.history, try Self.account(try SigningKey(curve: .p256)))
-    #expect(answer == expected)
-    if case .failure(let failure) = answer { #expect(failure.isRetryable == isRetryable) }
+    expectEqual(answer, expected)
+    if case .failure(let failure) = answer { expectEqual(failure.isRetryable, isRetryable) }
   }
 
   @Test func aCutAnswerIsNoPageAndAClientThatIsShutDownCancels() throws {
@@ -284,9 +285,8 @@ import Testing
     }
     let client = try Self.client(server)
     let account = try Self.account(try SigningKey(curve: .p256))
-    #expect(
-      Self.ask(client, Self.history, account) == .failure(.transport(.connectionFailed)))
+    expectEqual(Self.ask(client, Self.history, account), .failure(.transport(.connectionFailed)))
     client.shutDown()
-    #expect(Self.ask(client, Self.history, account) == .failure(.transport(.cancelled)))
+    expectEqual(Self.ask(client, Self.history, account), .failure(.transport(.cancelled)))
   }
 }

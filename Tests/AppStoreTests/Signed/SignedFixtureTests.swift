@@ -3,6 +3,7 @@
 import AppStore
 import Base
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Apple's signed objects", .enabled(if: Fixtures.folder != nil, "no ../shared/fixtures here"))
@@ -29,8 +30,8 @@ struct SignedFixtureTests {
   @Test("those under the test root are valid, and of the rest each is refused for its fault")
   func verdicts() throws {
     let root = try #require(Self.testRoot)
-    #expect(
-      try Fixtures.bytes("storekit2/certs/testCA.der").withUnsafeBytes { SHA256.hash($0) } == root)
+    try expectEqual(
+      Fixtures.bytes("storekit2/certs/testCA.der").withUnsafeBytes { SHA256.hash($0) }, root)
     let verifier = SignedObjectVerifier(pinnedRoots: [root])
     let nowMs: Int64 = 1_767_323_045_678
     // Two of them bring an older certificate of the same root, which is another root by its fingerprint.
@@ -64,8 +65,8 @@ struct SignedFixtureTests {
     ]
     for (name, alone, beside) in cases {
       let text = try Self.object(name)
-      #expect(SignedSample.verdict(text, verifier, nowMs: nowMs) == alone, "\(name)")
-      #expect(SignedSample.verdict(text, both, nowMs: nowMs) == beside, "\(name)")
+      expectEqual(SignedSample.verdict(text, verifier, nowMs: nowMs), alone, "\(name)")
+      expectEqual(SignedSample.verdict(text, both, nowMs: nowMs), beside, "\(name)")
     }
   }
 
@@ -77,7 +78,7 @@ struct SignedFixtureTests {
     let signer = try Self.fingerprint(name, 0)
     let verifier = SignedObjectVerifier(localTestingSigners: [signer])
     let text = try Self.object(name)
-    #expect(SignedSample.verdict(text, verifier) == .locallyValid(signer: signer))
+    expectEqual(SignedSample.verdict(text, verifier), .locallyValid(signer: signer))
   }
 
   @Test("the facts of Xcode's transaction are read")
@@ -86,11 +87,11 @@ struct SignedFixtureTests {
     let keeper = TextKeeper()
     try payload.withUnsafeBytes { bytes in
       let facts = try SignedTransaction(payload: bytes, keeper)
-      #expect(facts.signedDateMs == 1_697_679_936_056)
-      #expect(facts.row.purchaseDateMs == 1_697_679_936_049)
-      #expect(text(facts.row.productID) == "pass.premium")
+      expectEqual(facts.signedDateMs, 1_697_679_936_056)
+      expectEqual(facts.row.purchaseDateMs, 1_697_679_936_049)
+      expectEqual(text(facts.row.productID), "pass.premium")
       #expect(facts.row.webOrderLineItemID == nil && facts.row.isInIntroOfferPeriod)
-      #expect(text(facts.storefront) == "USA")
+      expectEqual(text(facts.storefront), "USA")
     }
   }
 }

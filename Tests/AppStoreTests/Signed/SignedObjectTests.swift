@@ -3,6 +3,7 @@
 import AppStore
 import AppStoreAuthority
 import Base
+import TestSupport
 import Testing
 
 @Suite("Signed objects")
@@ -31,25 +32,24 @@ struct SignedObjectTests {
   func valid() throws {
     let verifier = authority.verifier
     for _ in 0..<3 {
-      #expect(
-        SignedSample.verdict(good, verifier) == .valid(root: authority.root.fingerprint))
+      expectEqual(SignedSample.verdict(good, verifier), .valid(root: authority.root.fingerprint))
     }
     let production = try authority.sign(
       payload: SignedSample.transaction(environment: "Production"))
-    #expect(
-      SignedSample.verdict(production, verifier) == .valid(root: authority.root.fingerprint))
+    expectEqual(
+      SignedSample.verdict(production, verifier), .valid(root: authority.root.fingerprint))
   }
 
   @Test("its parts are what was sent, and give the same text again")
   func parts() throws {
     let object = try SignedObject(good)
-    #expect(object.payload == SignedSample.transaction())
-    #expect(object.signedDateMs == SignedSample.signedDateMs)
-    #expect(object.text == good)
-    #expect(
+    expectEqual(object.payload, SignedSample.transaction())
+    expectEqual(object.signedDateMs, SignedSample.signedDateMs)
+    expectEqual(object.text, good)
+    expectEqual(
       SignedObject.text(
-        header: object.header, payload: object.payload, signature: Array(object.signatureText))
-        == good)
+        header: object.header, payload: object.payload, signature: Array(object.signatureText)),
+      good)
   }
 
   @Test("only three parts that begin as base64 of a JSON object look like one")
@@ -60,8 +60,8 @@ struct SignedObjectTests {
       ("", false), ("ey.a.b\n", false), ("ey+.a.b", false),
     ]
     for (text, expected) in cases {
-      #expect(
-        Array(text.utf8).withUnsafeBytes { SignedObject.looksLike($0) } == expected, "\(text)")
+      expectEqual(
+        Array(text.utf8).withUnsafeBytes { SignedObject.looksLike($0) }, expected, "\(text)")
     }
   }
 
@@ -150,8 +150,8 @@ struct SignedObjectTests {
       ("S of n", with(signature: raw[..<32] + order), .malformedSignature),
     ]
     for (situation, text, fault) in cases {
-      #expect(verdict(text) == .invalid(fault), "\(situation)")
-      #expect(fault.kind == .malformed, "\(situation)")
+      expectEqual(verdict(text), .invalid(fault), "\(situation)")
+      expectEqual(fault.kind, .malformed, "\(situation)")
     }
   }
 
@@ -159,12 +159,12 @@ struct SignedObjectTests {
     "any other algorithm is refused, whatever the signature",
     arguments: ["none", "None", "HS256", "RS256", "ES384", "es256", "ES256K", ""])
   func algorithms(name: String) throws {
-    #expect(try verdict(sign { $0.algorithm = name }) == .invalid(.wrongAlgorithm))
+    try expectEqual(verdict(sign { $0.algorithm = name }), .invalid(.wrongAlgorithm))
   }
 
   @Test("a signature in DER is no signature of ES256")
   func derSignature() throws {
-    #expect(try verdict(sign { $0.signature = .der }) == .invalid(.malformedSignature))
+    try expectEqual(verdict(sign { $0.signature = .der }), .invalid(.malformedSignature))
   }
 
   @Test("a list of certificates of another length is refused")
@@ -176,8 +176,8 @@ struct SignedObjectTests {
       (chain + [chain[2]], .unexpectedCertificates),
     ]
     for (certificates, fault) in cases {
-      #expect(
-        try verdict(sign { $0.certificates = certificates }) == .invalid(fault),
+      try expectEqual(
+        verdict(sign { $0.certificates = certificates }), .invalid(fault),
         "\(certificates.count)")
     }
   }
@@ -197,7 +197,7 @@ struct SignedObjectTests {
     ]
     for (payload, fault) in cases {
       let text = try authority.sign(payload: Array(payload.utf8))
-      #expect(verdict(text) == .invalid(fault), "\(payload)")
+      expectEqual(verdict(text), .invalid(fault), "\(payload)")
     }
   }
 
@@ -220,8 +220,8 @@ struct SignedObjectTests {
       ("a byte too many", [chain[0] + [0], chain[1], chain[2]], .malformedCertificate),
     ]
     for (situation, certificates, fault) in cases {
-      #expect(
-        try verdict(sign { $0.certificates = certificates }) == .invalid(fault), "\(situation)")
+      try expectEqual(
+        verdict(sign { $0.certificates = certificates }), .invalid(fault), "\(situation)")
     }
   }
 
@@ -229,11 +229,11 @@ struct SignedObjectTests {
   func stranger() throws {
     let stranger = try SignedObjectAuthority.stranger.get()
     let own = try stranger.sign(payload: SignedSample.transaction())
-    #expect(verdict(own) == .invalid(.untrustedRoot))
+    expectEqual(verdict(own), .invalid(.untrustedRoot))
     var form = SignedObjectForm()
     form.certificates = authority.chain
     let borrowed = try stranger.sign(payload: SignedSample.transaction(), form)
-    #expect(verdict(borrowed) == .invalid(.wrongSignature))
+    expectEqual(verdict(borrowed), .invalid(.wrongSignature))
   }
 
   @Test("a chain that lacks what Apple's chains have is refused although its root is trusted")
@@ -266,7 +266,7 @@ struct SignedObjectTests {
       var form = SignedObjectForm()
       if plan.leafCurve != .p256 { form.signature = .given([UInt8](repeating: 1, count: 64)) }
       let text = try flawed.sign(payload: SignedSample.transaction(), form)
-      #expect(SignedSample.verdict(text, flawed.verifier) == .invalid(fault), "\(situation)")
+      expectEqual(SignedSample.verdict(text, flawed.verifier), .invalid(fault), "\(situation)")
     }
   }
 
@@ -276,8 +276,8 @@ struct SignedObjectTests {
     (plan.rootCurve, plan.intermediateCurve) = (.p256, .p256)
     let authority = try SignedObjectAuthority(plan)
     let text = try authority.sign(payload: SignedSample.transaction())
-    #expect(
-      SignedSample.verdict(text, authority.verifier) == .valid(root: authority.root.fingerprint))
+    expectEqual(
+      SignedSample.verdict(text, authority.verifier), .valid(root: authority.root.fingerprint))
   }
 
   @Test("a root that is not trusted decides before anything that a signature is computed for")
@@ -298,7 +298,7 @@ struct SignedObjectTests {
       for chain in [stranger.chain, [authority.chain[0], stranger.chain[1], stranger.chain[2]]] {
         form.certificates = chain
         let text = try stranger.sign(payload: SignedSample.transaction(), form)
-        #expect(verdict(text) == .invalid(.untrustedRoot))
+        expectEqual(verdict(text), .invalid(.untrustedRoot))
         #expect(SignedSample.verdict(text, stranger.verifier) != .invalid(.untrustedRoot))
       }
     }
@@ -309,17 +309,17 @@ struct SignedObjectTests {
     let receipts = try TestAuthority.shared.get()
     let verifier = SignedObjectVerifier(pinnedRoots: [receipts.root.fingerprint])
     let text = try sign { $0.certificates = receipts.chain }
-    #expect(SignedSample.verdict(text, verifier) == .invalid(.wrongKey))
+    expectEqual(SignedSample.verdict(text, verifier), .invalid(.wrongKey))
   }
 
   @Test("Apple's root of signed objects is trusted unless told otherwise, and signs no receipt")
   func appleRoots() throws {
-    #expect(
-      SHA256Digest.appleRootG3.hex
-        == "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179")
+    expectEqual(
+      SHA256Digest.appleRootG3.hex,
+      "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179")
     #expect(AppleTrust.certificates.contains(.appleRootG3))
-    #expect(ReceiptVerifier.Configuration().pinnedRoots == [.appleRoot])
-    #expect(SignedSample.verdict(good, SignedObjectVerifier()) == .invalid(.untrustedRoot))
+    expectEqual(ReceiptVerifier.Configuration().pinnedRoots, [.appleRoot])
+    expectEqual(SignedSample.verdict(good, SignedObjectVerifier()), .invalid(.untrustedRoot))
   }
 
   // MARK: Time
@@ -341,8 +341,8 @@ struct SignedObjectTests {
       let text = try authority.sign(
         payload: SignedSample.transaction(signedDate: "\(signedDateMs)"))
       let year2035Ms: Int64 = 2_051_222_400_000
-      #expect(
-        SignedSample.verdict(text, authority.verifier, nowMs: year2035Ms) == verdict,
+      expectEqual(
+        SignedSample.verdict(text, authority.verifier, nowMs: year2035Ms), verdict,
         "\(signedDateMs)")
     }
   }
@@ -356,7 +356,7 @@ struct SignedObjectTests {
       edit(&plan)
       let authority = try SignedObjectAuthority(plan)
       let text = try authority.sign(payload: SignedSample.transaction())
-      #expect(SignedSample.verdict(text, authority.verifier) == .invalid(.certificateExpired))
+      expectEqual(SignedSample.verdict(text, authority.verifier), .invalid(.certificateExpired))
     }
   }
 
@@ -368,7 +368,7 @@ struct SignedObjectTests {
     ]
     for (leadMs, verdict) in cases {
       let nowMs = SignedSample.signedDateMs - leadMs
-      #expect(SignedSample.verdict(good, authority.verifier, nowMs: nowMs) == verdict)
+      expectEqual(SignedSample.verdict(good, authority.verifier, nowMs: nowMs), verdict)
     }
   }
 
@@ -378,7 +378,7 @@ struct SignedObjectTests {
     form.signature = .edited { [$0[0] ^ 1] + $0.dropFirst() }
     let text = try authority.sign(
       payload: SignedSample.transaction(signedDate: "4102444800000"), form)
-    #expect(verdict(text) == .invalid(.wrongSignature))
+    expectEqual(verdict(text), .invalid(.wrongSignature))
   }
 
   // MARK: Local testing
@@ -397,33 +397,32 @@ struct SignedObjectTests {
       pinnedRoots: [authority.root.fingerprint],
       localTestingSigners: [authority.intermediate.fingerprint])
     for text in [whole, alone] {
-      #expect(verdict(text) == .invalid(.localTestingEnvironment))
-      #expect(
-        SignedSample.verdict(text, namingOther) == .invalid(.localTestingEnvironment))
-      #expect(SignedSample.verdict(text, naming) == .locallyValid(signer: signer))
+      expectEqual(verdict(text), .invalid(.localTestingEnvironment))
+      expectEqual(SignedSample.verdict(text, namingOther), .invalid(.localTestingEnvironment))
+      expectEqual(SignedSample.verdict(text, naming), .locallyValid(signer: signer))
       var parts = SignedSample.parts(text)
       parts[1] =
         SignedSample.parts(
           try authority.sign(payload: payload.dropLast() + Array(",\"a\":1}".utf8)))[1]
-      #expect(
-        SignedSample.verdict(SignedSample.joined(parts), naming) == .invalid(.wrongSignature))
+      expectEqual(
+        SignedSample.verdict(SignedSample.joined(parts), naming), .invalid(.wrongSignature))
     }
     // The named certificate does not sign for the App Store.
     let claimed = try sign { $0.certificates = [authority.chain[0]] }
-    #expect(SignedSample.verdict(claimed, naming) == .invalid(.unexpectedCertificates))
+    expectEqual(SignedSample.verdict(claimed, naming), .invalid(.unexpectedCertificates))
   }
 
   @Test("one that names no environment is valid by its signature, and forged without")
   func noEnvironment() throws {
     let payload = #"{"bundleId":"b","signedDate":\#(SignedSample.signedDateMs)}"#
     let text = try authority.sign(payload: Array(payload.utf8))
-    #expect(verdict(text) == .valid(root: authority.root.fingerprint))
+    expectEqual(verdict(text), .valid(root: authority.root.fingerprint))
     #expect(try !SignedObject(text).namesEnvironment)
     let stranger = try SignedObjectAuthority.stranger.get().sign(payload: Array(payload.utf8))
-    #expect(verdict(stranger) == .invalid(.untrustedRoot))
+    expectEqual(verdict(stranger), .invalid(.untrustedRoot))
     var parts = SignedSample.parts(text)
     parts[1] = Base64.encode(Array(payload.replacing("b", with: "c").utf8), .url)
-    #expect(verdict(SignedSample.joined(parts)) == .invalid(.wrongSignature))
+    expectEqual(verdict(SignedSample.joined(parts)), .invalid(.wrongSignature))
   }
 
   @Test(
@@ -435,7 +434,7 @@ struct SignedObjectTests {
       let payload =
         #"{"bundleId":"b","receiptType":"Sandbox","receiptCreationDate":\#(date)\#(rest)}"#
       let text = try authority.sign(payload: Array(payload.utf8))
-      #expect(verdict(text) == .valid(root: authority.root.fingerprint), "\(rest)")
+      expectEqual(verdict(text), .valid(root: authority.root.fingerprint), "\(rest)")
     }
   }
 
@@ -444,17 +443,18 @@ struct SignedObjectTests {
     let naming = SignedObjectVerifier(localTestingSigners: [authority.leaf.fingerprint])
     let xcode = try authority.sign(
       payload: SignedSample.transaction(environment: "Xcode", signedDate: "1767323045678.485"))
-    #expect(try SignedObject(xcode).signedDateMs == SignedSample.signedDateMs)
-    #expect(
-      SignedSample.verdict(xcode, naming) == .locallyValid(signer: authority.leaf.fingerprint))
+    try expectEqual(SignedObject(xcode).signedDateMs, SignedSample.signedDateMs)
+    expectEqual(
+      SignedSample.verdict(xcode, naming), .locallyValid(signer: authority.leaf.fingerprint))
   }
 
   // MARK: Stable words
 
   @Test("each fault's word is stable")
   func words() {
-    #expect(
-      SignedObjectFault.allCases.map(\.rawValue) == [
+    expectEqual(
+      SignedObjectFault.allCases.map(\.rawValue),
+      [
         "too_large", "not_three_parts", "not_base64url", "header_not_json", "payload_not_json",
         "wrong_algorithm", "critical_header", "missing_certificates", "unexpected_certificates",
         "malformed_certificate", "malformed_signature", "missing_signed_date",

@@ -3,6 +3,7 @@
 import AppStore
 import Base
 import JSON
+import TestSupport
 import Testing
 
 @Suite("Payloads of signed objects")
@@ -31,31 +32,31 @@ struct SignedPayloadTests {
       "transactionReason":"RENEWAL","price":9990,"currency":"EUR","newMember":[1,{"a":2}]}
       """
     try transaction(json) { facts in
-      #expect(text(facts.row.transactionID) == "70")
-      #expect(text(facts.row.originalTransactionID) == "60")
-      #expect(text(facts.row.webOrderLineItemID) == "80")
-      #expect(text(facts.row.productID) == "pro.month")
-      #expect(facts.row.source == .signedTransaction)
-      #expect(text(facts.row.object) == json)
-      #expect(facts.row.quantity.integer == 3)
-      #expect(facts.row.purchaseDateMs == 1_700_000_000_000)
-      #expect(facts.row.originalPurchaseDateMs == 1_690_000_000_000)
+      expectEqual(text(facts.row.transactionID), "70")
+      expectEqual(text(facts.row.originalTransactionID), "60")
+      expectEqual(text(facts.row.webOrderLineItemID), "80")
+      expectEqual(text(facts.row.productID), "pro.month")
+      expectEqual(facts.row.source, .signedTransaction)
+      expectEqual(text(facts.row.object), json)
+      expectEqual(facts.row.quantity.integer, 3)
+      expectEqual(facts.row.purchaseDateMs, 1_700_000_000_000)
+      expectEqual(facts.row.originalPurchaseDateMs, 1_690_000_000_000)
       #expect(facts.row.isFamilyShared && facts.row.isUpgraded)
-      #expect(facts.row.cancellationDateMs == 1_700_000_000_002)
-      #expect(text(facts.row.cancellationReason) == "1")
+      expectEqual(facts.row.cancellationDateMs, 1_700_000_000_002)
+      expectEqual(text(facts.row.cancellationReason), "1")
       #expect(facts.row.hasPromotionalOffer && !facts.row.isInIntroOfferPeriod)
       #expect(!facts.row.hasOfferCode && !facts.row.isTrialPeriod)
-      #expect(text(facts.bundleID) == "com.example.app")
-      #expect(text(facts.environment) == "Production")
-      #expect(text(facts.storefront) == "DEU")
-      #expect(text(facts.appAccountToken) == "7e3fb20b-4cdb-47cc-936d-99d65f608138")
-      #expect(facts.signedDateMs == 1_700_000_000_001)
-      #expect(facts.revocationDateMs == 1_700_000_000_002)
-      #expect(text(facts.revocationReason) == "1")
-      #expect(facts.revocationPercentage == 50_000)
+      expectEqual(text(facts.bundleID), "com.example.app")
+      expectEqual(text(facts.environment), "Production")
+      expectEqual(text(facts.storefront), "DEU")
+      expectEqual(text(facts.appAccountToken), "7e3fb20b-4cdb-47cc-936d-99d65f608138")
+      expectEqual(facts.signedDateMs, 1_700_000_000_001)
+      expectEqual(facts.revocationDateMs, 1_700_000_000_002)
+      expectEqual(text(facts.revocationReason), "1")
+      expectEqual(facts.revocationPercentage, 50_000)
       #expect(facts.offerType == 2 && facts.hasOfferDiscountType && !facts.isFreeTrial)
       #expect(facts.priceMilliunits == 9_990 && facts.hasPrice)
-      #expect(text(facts.currency) == "EUR")
+      expectEqual(text(facts.currency), "EUR")
       #expect(!facts.hasMultiSeatInfo && !facts.isAdvancedCommerce)
       #expect(facts.missingFact() == nil)
     }
@@ -68,7 +69,7 @@ struct SignedPayloadTests {
       #expect(facts.priceMilliunits == nil && !facts.hasPrice && facts.currency == nil)
       #expect(facts.offerType == nil && !facts.hasOfferDiscountType)
       #expect(facts.advancedRefunds.isEmpty)
-      #expect(facts.missingFact() == .missingSignedDate)
+      expectEqual(facts.missingFact(), .missingSignedDate)
     }
   }
 
@@ -77,14 +78,14 @@ struct SignedPayloadTests {
     try transaction(
       #"{"transactionId":70,"\u0070roductId":"pro\u002emonth","price":"9990","quantity":"2","isUpgraded":"true","purchaseDate":"1700000000000","webOrderLineItemId":"0","signedDate":"5"}"#
     ) { facts in
-      #expect(text(facts.row.transactionID) == "70")
-      #expect(text(facts.row.productID) == "pro.month")
-      #expect(facts.priceMilliunits == 9_990)
+      expectEqual(text(facts.row.transactionID), "70")
+      expectEqual(text(facts.row.productID), "pro.month")
+      expectEqual(facts.priceMilliunits, 9_990)
       #expect(facts.row.quantity.integer == 2 && facts.row.isUpgraded)
-      #expect(facts.row.purchaseDateMs == 1_700_000_000_000)
+      expectEqual(facts.row.purchaseDateMs, 1_700_000_000_000)
       #expect(facts.row.webOrderLineItemID == nil)
-      #expect(facts.signedDateMs == 5)
-      #expect(facts.missingFact() == .missingEnvironment)
+      expectEqual(facts.signedDateMs, 5)
+      expectEqual(facts.missingFact(), .missingEnvironment)
     }
   }
 
@@ -98,8 +99,8 @@ struct SignedPayloadTests {
     ]
     for (price, milliunits, isThere) in cases {
       try transaction(#"{"price":\#(price)}"#) { facts in
-        #expect(facts.priceMilliunits == milliunits, "\(price)")
-        #expect(facts.hasPrice == isThere, "\(price)")
+        expectEqual(facts.priceMilliunits, milliunits, "\(price)")
+        expectEqual(facts.hasPrice, isThere, "\(price)")
       }
     }
   }
@@ -111,7 +112,7 @@ struct SignedPayloadTests {
     ]
     for (value, expected) in cases {
       try transaction(#"{"revocationPercentage":\#(value)}"#) {
-        #expect($0.revocationPercentage == expected, "\(value)")
+        expectEqual($0.revocationPercentage, expected, "\(value)")
       }
     }
   }
@@ -129,10 +130,10 @@ struct SignedPayloadTests {
     for (json, flags) in cases {
       try transaction(json) { facts in
         let row = facts.row
-        #expect(
-          [row.isInIntroOfferPeriod, row.hasPromotionalOffer, row.hasOfferCode, row.isTrialPeriod]
-            == flags, "\(json)")
-        #expect(facts.hasOfferDiscountType == json.contains("FREE_TRIAL"))
+        expectEqual(
+          [row.isInIntroOfferPeriod, row.hasPromotionalOffer, row.hasOfferCode, row.isTrialPeriod],
+          flags, "\(json)")
+        expectEqual(facts.hasOfferDiscountType, json.contains("FREE_TRIAL"))
       }
     }
   }
@@ -148,9 +149,9 @@ struct SignedPayloadTests {
       """
     ) { facts in
       #expect(facts.isAdvancedCommerce && facts.hasMultiSeatInfo)
-      #expect(
-        facts.advancedRefunds.map(\.dateMs) == [1_700_000_000_000, 1_700_000_000_001, nil, nil])
-      #expect(facts.advancedRefunds.map(\.amountMilliunits) == [1_000, nil, 2_000, nil])
+      expectEqual(
+        facts.advancedRefunds.map(\.dateMs), [1_700_000_000_000, 1_700_000_000_001, nil, nil])
+      expectEqual(facts.advancedRefunds.map(\.amountMilliunits), [1_000, nil, 2_000, nil])
     }
     try transaction(#"{"advancedCommerceInfo":null,"multiSeatInfo":[]}"#) { facts in
       #expect(!facts.isAdvancedCommerce && !facts.hasMultiSeatInfo)
@@ -161,8 +162,8 @@ struct SignedPayloadTests {
   func fractions() throws {
     let dates = #""signedDate":1697679936056.485,"purchaseDate":-1.5"#
     try transaction(#"{\#(dates),"environment":"Xcode"}"#) { facts in
-      #expect(facts.signedDateMs == 1_697_679_936_056)
-      #expect(facts.row.purchaseDateMs == -2)
+      expectEqual(facts.signedDateMs, 1_697_679_936_056)
+      expectEqual(facts.row.purchaseDateMs, -2)
     }
     try transaction(#"{\#(dates),"environment":"Production"}"#) { facts in
       #expect(facts.signedDateMs == nil && facts.row.purchaseDateMs == nil)
@@ -189,15 +190,15 @@ struct SignedPayloadTests {
       "signedRenewalInfo":"ey.c.d","status":1}}
       """
     try notification(json) { facts in
-      #expect(text(facts.notificationUUID) == "u-1")
-      #expect(text(facts.type) == "SUBSCRIBED")
-      #expect(text(facts.subtype) == "INITIAL_BUY")
-      #expect(facts.signedDateMs == 1_698_148_900_000)
-      #expect(text(facts.bundleID) == "com.example")
-      #expect(facts.appAppleID == 41_234)
-      #expect(text(facts.environment) == "Production")
-      #expect(text(facts.signedTransactionInfo) == "ey.a.b")
-      #expect(text(facts.signedRenewalInfo) == "ey.c.d")
+      expectEqual(text(facts.notificationUUID), "u-1")
+      expectEqual(text(facts.type), "SUBSCRIBED")
+      expectEqual(text(facts.subtype), "INITIAL_BUY")
+      expectEqual(facts.signedDateMs, 1_698_148_900_000)
+      expectEqual(text(facts.bundleID), "com.example")
+      expectEqual(facts.appAppleID, 41_234)
+      expectEqual(text(facts.environment), "Production")
+      expectEqual(text(facts.signedTransactionInfo), "ey.a.b")
+      expectEqual(text(facts.signedRenewalInfo), "ey.c.d")
       #expect(facts.missingFact() == nil)
     }
   }
@@ -218,7 +219,7 @@ struct SignedPayloadTests {
     ]
     for (subject, environment) in cases {
       try notification(#"{"notificationUUID":"u","signedDate":1,\#(subject)}"#) { facts in
-        #expect(text(facts.environment) == environment, "\(subject)")
+        expectEqual(text(facts.environment), environment, "\(subject)")
         #expect(text(facts.bundleID) == "b" && facts.appAppleID == 7, "\(subject)")
         #expect(facts.missingFact() == nil, "\(subject)")
       }
@@ -237,7 +238,7 @@ struct SignedPayloadTests {
       (#"{"signedDate":1,"data":7}"#, .missingEnvironment),
     ]
     for (json, fault) in cases {
-      try notification(json) { #expect($0.missingFact() == fault, "\(json)") }
+      try notification(json) { expectEqual($0.missingFact(), fault, "\(json)") }
     }
   }
 
@@ -264,11 +265,11 @@ struct SignedPayloadTests {
     for (json, dateMs) in cases {
       try Array(json.utf8).withUnsafeBytes { bytes in
         let facts = try SignedAppTransaction(payload: bytes, keeper)
-        #expect(facts.signedDateMs == dateMs, "\(json)")
+        expectEqual(facts.signedDateMs, dateMs, "\(json)")
         #expect(text(facts.bundleID) == "b" && facts.appAppleID == 7, "\(json)")
         let isXcode = json.contains("\"receiptType\":\"Xcode\"")
-        #expect(text(facts.environment) == (isXcode ? "Xcode" : "Sandbox"), "\(json)")
-        #expect(facts.missingFact() == (dateMs == nil ? .missingSignedDate : nil), "\(json)")
+        expectEqual(text(facts.environment), (isXcode ? "Xcode" : "Sandbox"), "\(json)")
+        expectEqual(facts.missingFact(), (dateMs == nil ? .missingSignedDate : nil), "\(json)")
       }
     }
   }

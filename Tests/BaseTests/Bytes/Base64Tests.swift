@@ -14,8 +14,8 @@ struct Base64Tests {
       ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy"),
     ])
   func examples(plain: String, encoded: String) throws {
-    #expect(try Base64.decode(Array(encoded.utf8)) == Array(plain.utf8))
-    #expect(Base64.encode(Array(plain.utf8)) == Array(encoded.utf8))
+    try expectEqual(Base64.decode(Array(encoded.utf8)), Array(plain.utf8))
+    expectEqual(Base64.encode(Array(plain.utf8)), Array(encoded.utf8))
   }
 
   @Test(
@@ -45,8 +45,8 @@ struct Base64Tests {
     for count in 0..<300 {
       let bytes = random.bytes(count: count)
       let encoded = Base64.encode(bytes)
-      #expect(encoded == Array(Data(bytes).base64EncodedString().utf8), "seed \(random.seed)")
-      #expect(try Base64.decode(encoded) == bytes, "seed \(random.seed)")
+      expectEqual(encoded, Array(Data(bytes).base64EncodedString().utf8), "seed \(random.seed)")
+      try expectEqual(Base64.decode(encoded), bytes, "seed \(random.seed)")
     }
   }
 
@@ -59,22 +59,22 @@ struct Base64Tests {
       let text = (0..<8).map { _ in letters.randomElement(using: &random) ?? 0 }
       guard let bytes = try? Base64.decode(text) else { continue }
       decodedCount += 1
-      #expect(Base64.encode(bytes) == text, "seed \(random.seed)")
+      expectEqual(Base64.encode(bytes), text, "seed \(random.seed)")
     }
     #expect(decodedCount > 100, "seed \(random.seed)")
   }
 
   @Test("an error says what is wrong and shows no character of the text")
   func messages() {
-    #expect(
-      Base64Error.invalidLength(characterCount: 1).description
-        == "base64: length 1 is not a multiple of 4 (missing padding, or truncated)")
-    #expect(
-      Base64Error.invalidLength(characterCount: 5).description
-        == "base64: length 5 is not a multiple of 4 (missing padding, or truncated)")
-    #expect(
-      Base64Error.invalidCharacter(offsetBytes: 3).description
-        == "base64: character at offset 3 is outside the alphabet")
+    expectEqual(
+      Base64Error.invalidLength(characterCount: 1).description,
+      "base64: length 1 is not a multiple of 4 (missing padding, or truncated)")
+    expectEqual(
+      Base64Error.invalidLength(characterCount: 5).description,
+      "base64: length 5 is not a multiple of 4 (missing padding, or truncated)")
+    expectEqual(
+      Base64Error.invalidCharacter(offsetBytes: 3).description,
+      "base64: character at offset 3 is outside the alphabet")
   }
 
   @Test("memory of the exact size is enough, and what is decoded there is what an array holds")
@@ -83,15 +83,15 @@ struct Base64Tests {
     for byteCount in 0..<50 {
       let bytes = random.bytes(count: byteCount)
       let text = Base64.encode(bytes)
-      #expect(text.count == Base64.characterCount(byteCount: byteCount))
-      #expect(Array(Base64.text(bytes).utf8) == text, "seed \(random.seed)")
+      expectEqual(text.count, Base64.characterCount(byteCount: byteCount))
+      expectEqual(Array(Base64.text(bytes).utf8), text, "seed \(random.seed)")
       let decoded = try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: text.count / 4 * 3)
       {
         room in
         let count = try text.withUnsafeBytes { try Base64.decode($0, into: room) }
         return Array(room.prefix(count))
       }
-      #expect(decoded == bytes, "seed \(random.seed)")
+      expectEqual(decoded, bytes, "seed \(random.seed)")
     }
   }
 
@@ -104,9 +104,9 @@ struct Base64Tests {
       ("_-8", [0xFF, 0xEF]), ("-_-_", [0xFB, 0xFF, 0xBF]),
     ] as [(String, [UInt8])])
   func url(text: String, bytes: [UInt8]) throws {
-    #expect(try Base64.decode(Array(text.utf8), .url) == bytes)
-    #expect(Base64.encode(bytes, .url) == Array(text.utf8))
-    #expect(Base64.characterCount(byteCount: bytes.count, .url) == text.utf8.count)
+    try expectEqual(Base64.decode(Array(text.utf8), .url), bytes)
+    expectEqual(Base64.encode(bytes, .url), Array(text.utf8))
+    expectEqual(Base64.characterCount(byteCount: bytes.count, .url), text.utf8.count)
   }
 
   @Test(
@@ -129,12 +129,12 @@ struct Base64Tests {
     for byteCount in 0..<50 {
       let bytes = random.bytes(count: byteCount)
       let text = Base64.encode(bytes, .url)
-      #expect(text.count == Base64.characterCount(byteCount: byteCount, .url))
+      expectEqual(text.count, Base64.characterCount(byteCount: byteCount, .url))
       let decoded = try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: byteCount) { room in
         let count = try text.withUnsafeBytes { try Base64.decode($0, .url, into: room) }
         return Array(room.prefix(count))
       }
-      #expect(decoded == bytes, "seed \(random.seed)")
+      expectEqual(decoded, bytes, "seed \(random.seed)")
     }
   }
 }

@@ -18,19 +18,19 @@ import Testing
   func digestIsThatOfTheStandard(text: String, hex: String) throws {
     let bytes = Array(text.utf8)
     let digest = bytes.withUnsafeBytes { SHA256.hash($0) }
-    #expect(digest.hex == hex)
+    expectEqual(digest.hex, hex)
     let hasher = SHA256()
     for _ in 0..<2 {
       for byte in bytes { [byte].withUnsafeBytes { hasher.update($0) } }
-      #expect(hasher.finish() == digest)
+      expectEqual(hasher.finish(), digest)
     }
-    #expect(Array(hex.utf8).withUnsafeBytes { SHA256Digest(hex: $0) } == digest)
-    #expect(digest.bytes.withUnsafeBytes { SHA256Digest($0) } == digest)
+    expectEqual(Array(hex.utf8).withUnsafeBytes { SHA256Digest(hex: $0) }, digest)
+    expectEqual(digest.bytes.withUnsafeBytes { SHA256Digest($0) }, digest)
   }
 
   @Test func digestOfFourNumbersReadsAsTheirDigits() {
     let digest = SHA256Digest(0x0001_0203_0405_0607, 0x89AB_CDEF_0123_4567, 0, .max)
-    #expect(digest.hex == "000102030405060789abcdef01234567" + "0000000000000000ffffffffffffffff")
+    expectEqual(digest.hex, "000102030405060789abcdef01234567" + "0000000000000000ffffffffffffffff")
   }
 
   @Test(arguments: [
@@ -44,16 +44,16 @@ import Testing
   @Test func everyByteHasTwoDigitsThatReadBack() {
     for byte in UInt8.min ... .max {
       let text = Array([byte].withUnsafeBytes { Hex.text($0) }.utf8)
-      #expect(text.compactMap { Hex.value($0) } == [byte >> 4, byte & 15])
+      expectEqual(text.compactMap { Hex.value($0) }, [byte >> 4, byte & 15])
       let upper = Array(String(decoding: text, as: UTF8.self).uppercased().utf8)
-      #expect(upper.compactMap { Hex.value(anyCase: $0) } == [byte >> 4, byte & 15])
+      expectEqual(upper.compactMap { Hex.value(anyCase: $0) }, [byte >> 4, byte & 15])
     }
   }
 
   @Test func onlyDigitsHaveAValue() {
     let all = UInt8.min ... .max
-    #expect(all.filter { Hex.value($0) != nil } == Array("0123456789abcdef".utf8))
-    #expect(all.filter { Hex.value(anyCase: $0) != nil } == Array("0123456789ABCDEFabcdef".utf8))
+    expectEqual(all.filter { Hex.value($0) != nil }, Array("0123456789abcdef".utf8))
+    expectEqual(all.filter { Hex.value(anyCase: $0) != nil }, Array("0123456789ABCDEFabcdef".utf8))
   }
 
   @Test(arguments: 0..<8)
@@ -71,7 +71,7 @@ import Testing
           expected = nil
         }
       }
-      #expect(Hex.bytes(UInt64(littleEndian: word)) == expected, "\(byte)")
+      expectEqual(Hex.bytes(UInt64(littleEndian: word)), expected, "\(byte)")
     }
   }
 }

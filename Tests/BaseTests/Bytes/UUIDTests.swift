@@ -1,5 +1,6 @@
 // UUIDs: read, named, random, and what is none.
 import Base
+import TestSupport
 import Testing
 
 @Suite struct UUIDTests {
@@ -15,7 +16,7 @@ import Testing
   {
     let space = try #require(UUID16(namespace))
     let uuid = Array(name.utf8).withUnsafeBytes { UUID16.named($0, in: space) }
-    #expect(uuid.description == expected)
+    expectEqual(uuid.description, expected)
   }
 
   @Test func aRandomUUIDHasVersionAndVariant() {
@@ -23,12 +24,12 @@ import Testing
     for _ in 0..<100 {
       let uuid = UUID16.random()
       let text = Array(uuid.description)
-      #expect(text[14] == "4")
+      expectEqual(text[14], "4")
       #expect("89ab".contains(text[19]))
-      #expect(UUID16(uuid.description) == uuid)
+      expectEqual(UUID16(uuid.description), uuid)
       seen.insert(uuid)
     }
-    #expect(seen.count == 100)
+    expectEqual(seen.count, 100)
   }
 
   @Test(arguments: [
@@ -43,10 +44,10 @@ import Testing
   @Test func bytesAndTextAreTheSameUUID() throws {
     let bytes: [UInt8] = Array(0..<16)
     let uuid = try #require(bytes.withUnsafeBytes { UUID16($0) })
-    #expect(uuid.description == "00010203-0405-0607-0809-0a0b0c0d0e0f")
-    #expect(uuid.withUnsafeBytes { Array($0) } == bytes)
-    #expect(UUID16("00010203-0405-0607-0809-0A0B0C0D0E0F") == uuid)
-    #expect(UUID16(random: bytes)?.description == "00010203-0405-4607-8809-0a0b0c0d0e0f")
+    expectEqual(uuid.description, "00010203-0405-0607-0809-0a0b0c0d0e0f")
+    expectEqual(uuid.withUnsafeBytes { Array($0) }, bytes)
+    expectEqual(UUID16("00010203-0405-0607-0809-0A0B0C0D0E0F"), uuid)
+    expectEqual(UUID16(random: bytes)?.description, "00010203-0405-4607-8809-0a0b0c0d0e0f")
   }
 
   @Test(arguments: [0, 15, 17])

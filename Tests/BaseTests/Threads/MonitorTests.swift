@@ -1,6 +1,7 @@
 // A monitor: one thread at a time, waiting until something holds, and what it leaves behind.
 import Base
 import Glibc
+import TestSupport
 import Testing
 
 private struct SomeError: Error {}
@@ -36,7 +37,7 @@ struct MonitorTests {
   @Test("one that somebody else holds is passed by where it need not be waited for")
   func passesBy() {
     let monitor = Monitor(0)
-    #expect(monitor.withLockIfFree { $0 + 1 } == 1)
+    expectEqual(monitor.withLockIfFree { $0 + 1 }, 1)
     let seen = Monitor<[Int?]>([])
     monitor.withLock { _ in
       Crew(count: 1) {
@@ -44,14 +45,14 @@ struct MonitorTests {
         seen.withLock { $0.append(result) }
       }.join()
     }
-    #expect(seen.withLock { $0 } == [nil])
+    expectEqual(seen.withLock { $0 }, [nil])
   }
 
   @Test("what several threads count under the lock is counted once each")
   func counts() {
     let monitor = Monitor(0)
     Crew(count: 4) { for _ in 0..<10_000 { monitor.withLock { $0 += 1 } } }.join()
-    #expect(monitor.withLock { $0 } == 40_000)
+    expectEqual(monitor.withLock { $0 }, 40_000)
   }
 
   @Test("a body that throws lets the next one in, and what it changed stays")
@@ -63,7 +64,7 @@ struct MonitorTests {
         throw SomeError()
       }
     }
-    #expect(monitor.withLock { $0 } == 2)
+    expectEqual(monitor.withLock { $0 }, 2)
   }
 
   @Test("who waits goes on when the condition holds, each condition for itself")
@@ -80,7 +81,7 @@ struct MonitorTests {
       monitor.withLock { $0.asked = number }
       monitor.signal(0)
       let answered = monitor.wait(on: 1) { $0.answered == number ? $0.answered : nil }
-      #expect(answered == number)
+      expectEqual(answered, number)
     }
     crew.join()
   }
@@ -95,7 +96,7 @@ struct MonitorTests {
     monitor.withLock { $0.isOpen = true }
     monitor.broadcast(0)
     crew.join()
-    #expect(monitor.withLock { $0.passed } == 4)
+    expectEqual(monitor.withLock { $0.passed }, 4)
   }
 
   @Test("a wait whose time is over returns nothing; what holds already needs no time")
@@ -123,9 +124,9 @@ struct MonitorTests {
     let address = wide.withLock { state in
       withUnsafePointer(to: &state) { UInt(bitPattern: $0) }
     }
-    #expect(address % UInt(MemoryLayout<SIMD8<Int64>>.alignment) == 0)
+    expectEqual(address % UInt(MemoryLayout<SIMD8<Int64>>.alignment), 0)
     let small = Monitor(UInt8(5), conditionCount: conditionCount)
-    #expect(small.withLock { $0 } == 5)
-    #expect(wide.withLock { $0 } == SIMD8(repeating: 3))
+    expectEqual(small.withLock { $0 }, 5)
+    expectEqual(wide.withLock { $0 }, SIMD8(repeating: 3))
   }
 }

@@ -1,5 +1,6 @@
 // Civil dates: day numbers, ISO weeks, and which texts are dates.
 import Base
+import TestSupport
 import Testing
 
 @Suite struct CivilDateTests {
@@ -11,9 +12,9 @@ import Testing
   ])
   func dayNumberAndDateAgree(dayNumber: Int, text: String) throws {
     let date = CivilDate(dayNumber: dayNumber)
-    #expect(date.description == text)
-    #expect(date.dayNumber == dayNumber)
-    if CivilDate.years.contains(date.year) { #expect(try CivilDate(parsing: text) == date) }
+    expectEqual(date.description, text)
+    expectEqual(date.dayNumber, dayNumber)
+    if CivilDate.years.contains(date.year) { try expectEqual(CivilDate(parsing: text), date) }
   }
 
   @Test(
@@ -30,12 +31,12 @@ import Testing
 
   @Test(arguments: ["2024-02-29", "2000-02-29", "0001-01-01", "9999-12-31", "2026-04-30"])
   func dateThatExistsIsRead(text: String) throws {
-    #expect(try CivilDate(parsing: text).description == text)
+    try expectEqual(CivilDate(parsing: text).description, text)
   }
 
   @Test func errorsSayWhy() {
-    #expect(DateError.notDate.description == "not a date of the form YYYY-MM-DD")
-    #expect(DateError.noSuchDay.description == "no such day in the years 0001 to 9999")
+    expectEqual(DateError.notDate.description, "not a date of the form YYYY-MM-DD")
+    expectEqual(DateError.noSuchDay.description, "no such day in the years 0001 to 9999")
   }
 
   @Test(arguments: [
@@ -47,8 +48,8 @@ import Testing
   ])
   func isoWeekIsThatOfItsThursday(text: String, year: Int, week: Int) throws {
     let found = try CivilDate(parsing: text).isoWeek
-    #expect(found.year == year)
-    #expect(found.week == week)
+    expectEqual(found.year, year)
+    expectEqual(found.week, week)
   }
 
   /// The slow way: a calendar turned page by page through 400 years and the seams beside them.
@@ -93,9 +94,9 @@ import Testing
     ("1900-03-01", -25_508), ("2100-02-28", 47_540), ("2100-03-01", 47_541),
   ]) func dayIsReadCountedAndWritten(_ text: String, _ days: Int) throws {
     let date = try CivilDate(parsing: text)
-    #expect(date.dayNumber == days)
-    #expect(CivilDate(dayNumber: days) == date)
-    #expect(date.description == text)
+    expectEqual(date.dayNumber, days)
+    expectEqual(CivilDate(dayNumber: days), date)
+    expectEqual(date.description, text)
   }
 
   @Test(arguments: [
@@ -112,8 +113,8 @@ import Testing
     (2000, true), (1900, false), (2100, false), (2024, true), (2023, false), (4, true), (400, true),
     (100, false), (9996, true),
   ]) func leapYearsFollowTheGregorianRule(_ year: Int, _ isLeap: Bool) {
-    #expect(CivilDate.isLeap(year: year) == isLeap)
-    #expect((CivilDate(year: year, month: 2, day: 29) != nil) == isLeap)
+    expectEqual(CivilDate.isLeap(year: year), isLeap)
+    expectEqual((CivilDate(year: year, month: 2, day: 29) != nil), isLeap)
   }
 
   /// The calendar walked day by day, by nothing but the lengths of months.
@@ -138,7 +139,7 @@ import Testing
         days += length
       }
     }
-    #expect(days == 2_932_897)
+    expectEqual(days, 2_932_897)
   }
 
   @Test func daysAreOrderedAsTheyFollow() throws {
@@ -155,7 +156,7 @@ import Testing
 @Suite struct DayNumberTests {
   @Test(arguments: [(0, 1, 1, -719_528), (0, 12, 31, -719_163), (0, 2, 29, -719_469)])
   func dayOfTheYearZeroIsCounted(year: Int, month: Int, day: Int, dayNumber: Int) {
-    #expect(CivilDate.dayNumber(year: year, month: month, day: day) == dayNumber)
+    expectEqual(CivilDate.dayNumber(year: year, month: month, day: day), dayNumber)
     #expect(CivilDate(year: year, month: month, day: day) == nil)
   }
 }

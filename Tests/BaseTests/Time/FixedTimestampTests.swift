@@ -17,8 +17,8 @@ import Testing
       (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
     ] as [(Int64, String)])
   func timeIsWrittenAndReadAlike(ms: Int64, text: String) {
-    #expect(Timestamp.fixedText(ms: ms) == text)
-    #expect(parsed(text) == ms)
+    expectEqual(Timestamp.fixedText(ms: ms), text)
+    expectEqual(parsed(text), ms)
   }
 
   @Test(
@@ -27,7 +27,7 @@ import Testing
       (253_402_300_800_000, "9999-12-31T23:59:59.999Z"), (.max, "9999-12-31T23:59:59.999Z"),
     ] as [(Int64, String)])
   func timeOutsideTheFixedRangeIsClamped(ms: Int64, text: String) {
-    #expect(Timestamp.fixedText(ms: ms) == text)
+    expectEqual(Timestamp.fixedText(ms: ms), text)
   }
 
   @Test(arguments: [
@@ -48,8 +48,8 @@ import Testing
     for _ in 0..<2000 {
       let ms = Int64.random(in: Timestamp.fixedRangeMs, using: &random)
       let text = Timestamp.fixedText(ms: ms)
-      #expect(parsed(text) == ms, "seed \(seed): \(ms)")
-      #expect(text == Timestamp.text(ms: ms), "seed \(seed): \(ms)")
+      expectEqual(parsed(text), ms, "seed \(seed): \(ms)")
+      expectEqual(text, Timestamp.text(ms: ms), "seed \(seed): \(ms)")
     }
   }
 
@@ -61,7 +61,7 @@ import Testing
         changed[place] = byte
         changed.withUnsafeBytes { bytes in
           guard let ms = Timestamp.parseFixed(bytes) else { return }
-          #expect((try? Timestamp.parse(bytes)) == ms, "place \(place), byte \(byte)")
+          expectEqual((try? Timestamp.parse(bytes)), ms, "place \(place), byte \(byte)")
         }
       }
     }

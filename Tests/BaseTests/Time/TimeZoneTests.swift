@@ -40,7 +40,7 @@ import Testing
   ])
   func offsetOfThePast(zone: String, text: String, offsetSeconds: Int) throws {
     let table = try TimeZoneTable(zone)
-    #expect(table.offsetSeconds(atMs: try Timestamp.parse(text)) == offsetSeconds)
+    expectEqual(table.offsetSeconds(atMs: try Timestamp.parse(text)), offsetSeconds)
   }
 
   /// The C library's own reading of the same files, in another process so that TZ stays its own.
@@ -64,7 +64,7 @@ import Testing
     try #require(lines.count == seconds.count)
     for (second, line) in zip(seconds, lines) {
       let offset = table.offsetSeconds(atMs: second * 1000)
-      #expect(Self.dateOffset(offset) == line, "seed \(seed): \(second) in \(zone)")
+      expectEqual(Self.dateOffset(offset), line, "seed \(seed): \(second) in \(zone)")
     }
   }
 
@@ -134,7 +134,7 @@ import Testing
     ("", "2104-02-29T00:00:00Z", 3600),
   ])
   func offsetByTheFooter(footer: String, text: String, offsetSeconds: Int) throws {
-    #expect(try Self.zoneOffset(footer: footer, at: text) == offsetSeconds)
+    try expectEqual(Self.zoneOffset(footer: footer, at: text), offsetSeconds)
   }
 
   @Test(arguments: [
@@ -186,14 +186,14 @@ import Testing
       ),
     ] as [(TimeZoneError.Cause, String)])
   func errorNamesZoneAndCause(cause: TimeZoneError.Cause, text: String) {
-    #expect(TimeZoneError(name: "A\u{1B}B", cause: cause).description == text)
+    expectEqual(TimeZoneError(name: "A\u{1B}B", cause: cause).description, text)
   }
 
   @Test func utcNeedsNoFile() throws {
     let table = try TimeZoneTable("UTC", directory: "nowhere")
-    #expect(table.name == "UTC")
-    #expect(table.offsetSeconds(atMs: Int64.max) == 0)
-    #expect(table.offsetSeconds(atMs: Int64.min) == 0)
+    expectEqual(table.name, "UTC")
+    expectEqual(table.offsetSeconds(atMs: Int64.max), 0)
+    expectEqual(table.offsetSeconds(atMs: Int64.min), 0)
   }
 
   @Test func dataVersionIsThatOfTheFirstLine() throws {
@@ -204,7 +204,7 @@ import Testing
     ] {
       try Self.withDirectory { directory in
         try Data(line.utf8).write(to: directory.appendingPathComponent("tzdata.zi"))
-        #expect(TimeZoneTable.dataVersion(directory: directory.path) == version)
+        expectEqual(TimeZoneTable.dataVersion(directory: directory.path), version)
       }
     }
   }
@@ -230,9 +230,9 @@ import Testing
     bytes[4] = 0
     try Self.withZoneFile(bytes) { name, directory in
       let table = try TimeZoneTable(name, directory: directory)
-      #expect(table.offsetSeconds(atMs: -1) == -1800)
-      #expect(table.offsetSeconds(atMs: 0) == 3600)
-      #expect(table.offsetSeconds(atMs: Int64.max) == 3600)
+      expectEqual(table.offsetSeconds(atMs: -1), -1800)
+      expectEqual(table.offsetSeconds(atMs: 0), 3600)
+      expectEqual(table.offsetSeconds(atMs: Int64.max), 3600)
     }
   }
 

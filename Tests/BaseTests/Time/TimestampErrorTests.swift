@@ -19,7 +19,7 @@ import Testing
       ("2024-02-29T23:59:59+23:59", 1_709_164_859_000),
     ] as [(String, Int64)])
   func timestampIsRead(text: String, ms: Int64) throws {
-    #expect(try Timestamp.parse(text) == ms)
+    try expectEqual(Timestamp.parse(text), ms)
   }
 
   @Test(
@@ -51,7 +51,7 @@ import Testing
       ("1969-12-31T23:59:59.9985Z", -2), ("2026-01-02T03:04:05.6Z", 1_767_323_045_600),
     ] as [(String, Int64)])
   func furtherDecimalsAreCutWhereThatIsAskedFor(text: String, ms: Int64) throws {
-    #expect(try Timestamp.parse(text, cutsDecimals: true) == ms)
+    try expectEqual(Timestamp.parse(text, cutsDecimals: true), ms)
   }
 
   @Test(arguments: [
@@ -71,7 +71,7 @@ import Testing
       (.outsideYears, "outside the years 0001 to 9999 in UTC"),
     ] as [(TimestampError, String)])
   func errorSaysWhy(error: TimestampError, text: String) {
-    #expect(error.description == text)
+    expectEqual(error.description, text)
   }
 
   @Test(
@@ -86,15 +86,15 @@ import Testing
       (Int64.min, "-292275055-05-16T16:47:04.192Z", "-292275055-05-16 16:47:04 UTC"),
     ] as [(Int64, String, String)])
   func instantIsWritten(ms: Int64, text: String, appStoreText: String) {
-    #expect(Timestamp.text(ms: ms) == text)
+    expectEqual(Timestamp.text(ms: ms), text)
     var bytes: [UInt8] = []
     Timestamp.appendAppStore(ms: ms, to: &bytes)
-    #expect(String(decoding: bytes, as: UTF8.self) == appStoreText)
+    expectEqual(String(decoding: bytes, as: UTF8.self), appStoreText)
   }
 
   @Test(arguments: [(0, 0), (-1, -1), (86_399_999, 0), (86_400_000, 1), (-86_400_001, -2)])
   func utcDayRoundsDown(ms: Int64, day: Int) {
-    #expect(Timestamp.utcDay(ms: ms) == day)
+    expectEqual(Timestamp.utcDay(ms: ms), day)
   }
 
   @Test(arguments: [UInt64(21), 22])
@@ -104,9 +104,9 @@ import Testing
     for _ in 0..<5000 {
       let ms = Int64.random(in: Timestamp.rangeMs, using: &random)
       let text = Timestamp.text(ms: ms)
-      #expect(try Timestamp.parse(text) == ms, "seed \(seed): \(ms)")
+      try expectEqual(Timestamp.parse(text), ms, "seed \(seed): \(ms)")
       if let previous {
-        #expect((previous.ms < ms) == (previous.text < text), "seed \(seed): \(ms)")
+        expectEqual((previous.ms < ms), (previous.text < text), "seed \(seed): \(ms)")
       }
       previous = (ms, text)
     }

@@ -26,7 +26,7 @@ import Testing
     ] as [(String, [Int], [Int])])
   func roundsByLargestRemainder(_ code: String, _ amounts: [Int], _ expected: [Int]) throws {
     let rounded = MinorRounding.rounded(amounts.map { Int128($0) }, try currency(code))
-    #expect(rounded == expected.map { Int128($0) })
+    expectEqual(rounded, expected.map { Int128($0) })
   }
 
   @Test func rowsAddUpToTheRoundedTotalAndNoneMovesByAUnit() throws {
@@ -47,11 +47,11 @@ import Testing
       let rounded = MinorRounding.rounded(amounts, try currency(code))
       let total = MinorRounding.halfToEven(amounts.reduce(0, +), try currency(code))
       let place: Comment = "seed \(seed), round \(round), \(code)"
-      #expect(rounded.reduce(0, +) == total, place)
+      expectEqual(rounded.reduce(0, +), total, place)
       for (exact, shown) in zip(amounts, rounded) {
-        #expect(shown % unit == 0, place)
+        expectEqual(shown % unit, 0, place)
         #expect((shown - exact).magnitude < unit.magnitude, place)
-        if exact % unit == 0 { #expect(shown == exact, place) }
+        if exact % unit == 0 { expectEqual(shown, exact, place) }
       }
     }
   }
@@ -60,6 +60,6 @@ import Testing
     (5000, 0), (5001, 10_000), (15_000, 20_000), (25_000, 20_000), (-5000, 0), (-5001, -10_000),
     (-15_000, -20_000), (-25_000, -20_000), (9_990_000, 9_990_000), (0, 0),
   ]) func singleAmountIsRoundedHalfToEven(_ micros: Int, _ expected: Int) throws {
-    #expect(MinorRounding.halfToEven(Int128(micros), try currency("EUR")) == Int128(expected))
+    expectEqual(MinorRounding.halfToEven(Int128(micros), try currency("EUR")), Int128(expected))
   }
 }

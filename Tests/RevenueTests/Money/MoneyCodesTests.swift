@@ -1,5 +1,6 @@
 // Currency and country codes: which are known, how they are read, and their minor digits.
 import Revenue
+import TestSupport
 import Testing
 
 @Suite struct MoneyCodesTests {
@@ -14,8 +15,8 @@ import Testing
   ])
   func activeCurrencyIsKnown(text: String, code: String, minorDigits: Int) throws {
     let currency = try #require(Currency.parse(text))
-    #expect(currency.description == code)
-    #expect(currency.minorDigits == minorDigits)
+    expectEqual(currency.description, code)
+    expectEqual(currency.minorDigits, minorDigits)
   }
 
   @Test(arguments: [
@@ -25,7 +26,7 @@ import Testing
     ("XFU", 0),
   ])
   func currencyWithdrawnSince2008IsKnown(code: String, minorDigits: Int) throws {
-    #expect(try #require(Currency.parse(code)).minorDigits == minorDigits)
+    try expectEqual(#require(Currency.parse(code)).minorDigits, minorDigits)
   }
 
   @Test(arguments: [
@@ -40,20 +41,20 @@ import Testing
 
   @Test func tableIsWholeAndOrdered() {
     let codes = Currency.all.map(\.description)
-    #expect(codes.count == 172 + 25)
-    #expect(codes == codes.sorted())
-    #expect(Set(codes).count == codes.count)
-    #expect(Currency.all == Currency.all.sorted())
-    for code in codes { #expect(Currency.parse(code.lowercased())?.description == code) }
-    #expect(Currency.all.filter { $0.minorDigits == 3 }.count == 7)
-    #expect(Currency.all.filter { $0.minorDigits == 4 }.count == 2)
-    #expect(Currency.all.filter { $0.minorDigits == 0 }.count == 17 + 7 + 2)
+    expectEqual(codes.count, 172 + 25)
+    expectEqual(codes, codes.sorted())
+    expectEqual(Set(codes).count, codes.count)
+    expectEqual(Currency.all, Currency.all.sorted())
+    for code in codes { expectEqual(Currency.parse(code.lowercased())?.description, code) }
+    expectEqual(Currency.all.filter { $0.minorDigits == 3 }.count, 7)
+    expectEqual(Currency.all.filter { $0.minorDigits == 4 }.count, 2)
+    expectEqual(Currency.all.filter { $0.minorDigits == 0 }.count, 17 + 7 + 2)
   }
 
   @Test(arguments: [("US", "US"), ("de", "DE"), ("Gb", "GB"), ("xk", "XK"), ("SS", "SS")])
   func assignedCountryIsKnown(text: String, code: String) throws {
     let country = try #require(Country.parse(text))
-    #expect(country.description == code)
+    expectEqual(country.description, code)
   }
 
   @Test(arguments: [
@@ -65,9 +66,9 @@ import Testing
 
   @Test func countryTableIsWholeAndOrdered() {
     let codes = Country.all.map(\.description)
-    #expect(codes.count == 249 + 1)
-    #expect(codes == codes.sorted())
-    #expect(Country.all == Country.all.sorted())
-    for code in codes { #expect(Country.parse(code.lowercased())?.description == code) }
+    expectEqual(codes.count, 249 + 1)
+    expectEqual(codes, codes.sorted())
+    expectEqual(Country.all, Country.all.sorted())
+    for code in codes { expectEqual(Country.parse(code.lowercased())?.description, code) }
   }
 }

@@ -28,8 +28,9 @@ import Testing
 
   @Test func millionDecimalsAreReadWithoutOverflow() {
     let zeros = String(repeating: "0", count: 1_000_000)
-    #expect(withRawBytes("1.0000005" + zeros) { PriceForms.micros(decimal: $0) } == 1_000_000)
-    #expect(withRawBytes("1.0000005" + zeros + "1") { PriceForms.micros(decimal: $0) } == 1_000_001)
+    expectEqual(withRawBytes("1.0000005" + zeros) { PriceForms.micros(decimal: $0) }, 1_000_000)
+    expectEqual(
+      withRawBytes("1.0000005" + zeros + "1") { PriceForms.micros(decimal: $0) }, 1_000_001)
     #expect(withRawBytes("0" + zeros) { PriceForms.micros(decimal: $0) } == nil)
   }
 
@@ -56,7 +57,7 @@ import Testing
       }
       let text = whole + "." + fraction
       let micros = withRawBytes(text) { PriceForms.micros(decimal: $0) }
-      #expect(micros.map { Int128($0) } == expected, "seed \(seed): \(text)")
+      expectEqual(micros.map { Int128($0) }, expected, "seed \(seed): \(text)")
     }
   }
 
@@ -99,9 +100,9 @@ import Testing
     ] as [(Int64, String?, String)])
   func amountHasAtLeastItsMinorDigits(micros: Int64, code: String?, text: String) {
     let currency = code.flatMap { Currency.parse($0) }
-    #expect((currency == nil) == (code == nil))
-    #expect(Amount.text(micros: micros, currency: currency) == text)
-    #expect(Amount.text(micros: Int128(micros), currency: currency) == text)
+    expectEqual((currency == nil), (code == nil))
+    expectEqual(Amount.text(micros: micros, currency: currency), text)
+    expectEqual(Amount.text(micros: Int128(micros), currency: currency), text)
   }
 
   @Test(
@@ -114,7 +115,7 @@ import Testing
       (-9_223_372_036_854_775_809, "-9223372036854.775809"),
     ] as [(Int128, String)])
   func sumOf128BitsIsWritten(micros: Int128, text: String) {
-    #expect(Amount.text(micros: micros, currency: nil) == text)
+    expectEqual(Amount.text(micros: micros, currency: nil), text)
   }
 
   @Test(arguments: [UInt64(7), 8])

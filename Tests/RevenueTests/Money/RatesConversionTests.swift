@@ -24,7 +24,7 @@ import Testing
     let from = try #require(Currency.parse(from))
     let first = converter.convert(micros: micros, from: from, utcDay: day)
     // The second answer comes out of the cache.
-    #expect(converter.convert(micros: micros, from: from, utcDay: day) == first)
+    expectEqual(converter.convert(micros: micros, from: from, utcDay: day), first)
     return (first, converter.sourcesUsed.map(\.name))
   }
 
@@ -50,20 +50,20 @@ import Testing
     day: Int, from: String, to: String, expected: Int64?, sources: [String]
   ) throws {
     let result = try Self.convert(Self.rates, 1_000_000, from, to, day: day)
-    #expect(result.micros == expected)
-    #expect(result.sources == sources)
+    expectEqual(result.micros, expected)
+    expectEqual(result.sources, sources)
   }
 
   @Test func directPairGoesBeforeAFresherInverse() throws {
     let result = try Self.convert(Self.rates, 1_000_000, "USD", "EUR", day: 104)
-    #expect(result.micros == 500_000)
-    #expect(result.sources == ["bank"])
+    expectEqual(result.micros, 500_000)
+    expectEqual(result.sources, ["bank"])
   }
 
   @Test func inverseOfTheOppositePairGoesBeforeACross() throws {
     let result = try Self.convert(Self.rates, 8_000_000, "GBP", "USD", day: 100)
-    #expect(result.micros == 10_000_000)
-    #expect(result.sources == ["bank"])
+    expectEqual(result.micros, 10_000_000)
+    expectEqual(result.sources, ["bank"])
   }
 
   @Test(
@@ -83,8 +83,8 @@ import Testing
     day: Int, from: String, to: String, expected: Int64?, sources: [String]
   ) throws {
     let result = try Self.convert(Self.rates, 1_000_000, from, to, day: day)
-    #expect(result.micros == expected)
-    #expect(result.sources == sources)
+    expectEqual(result.micros, expected)
+    expectEqual(result.sources, sources)
   }
 
   /// A limit of three days; nil where the line stays as it is, with the day of the rate that is too old.
@@ -111,10 +111,10 @@ import Testing
       try Self.table(Self.rates), to: try #require(Currency.parse(to)), ageMaxDays: 3)
     let from = try #require(Currency.parse(from))
     for _ in 0..<2 {
-      #expect(converter.convert(micros: 1_000_000, from: from, utcDay: day) == expected)
-      #expect(converter.staleRateDay(from: from, utcDay: day) == staleDay)
+      expectEqual(converter.convert(micros: 1_000_000, from: from, utcDay: day), expected)
+      expectEqual(converter.staleRateDay(from: from, utcDay: day), staleDay)
     }
-    #expect(converter.oldestUsed.map { "\($0.base) \($0.quote) \($0.day)" } == oldest)
+    expectEqual(converter.oldestUsed.map { "\($0.base) \($0.quote) \($0.day)" }, oldest)
   }
 
   @Test func oldestRateUsedIsThatOfAllLines() throws {
@@ -124,12 +124,12 @@ import Testing
     for day in [104, 103, 102, 104] {
       _ = converter.convert(micros: 1, from: euro, utcDay: day)
     }
-    #expect(converter.oldestUsed?.day == 102)
+    expectEqual(converter.oldestUsed?.day, 102)
   }
 
   @Test func amountInTheReportingCurrencyStaysAndUsesNoSource() throws {
     let result = try Self.convert(Self.rates, -42, "USD", "USD", day: 0)
-    #expect(result.micros == -42)
+    expectEqual(result.micros, -42)
     #expect(result.sources.isEmpty)
   }
 
@@ -141,11 +141,11 @@ import Testing
       try Self.table(lines), to: try #require(Currency.parse("USD")))
     let euro = try #require(Currency.parse("EUR"))
     for day in days + days.reversed() + days {
-      #expect(converter.convert(micros: 1, from: euro, utcDay: day) == Int64(day + 1))
+      expectEqual(converter.convert(micros: 1, from: euro, utcDay: day), Int64(day + 1))
       #expect(converter.convert(micros: 1, from: euro, utcDay: day - 8192 * 9) == nil)
     }
     #expect(converter.convert(micros: 1, from: euro, utcDay: Int.min) == nil)
-    #expect(converter.convert(micros: 1, from: euro, utcDay: Int.max) == 65_537)
+    expectEqual(converter.convert(micros: 1, from: euro, utcDay: Int.max), 65_537)
   }
 
   @Test func emptyTableConvertsNothing() throws {
@@ -170,8 +170,8 @@ import Testing
   func resultIsExactAndRoundedOnceHalfToEven(
     from: String, to: String, rate: String, micros: Int64, expected: Int64
   ) throws {
-    #expect(
-      try Self.convert(["0 EUR USD \(rate) 0 s"], micros, from, to, day: 0).micros == expected)
+    try expectEqual(
+      Self.convert(["0 EUR USD \(rate) 0 s"], micros, from, to, day: 0).micros, expected)
   }
 
   @Test(
@@ -185,7 +185,7 @@ import Testing
     ] as [(String, String, Int64, Int64)])
   func crossIsRoundedOnce(own: String, target: String, micros: Int64, expected: Int64) throws {
     let lines = ["0 EUR USD \(own) 0 s", "0 EUR JPY \(target) 0 s"]
-    #expect(try Self.convert(lines, micros, "USD", "JPY", day: 0).micros == expected)
+    try expectEqual(Self.convert(lines, micros, "USD", "JPY", day: 0).micros, expected)
   }
 
   @Test(
@@ -196,7 +196,7 @@ import Testing
   func resultBeyond64BitsIsNone(from: String, to: String, rate: String, micros: Int64) throws {
     let result = try Self.convert(["0 EUR USD \(rate) 0 s"], micros, from, to, day: 0)
     #expect(result.micros == nil)
-    #expect(result.sources == [])
+    expectEqual(result.sources, [])
   }
 
   @Test func widestCrossIsNoneNotATrap() throws {
@@ -216,8 +216,9 @@ import Testing
     for (currency, day) in [(euro, 101), (euro, 100), (pound, 101), (euro, 101)] {
       _ = converter.convert(micros: 1_000_000, from: currency, utcDay: day)
     }
-    #expect(
-      converter.sourcesUsed == [
+    expectEqual(
+      converter.sourcesUsed,
+      [
         RateSource(name: "bank", positions: [7]), RateSource(name: "rates.csv", positions: [5, 9]),
       ])
   }
@@ -250,8 +251,8 @@ import Testing
           for day in -1...7 {
             let micros = Int64.random(in: -100_000_000...100_000_000, using: &random)
             let expected = slowConversion(rates, micros, own, target, day, bases: currencies)
-            #expect(
-              converter.convert(micros: micros, from: own, utcDay: day) == expected,
+            expectEqual(
+              converter.convert(micros: micros, from: own, utcDay: day), expected,
               "seed \(seed): \(micros) \(own) to \(target) on day \(day) by \(rates)")
           }
         }

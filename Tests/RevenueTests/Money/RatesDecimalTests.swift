@@ -1,5 +1,6 @@
 // Rates as exact decimals: what is read, what is refused and why.
 import Revenue
+import TestSupport
 import Testing
 
 @Suite struct RatesDecimalTests {
@@ -15,11 +16,11 @@ import Testing
     ] as [(String, UInt64, Int, String)])
   func decimalIsRead(text: String, mantissa: UInt64, scale: Int, shortest: String) throws {
     let decimal = try Decimal18(parsing: text)
-    #expect(decimal.mantissa == mantissa)
-    #expect(decimal.scale == scale)
-    #expect(decimal.description == shortest)
-    #expect(Decimal18(mantissa: mantissa, scale: scale) == decimal)
-    #expect(try Decimal18(parsing: decimal.description) == decimal)
+    expectEqual(decimal.mantissa, mantissa)
+    expectEqual(decimal.scale, scale)
+    expectEqual(decimal.description, shortest)
+    expectEqual(Decimal18(mantissa: mantissa, scale: scale), decimal)
+    try expectEqual(Decimal18(parsing: decimal.description), decimal)
   }
 
   @Test(
@@ -43,7 +44,7 @@ import Testing
       (.tooManyDecimals, "more than 12 decimals"),
     ] as [(DecimalError, String)])
   func errorSaysWhy(error: DecimalError, text: String) {
-    #expect(error.description == text)
+    expectEqual(error.description, text)
   }
 
   @Test(
@@ -55,7 +56,7 @@ import Testing
   }
 
   @Test func zerosAtTheEndOfPartsAreTakenOff() throws {
-    #expect(try Decimal18(mantissa: 1500, scale: 3) == Decimal18(parsing: "1.5"))
-    #expect(try Decimal18(mantissa: 1000, scale: 2) == Decimal18(parsing: "10"))
+    try expectEqual(Decimal18(mantissa: 1500, scale: 3), Decimal18(parsing: "1.5"))
+    try expectEqual(Decimal18(mantissa: 1000, scale: 2), Decimal18(parsing: "10"))
   }
 }

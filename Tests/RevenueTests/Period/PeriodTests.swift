@@ -22,7 +22,7 @@ import Testing
       var calendar = PeriodCalendar(granularity, in: .utc)
       return calendar.period(atMs: ms).description
     }
-    #expect(found == labels)
+    expectEqual(found, labels)
   }
 
   @Test(arguments: [
@@ -41,8 +41,8 @@ import Testing
   func dayIsThatOfTheZone(zone: String, text: String, day: String) throws {
     var calendar = PeriodCalendar(.day, in: try TimeZoneTable(zone))
     let ms = try Timestamp.parse(text)
-    #expect(calendar.period(atMs: ms).description == day)
-    #expect(calendar.dayNumber(atMs: ms) == (try CivilDate(parsing: day).dayNumber))
+    expectEqual(calendar.period(atMs: ms).description, day)
+    expectEqual(calendar.dayNumber(atMs: ms), (try CivilDate(parsing: day).dayNumber))
   }
 
   @Test(arguments: [Int64.min, Int64.max, -62_135_596_800_001, 253_402_300_800_000])
@@ -56,8 +56,8 @@ import Testing
   }
 
   @Test func granularitiesBearTheOptionsNames() {
-    #expect(
-      Period.Granularity.allCases.map(\.rawValue) == ["year", "quarter", "month", "week", "day"])
+    expectEqual(
+      Period.Granularity.allCases.map(\.rawValue), ["year", "quarter", "month", "week", "day"])
   }
 
   /// One calendar over instants in disorder, against a fresh one for each: what it remembers must
@@ -77,14 +77,14 @@ import Testing
           : Int64.random(in: -90_000_000_000...90_000_000_000, using: &random)
         let period = calendar.period(atMs: ms)
         var fresh = PeriodCalendar(granularity, in: zone)
-        #expect(fresh.period(atMs: ms) == period, "seed \(seed): \(ms)")
+        expectEqual(fresh.period(atMs: ms), period, "seed \(seed): \(ms)")
         let localMs = ms + Int64(zone.offsetSeconds(atMs: ms)) * 1000
-        #expect(
-          Period(granularity, containing: Timestamp.utcDay(ms: localMs)) == period,
+        expectEqual(
+          Period(granularity, containing: Timestamp.utcDay(ms: localMs)), period,
           "seed \(seed): \(ms)")
         periods.append(period)
       }
-      #expect(periods.sorted().map(\.description) == periods.map(\.description).sorted())
+      expectEqual(periods.sorted().map(\.description), periods.map(\.description).sorted())
     }
   }
 }

@@ -11,8 +11,8 @@ import Testing
   func aLateStatementMakesUpTheDifference(_ rule: LoneRule) throws {
     let books = Books()
     try rule.steps(books)
-    if let lines = rule.lines { #expect(books.lines() == lines) }
-    #expect(books.exceptions == rule.exceptions)
+    if let lines = rule.lines { expectEqual(books.lines(), lines) }
+    expectEqual(books.exceptions, rule.exceptions)
   }
 
   private typealias Signed = RefundRulesTests
@@ -136,12 +136,12 @@ import Testing
         try books.add(reply(cancelled, requested: time), on: time)
       }
     }
-    #expect(
+    expectEqual(
       books.lines().dropFirst().map { line in
         let words = line.split(separator: " ")
         return "\(words[0]) \(words[4])"
-      } == lines)
-    #expect(try net(books) == 0)
+      }, lines)
+    try expectEqual(net(books), 0)
   }
 
   // MARK: In every order
@@ -273,7 +273,7 @@ import Testing
       for _ in 0..<4 {
         let books = Books()
         for statement in statements.shuffled(using: &random) { try statement.apply(to: books) }
-        #expect(try net(books) == net(inTime), "seed \(random.seed), story \(story)")
+        try expectEqual(net(books), net(inTime), "seed \(random.seed), story \(story)")
       }
     }
   }
@@ -291,12 +291,12 @@ import Testing
           guard let history = store.refunds(of: place) else { continue }
           let stored = history.stored
           let read = try #require(Self.history(stored, store.arena))
-          #expect(read.stored == stored, "seed \(random.seed), story \(story)")
+          expectEqual(read.stored, stored, "seed \(random.seed), story \(story)")
           store.setRefunds(of: place, read)
         }
       }
-      #expect(parts.lines() == whole.lines(), "seed \(random.seed), story \(story)")
-      #expect(parts.exceptions == whole.exceptions, "seed \(random.seed), story \(story)")
+      expectEqual(parts.lines(), whole.lines(), "seed \(random.seed), story \(story)")
+      expectEqual(parts.exceptions, whole.exceptions, "seed \(random.seed), story \(story)")
     }
   }
 
@@ -340,11 +340,11 @@ import Testing
         try Signed.reply("2026-01-08", time, to: books)
       }
     }
-    #expect(books.lines() == [Self.sale, "Return 1 2026-01-08 -1 -3.33"])
+    expectEqual(books.lines(), [Self.sale, "Return 1 2026-01-08 -1 -3.33"])
     let history = try #require(books.state.store.refunds(of: 0))
     #expect(history.count <= RefundHistory.countKept)
     try Signed.reply(nil, "2026-06-01", to: books)
-    #expect(books.lines().last == "Reversal 1 2026-06-01 1 3.33")
+    expectEqual(books.lines().last, "Reversal 1 2026-06-01 1 3.33")
   }
 
   @Test func aSaleThatWasNeverRefundedKeepsNoStatement() throws {

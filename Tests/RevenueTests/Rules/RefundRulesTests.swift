@@ -9,8 +9,8 @@ import Testing
     let books = Books()
     try rule.steps(books)
     try books.state.derive()
-    if let lines = rule.lines { #expect(books.lines() == lines) }
-    #expect(books.exceptions == rule.exceptions)
+    if let lines = rule.lines { expectEqual(books.lines(), lines) }
+    expectEqual(books.exceptions, rule.exceptions)
   }
 
   /// Three units for 10.00 euros in all, as signed on a day.

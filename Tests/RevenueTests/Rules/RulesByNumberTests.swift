@@ -19,9 +19,9 @@ struct LoneRule: Sendable, CustomStringConvertible {
     let books = Books()
     try rule.steps(books)
     try books.state.derive()
-    if let sales = rule.sales { #expect(books.sales() == sales) }
-    if let lines = rule.lines { #expect(books.lines() == lines) }
-    #expect(books.exceptions == rule.exceptions)
+    if let sales = rule.sales { expectEqual(books.sales(), sales) }
+    if let lines = rule.lines { expectEqual(books.lines(), lines) }
+    expectEqual(books.exceptions, rule.exceptions)
   }
 
   private static let identity = [

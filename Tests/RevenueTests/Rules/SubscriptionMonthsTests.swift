@@ -35,8 +35,9 @@ import Testing
     let periods = [
       try Self.period("2026-01-10", "2026-02-10"), try Self.period("2026-02-10", "2026-03-10"),
     ]
-    #expect(
-      Self.months([periods], at: "2026-04-15") == [
+    expectEqual(
+      Self.months([periods], at: "2026-04-15"),
+      [
         "1 +1 ~0 >0 !0 -0", "1 +0 ~1 >0 !0 -0", "0 +0 ~0 >0 !0 -1", "0 +0 ~0 >0 !0 -0",
       ])
   }
@@ -45,13 +46,13 @@ import Testing
     let periods = [
       try Self.period("2026-01-10", "2026-02-10"), try Self.period("2026-02-10", "2026-03-10"),
     ]
-    #expect(Self.months([periods], at: "2026-02-10") == ["1 +1 ~0 >0 !0 -0", "1 +0 ~0 >0 !0 -0"])
-    #expect(
-      Self.months([[periods[0]]], at: "2026-02-10") == ["1 +1 ~0 >0 !0 -0", "1 +0 ~0 >0 !0 -0"])
-    #expect(
-      Self.months([[periods[0]]], at: "2026-02-10T00:00:00.001Z")
-        == ["1 +1 ~0 >0 !0 -0", "0 +0 ~0 >0 !0 -1"])
-    #expect(Self.months([periods], at: "2026-01-10") == ["0 +0 ~0 >0 !0 -0"])
+    expectEqual(Self.months([periods], at: "2026-02-10"), ["1 +1 ~0 >0 !0 -0", "1 +0 ~0 >0 !0 -0"])
+    expectEqual(
+      Self.months([[periods[0]]], at: "2026-02-10"), ["1 +1 ~0 >0 !0 -0", "1 +0 ~0 >0 !0 -0"])
+    expectEqual(
+      Self.months([[periods[0]]], at: "2026-02-10T00:00:00.001Z"),
+      ["1 +1 ~0 >0 !0 -0", "0 +0 ~0 >0 !0 -1"])
+    expectEqual(Self.months([periods], at: "2026-01-10"), ["0 +0 ~0 >0 !0 -0"])
   }
 
   @Test func aTrialConvertsOnceItIsPaidFor() throws {
@@ -59,12 +60,12 @@ import Testing
       try Self.period("2026-01-01", "2026-01-08", kind: .trial),
       try Self.period("2026-01-08", "2026-02-08"), try Self.period("2026-02-08", "2026-03-08"),
     ]
-    #expect(Self.months([periods], at: "2026-02-20") == ["1 +1 ~0 >1 !0 -0", "1 +0 ~1 >0 !0 -0"])
+    expectEqual(Self.months([periods], at: "2026-02-20"), ["1 +1 ~0 >1 !0 -0", "1 +0 ~1 >0 !0 -0"])
     let trials = [
       try Self.period("2026-01-01", "2026-01-08", kind: .trial),
       try Self.period("2026-01-08", "2026-02-08", kind: .trial),
     ]
-    #expect(Self.months([trials], at: "2026-01-20") == ["1 +1 ~1 >0 !0 -0"])
+    expectEqual(Self.months([trials], at: "2026-01-20"), ["1 +1 ~1 >0 !0 -0"])
   }
 
   @Test func aFirstPeriodThatWasSignedAsARenewalIsARecovery() throws {
@@ -72,8 +73,9 @@ import Testing
       try Self.period("2026-01-10", "2026-02-10", isRenewal: true),
       try Self.period("2026-02-10", "2026-03-10", isRenewal: true),
     ]
-    #expect(
-      Self.months([periods], at: "2026-03-15") == [
+    expectEqual(
+      Self.months([periods], at: "2026-03-15"),
+      [
         "1 +0 ~0 >0 !1 -0", "1 +0 ~1 >0 !0 -0", "0 +0 ~0 >0 !0 -1",
       ])
   }
@@ -83,8 +85,9 @@ import Testing
       try Self.period("2026-01-01", "2026-02-01"),
       try Self.period("2026-02-01T00:00:00.001Z", "2026-03-01"),
     ]
-    #expect(
-      Self.months([periods], at: "2026-03-02") == [
+    expectEqual(
+      Self.months([periods], at: "2026-03-02"),
+      [
         "1 +1 ~0 >0 !0 -0", "1 +0 ~0 >0 !1 -1", "0 +0 ~0 >0 !0 -1",
       ])
   }
@@ -94,18 +97,19 @@ import Testing
       try Self.period("2026-01-01", "2026-01-08", kind: .trial),
       try Self.period("2026-01-20", "2026-02-20"),
     ]
-    #expect(Self.months([periods], at: "2026-02-01") == ["1 +1 ~0 >0 !1 -1", "1 +0 ~0 >0 !0 -0"])
+    expectEqual(Self.months([periods], at: "2026-02-01"), ["1 +1 ~0 >0 !1 -1", "1 +0 ~0 >0 !0 -0"])
   }
 
   @Test func aReturnEndsAPeriodEarly() throws {
     let periods = [try Self.period("2026-01-01", "2026-06-01", returned: "2026-02-03")]
-    #expect(
-      Self.months([periods], at: "2026-03-15") == [
+    expectEqual(
+      Self.months([periods], at: "2026-03-15"),
+      [
         "1 +1 ~0 >0 !0 -0", "0 +0 ~0 >0 !0 -1", "0 +0 ~0 >0 !0 -0",
       ])
     let early = [try Self.period("2026-01-10", "2026-06-01", returned: "2026-01-05")]
-    #expect(
-      Self.months([early], at: "2026-01-20") == ["0 +1 ~0 >0 !0 -1"], "at its start at the earliest"
+    expectEqual(
+      Self.months([early], at: "2026-01-20"), ["0 +1 ~0 >0 !0 -1"], "at its start at the earliest"
     )
   }
 
@@ -113,8 +117,9 @@ import Testing
     let periods = [
       try Self.period("2026-01-01", "2026-06-01"), try Self.period("2026-02-10", "2026-02-20"),
     ]
-    #expect(
-      Self.months([periods], at: "2026-03-15") == [
+    expectEqual(
+      Self.months([periods], at: "2026-03-15"),
+      [
         "1 +1 ~0 >0 !0 -0", "0 +0 ~1 >0 !0 -1", "0 +0 ~0 >0 !0 -0",
       ])
   }
@@ -124,14 +129,14 @@ import Testing
       try Self.period("2026-01-01", "2026-03-01", euros: 20),
       try Self.period("2026-01-01", "2026-01-05", euros: 5),
     ]
-    #expect(Self.months([periods], at: "2026-02-10") == ["1 +1 ~1 >0 !0 -0", "1 +0 ~0 >0 !0 -0"])
+    expectEqual(Self.months([periods], at: "2026-02-10"), ["1 +1 ~1 >0 !0 -0", "1 +0 ~0 >0 !0 -0"])
     var months = SubscriptionMonths(
       startsMs: [ms("2026-01-01"), ms("2026-02-01")], momentMs: ms("2026-02-10"))
     months.add(periods)
     let euro = try #require(Currency.parse("EUR"))
     // 59 days are two months.
-    #expect(months.months.map { $0.monthly[euro] } == [10_000_000, 10_000_000])
-    #expect(months.months.map { $0.gross[euro] } == [25_000_000, nil])
+    expectEqual(months.months.map { $0.monthly[euro] }, [10_000_000, 10_000_000])
+    expectEqual(months.months.map { $0.gross[euro] }, [25_000_000, nil])
   }
 
   @Test(
@@ -150,7 +155,7 @@ import Testing
     let euro = try #require(Currency.parse("EUR"))
     let period = SubscriptionPeriod(
       startMs: 0, endMs: 0, lengthMs: days * 86_400_000, kind: .offer, price: (micros, euro))
-    #expect(period.monthly?.micros == monthly)
+    expectEqual(period.monthly?.micros, monthly)
   }
 
   @Test func halfADayCountsAsOne() throws {
@@ -160,9 +165,9 @@ import Testing
         startMs: 0, endMs: 0, lengthMs: lengthMs, kind: kind, price: (16_000_000, euro)
       ).monthly?.micros
     }
-    #expect(monthly(86_400_000 * 3 / 2 - 1) == 487_000_000)
-    #expect(monthly(86_400_000 * 3 / 2) == 243_500_000)
-    #expect(monthly(-86_400_000 * 9) == 487_000_000, "an end before its start")
+    expectEqual(monthly(86_400_000 * 3 / 2 - 1), 487_000_000)
+    expectEqual(monthly(86_400_000 * 3 / 2), 243_500_000)
+    expectEqual(monthly(-86_400_000 * 9), 487_000_000, "an end before its start")
     #expect(monthly(86_400_000, .trial) == nil && monthly(86_400_000, .familyShared) == nil)
   }
 

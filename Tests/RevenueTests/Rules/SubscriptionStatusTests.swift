@@ -16,17 +16,17 @@ import Testing
 
   @Test func itIsActiveUntilItExpires() {
     let terms = Self.terms()
-    #expect(terms.status(atMs: ms("2026-01-31") - 1) == .active)
-    #expect(terms.status(atMs: ms("2026-01-31")) == .expired)
-    #expect(terms.status(atMs: ms("2025-12-31")) == .active, "whatever its start is")
+    expectEqual(terms.status(atMs: ms("2026-01-31") - 1), .active)
+    expectEqual(terms.status(atMs: ms("2026-01-31")), .expired)
+    expectEqual(terms.status(atMs: ms("2025-12-31")), .active, "whatever its start is")
   }
 
   @Test func graceFollowsUntilItsEnd() {
     let terms = Self.terms { $0.gracePeriodExpiresAtMs = ms("2026-02-05") }
-    #expect(terms.status(atMs: ms("2026-01-31") - 1) == .active)
-    #expect(terms.status(atMs: ms("2026-01-31")) == .gracePeriod)
-    #expect(terms.status(atMs: ms("2026-02-05") - 1) == .gracePeriod)
-    #expect(terms.status(atMs: ms("2026-02-05")) == .expired)
+    expectEqual(terms.status(atMs: ms("2026-01-31") - 1), .active)
+    expectEqual(terms.status(atMs: ms("2026-01-31")), .gracePeriod)
+    expectEqual(terms.status(atMs: ms("2026-02-05") - 1), .gracePeriod)
+    expectEqual(terms.status(atMs: ms("2026-02-05")), .expired)
   }
 
   @Test func billingRetryLastsSixtyDaysAtMost() {
@@ -34,10 +34,10 @@ import Testing
       $0.isInBillingRetry = true
       $0.renewalMs = ms("2026-01-31")
     }
-    #expect(terms.status(atMs: ms("2026-01-31")) == .billingRetry)
+    expectEqual(terms.status(atMs: ms("2026-01-31")), .billingRetry)
     // 60 days after 31 January.
-    #expect(terms.status(atMs: ms("2026-04-01") - 1) == .billingRetry)
-    #expect(terms.status(atMs: ms("2026-04-01")) == .expired)
+    expectEqual(terms.status(atMs: ms("2026-04-01") - 1), .billingRetry)
+    expectEqual(terms.status(atMs: ms("2026-04-01")), .expired)
   }
 
   @Test func graceComesBeforeBillingRetry() {
@@ -46,8 +46,8 @@ import Testing
       $0.renewalMs = ms("2026-01-31")
       $0.gracePeriodExpiresAtMs = ms("2026-02-05")
     }
-    #expect(terms.status(atMs: ms("2026-02-04")) == .gracePeriod)
-    #expect(terms.status(atMs: ms("2026-02-05")) == .billingRetry)
+    expectEqual(terms.status(atMs: ms("2026-02-04")), .gracePeriod)
+    expectEqual(terms.status(atMs: ms("2026-02-05")), .billingRetry)
   }
 
   @Test func aBillingRetryOfAnEarlierPeriodCountsNoMore() {
@@ -58,22 +58,22 @@ import Testing
         $0.isInBillingRetry = true
         $0.renewalMs = renewal
       }
-      #expect(terms.status(atMs: ms("2026-02-01")) == status)
+      expectEqual(terms.status(atMs: ms("2026-02-01")), status)
     }
     let untimed = Self.terms { $0.isInBillingRetry = true }
-    #expect(untimed.status(atMs: ms("2026-02-01")) == .expired, "information without a time")
+    expectEqual(untimed.status(atMs: ms("2026-02-01")), .expired, "information without a time")
     let over = Self.terms {
       $0.isInBillingRetry = false
       $0.renewalMs = ms("2026-01-31")
     }
-    #expect(over.status(atMs: ms("2026-02-01")) == .expired)
+    expectEqual(over.status(atMs: ms("2026-02-01")), .expired)
   }
 
   @Test func aRevokedPeriodIsRevokedFromThatMomentOn() {
     let terms = Self.terms { $0.revokedAtMs = ms("2026-01-10") }
-    #expect(terms.status(atMs: ms("2026-01-10") - 1) == .active)
-    #expect(terms.status(atMs: ms("2026-01-10")) == .revoked)
-    #expect(terms.status(atMs: ms("2027-01-01")) == .revoked)
+    expectEqual(terms.status(atMs: ms("2026-01-10") - 1), .active)
+    expectEqual(terms.status(atMs: ms("2026-01-10")), .revoked)
+    expectEqual(terms.status(atMs: ms("2027-01-01")), .revoked)
   }
 
   @Test func anUpgradedPeriodIsNotRevoked() {
@@ -81,7 +81,7 @@ import Testing
       $0.revokedAtMs = ms("2026-01-10")
       $0.isUpgraded = true
     }
-    #expect(terms.status(atMs: ms("2026-01-20")) == .active)
-    #expect(terms.status(atMs: ms("2026-02-01")) == .expired)
+    expectEqual(terms.status(atMs: ms("2026-01-20")), .active)
+    expectEqual(terms.status(atMs: ms("2026-02-01")), .expired)
   }
 }

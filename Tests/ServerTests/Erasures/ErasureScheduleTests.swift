@@ -27,25 +27,25 @@ import Testing
     let open = [Self.request("2026-01-05T10:30:00Z")]
     #expect(Self.due(&schedule, open, "2026-01-05T23:00:00Z") == nil)
     #expect(Self.due(&schedule, open, "2026-01-06T02:59:59Z") == nil)
-    #expect(Self.due(&schedule, open, "2026-01-06T03:00:00Z") == .daily)
+    expectEqual(Self.due(&schedule, open, "2026-01-06T03:00:00Z"), .daily)
     // One that failed stays due.
-    #expect(Self.due(&schedule, open, "2026-01-06T03:01:00Z") == .daily)
+    expectEqual(Self.due(&schedule, open, "2026-01-06T03:01:00Z"), .daily)
     schedule.end(.daily, nowMs: ms("2026-01-06T03:01:00Z"))
     #expect(Self.due(&schedule, open, "2026-01-06T03:02:00Z") == nil)
-    #expect(Self.due(&schedule, open, "2026-01-07T03:00:00Z") == .daily)
+    expectEqual(Self.due(&schedule, open, "2026-01-07T03:00:00Z"), .daily)
   }
 
   @Test func anUrgentRequestIsDueAtOnceAndDoesNotReplaceTheDailyPass() {
     var schedule = ErasureSchedule(startMs: ms("2026-01-05T10:00:00Z"))
     let open = [Self.request("2026-01-05T10:30:00Z", urgent: true)]
-    #expect(Self.due(&schedule, open, "2026-01-05T10:30:01Z") == .requests)
+    expectEqual(Self.due(&schedule, open, "2026-01-05T10:30:01Z"), .requests)
     schedule.end(.requests, nowMs: ms("2026-01-05T10:30:02Z"))
-    #expect(Self.due(&schedule, [], "2026-01-06T03:00:00Z", retention: true) == .daily)
+    expectEqual(Self.due(&schedule, [], "2026-01-06T03:00:00Z", retention: true), .daily)
   }
 
   @Test func retentionAloneIsDueOnceADayAndNothingAloneIsNot() {
     var schedule = ErasureSchedule(startMs: ms("2026-01-05T10:00:00Z"))
-    #expect(Self.due(&schedule, [], "2026-01-06T03:00:00Z", retention: true) == .daily)
+    expectEqual(Self.due(&schedule, [], "2026-01-06T03:00:00Z", retention: true), .daily)
     schedule.end(.daily, nowMs: ms("2026-01-06T03:00:00Z"))
     #expect(Self.due(&schedule, [], "2026-01-07T03:00:00Z") == nil)
     // The day's time has passed: what comes after it waits for the next.
@@ -56,7 +56,7 @@ import Testing
   @Test func aStartMakesUpForAPassThatWasMissedAndForNoOther() {
     var schedule = ErasureSchedule(startMs: ms("2026-01-05T10:00:00Z"))
     let old = [Self.request("2026-01-04T09:00:00Z")]
-    #expect(Self.due(&schedule, old, "2026-01-05T10:00:01Z") == .daily)
+    expectEqual(Self.due(&schedule, old, "2026-01-05T10:00:01Z"), .daily)
     var other = ErasureSchedule(startMs: ms("2026-01-05T10:00:00Z"))
     let young = [Self.request("2026-01-04T11:00:00Z")]
     #expect(Self.due(&other, young, "2026-01-05T10:00:01Z") == nil)
@@ -67,7 +67,7 @@ import Testing
     var schedule = ErasureSchedule(startMs: ms("2030-01-01T00:00:00Z"))
     let open = [Self.request("2026-01-05T10:30:00Z")]
     #expect(Self.due(&schedule, open, "2026-01-05T11:00:00Z") == nil)
-    #expect(Self.due(&schedule, open, "2026-01-06T03:00:00Z") == .daily)
+    expectEqual(Self.due(&schedule, open, "2026-01-06T03:00:00Z"), .daily)
   }
 
   @Test func anotherTimeOfTheDayTakesEffect() {
@@ -75,6 +75,6 @@ import Testing
     let open = [Self.request("2026-01-05T10:30:00Z")]
     #expect(Self.due(&schedule, open, "2026-01-05T15:00:00Z") == nil)
     let time = TimeOfDay(hour: 15, minute: 0)
-    #expect(Self.due(&schedule, open, "2026-01-05T15:00:01Z", at: time) == .daily)
+    expectEqual(Self.due(&schedule, open, "2026-01-05T15:00:01Z", at: time), .daily)
   }
 }

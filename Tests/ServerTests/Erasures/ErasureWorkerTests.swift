@@ -88,8 +88,8 @@ final class ErasureFixture {
     try fixture.add("alice", urgent: true)
     try waitUntil { fixture.passes.count == 1 }
     fixture.stop()
-    #expect(fixture.passes.retentions.withLock { $0.map(\.?.rules) } == [nil])
-    #expect(fixture.metric("receipt_ledger_erasures_waiting") == 0)
+    expectEqual(fixture.passes.retentions.withLock { $0.map(\.?.rules) }, [nil])
+    expectEqual(fixture.metric("receipt_ledger_erasures_waiting"), 0)
   }
 
   @Test("a request that is not urgent waits, and is counted, until the day's time comes")
@@ -98,14 +98,13 @@ final class ErasureFixture {
     try fixture.start()
     try fixture.add("alice", urgent: false)
     try waitUntil { fixture.metric("receipt_ledger_erasures_waiting") == 1 }
-    #expect(fixture.passes.count == 0)
+    expectEqual(fixture.passes.count, 0)
     fixture.clock.set(aheadMs: 86_400_000)
     try waitUntil { fixture.passes.count == 1 }
     fixture.stop()
-    #expect(
-      fixture.passes.retentions.withLock { $0.first??.rules.metadataMs }
-        == RetentionPeriod("7y")?.milliseconds
-    )
+    expectEqual(
+      fixture.passes.retentions.withLock { $0.first??.rules.metadataMs },
+      RetentionPeriod("7y")?.milliseconds)
     #expect(fixture.passes.retentions.withLock { $0.first??.isOrdered } == false)
   }
 
@@ -128,7 +127,7 @@ final class ErasureFixture {
         "retention: 5000 events, recorded from 2020-01-01T00:00:00.000Z to 2026-01-01T00:00:00.000Z: "
       )
         == true)
-    #expect(fixture.metric(#"receipt_ledger_operator_alarms_total{alarm="retention_held"}"#) == 1)
+    expectEqual(fixture.metric(#"receipt_ledger_operator_alarms_total{alarm="retention_held"}"#), 1)
   }
 
   @Test("retention that an operator asks for is made at once, as of then, and the order ends")
@@ -140,9 +139,9 @@ final class ErasureFixture {
     try waitUntil { try queue.orderedRetentionMs() == nil }
     fixture.stop()
     let made = fixture.passes.retentions.withLock { $0 }
-    #expect(made.count == 1)
+    expectEqual(made.count, 1)
     #expect(made.first??.isOrdered == true)
-    #expect(made.first??.nowMs == ms("2020-01-01"))
+    expectEqual(made.first??.nowMs, ms("2020-01-01"))
   }
 
   @Test("a pass that fails is said without a name, and tried again a minute later, after its rest")
@@ -152,17 +151,18 @@ final class ErasureFixture {
     try fixture.start()
     try fixture.add("alice", urgent: true)
     try waitUntil { fixture.notes.lines.count == 1 }
-    #expect(
-      fixture.notes.lines == [
+    expectEqual(
+      fixture.notes.lines,
+      [
         "erasures: erase request: the disk is full; the next attempt is in a minute"
       ])
-    #expect(fixture.passes.finishes.load(ordering: .relaxed) == 0)
+    expectEqual(fixture.passes.finishes.load(ordering: .relaxed), 0)
     fixture.passes.fails.withLock { $0 = false }
     fixture.clock.set(aheadMs: 60_100)
     try waitUntil { fixture.passes.count == 2 }
     fixture.stop()
-    #expect(fixture.passes.finishes.load(ordering: .relaxed) == 1)
-    #expect(fixture.notes.lines.count == 1)
+    expectEqual(fixture.passes.finishes.load(ordering: .relaxed), 1)
+    expectEqual(fixture.notes.lines.count, 1)
   }
 
   @Test("a request over HTTP is durable under the id that it is told, and only its app sees it")
@@ -175,13 +175,13 @@ final class ErasureFixture {
         receivedAtMs: ms("2026-01-05"))
     ) { accepted.set($0) }
     let answer = try accepted.wait()
-    #expect(answer.status == 202)
+    expectEqual(answer.status, 202)
     guard case .erasureAccepted(let id, _) = answer else {
       Issue.record("not accepted")
       return
     }
     let record = try #require(try ErasureQueue(fixture.directory).record(id))
-    #expect(record.subject == .user("alice", appFamily: fixture.family))
+    expectEqual(record.subject, .user("alice", appFamily: fixture.family))
     #expect(record.isUrgent && record.state == .waiting)
     func look(_ family: UUID16) throws -> ClientAnswer {
       let found = PendingAnswer()
@@ -189,14 +189,13 @@ final class ErasureFixture {
       return try found.wait()
     }
     let shown = try look(fixture.family)
-    #expect(
-      shown.body?.bytes
-        == Array(
-          (#"{"id":"\#(id)","state":"waiting","reason":"user_request","#
-            + #""requested_at":"2026-01-05T00:00:00.000Z","certificate":null,"failure":null}"#).utf8
-        )
-    )
-    #expect(try look(.random()).status == 404)
+    expectEqual(
+      shown.body?.bytes,
+      Array(
+        (#"{"id":"\#(id)","state":"waiting","reason":"user_request","#
+          + #""requested_at":"2026-01-05T00:00:00.000Z","certificate":null,"failure":null}"#).utf8
+      ))
+    try expectEqual(look(.random()).status, 404)
   }
 
   @Test("a request that the copy does not confirm is answered 503, and stays on disk")
@@ -225,11 +224,11 @@ final class ErasureFixture {
       }
       return try answers.map { Int(try $0.wait().status) }
     }
-    #expect(try statuses(["alice", "bob"]) == [503, 503])
-    #expect(try ErasureQueue(ledger.directory).open().count == 2)
+    try expectEqual(statuses(["alice", "bob"]), [503, 503])
+    try expectEqual(ErasureQueue(ledger.directory).open().count, 2)
     #expect(notes.lines.contains { $0.contains("the store is away") })
     isAway.withLock { $0 = false }
-    #expect(try statuses(["alice", "bob", "carol"]) == [202, 202, 202])
+    try expectEqual(statuses(["alice", "bob", "carol"]), [202, 202, 202])
   }
 
   @Test("a server counts what waits, and stops without carrying it out")
@@ -253,7 +252,7 @@ final class ErasureFixture {
     }
     try server.stop()
     #expect(isCounted)
-    #expect(try ErasureQueue(ledger.directory).open().count == 1)
+    try expectEqual(ErasureQueue(ledger.directory).open().count, 1)
   }
 
   @Test("what a server says and logs of a request names nobody, and another app's token finds none")
@@ -286,12 +285,12 @@ final class ErasureFixture {
     let shown = try ask(ServerFixture.get(path, headers: ["Authorization: Bearer \(token)"]))
     let hidden = try ask(ServerFixture.get(path, headers: ["Authorization: Bearer \(stranger)"]))
     try server.stop()
-    #expect(accepted.status == 202)
-    #expect(shown.status == 200)
-    #expect(hidden.status == 404)
-    #expect(shown.json?["state"]?.stringValue == "waiting")
+    expectEqual(accepted.status, 202)
+    expectEqual(shown.status, 200)
+    expectEqual(hidden.status, 404)
+    expectEqual(shown.json?["state"]?.stringValue, "waiting")
     let waiting = try #require(try ErasureQueue(ledger.directory).open().first)
-    #expect(waiting.appFamily == UUID16(family))
+    expectEqual(waiting.appFamily, UUID16(family))
     let logged = try String(contentsOfFile: log.path("access"), encoding: .utf8)
     #expect(logged.contains(#""route":"/v1/erasures/{id}""#))
     let said =
@@ -326,7 +325,7 @@ final class ErasureFixture {
       includingPropertiesForKeys: nil)
     let found = try works.map { try String(contentsOf: $0, encoding: .utf8) }
     try server.stop()
-    #expect(answer?.status == 202)
+    expectEqual(answer?.status, 202)
     #expect(found.contains { $0.contains("alice-4711") })
   }
 }

@@ -15,7 +15,7 @@ import Testing
   func connections() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
     let answer = try fixture.upload("1", user: "alice")
-    #expect(try fixture.look(answer).status == 200)
+    try expectEqual(fixture.look(answer).status, 200)
     let projections = try #require(fixture.projections)
     _ = try projections.changes(from: ChangePoint(0), limit: 10)
     _ = try projections.containsNotification(uuid: "n")
@@ -24,7 +24,7 @@ import Testing
     try Projector(try LogReader(fixture.directory)).rebuild()
     try fixture.workflow.forgetRedacted()
     try waitUntil { try Self.openGenerations(fixture.directory).count <= 1 }
-    #expect(try fixture.look(answer).status == 200)
+    try expectEqual(fixture.look(answer).status, 200)
   }
 
   /// The generations that this process has open, also those that were removed.
@@ -49,7 +49,7 @@ import Testing
       configuration.verification.retryCeilingMs = 3_600_000
     }
     let answer = try fixture.upload("1")
-    #expect(answer.status == 206)
+    expectEqual(answer.status, 206)
     appStore.follow { request, _ in .confirming(request) }
     try fixture.workflow.forgetRedacted()
     // Spread over the first pause, unless somebody hurries.
@@ -57,7 +57,7 @@ import Testing
       try fixture.workflow.retryNow()
       return try fixture.look(answer).status == 200
     }
-    #expect(try fixture.waitingAfterRebuild() == 0)
+    try expectEqual(fixture.waitingAfterRebuild(), 0)
   }
 
   @Test("a delivery that waits goes out as the projections show it now, under its old id")
@@ -75,11 +75,11 @@ import Testing
     fixture.clock.set(aheadMs: 5_100)
     try waitUntil { fixture.count("delivered") == 1 }
     let deliveries = try receiver.deliveries
-    #expect(Set(deliveries.map(\.id)).count == 1)
-    #expect(
-      deliveries.map { $0.body["data"]?["user_identifier"]?.stringValue }
-        == ["alice", "(redacted 7)"])
+    expectEqual(Set(deliveries.map(\.id)).count, 1)
+    expectEqual(
+      deliveries.map { $0.body["data"]?["user_identifier"]?.stringValue },
+      ["alice", "(redacted 7)"])
     // What failed before still counts.
-    #expect(fixture.count("failed") == 1)
+    expectEqual(fixture.count("failed"), 1)
   }
 }

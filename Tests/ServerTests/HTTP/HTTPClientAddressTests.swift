@@ -53,7 +53,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
   func client(_ proxy: ProxyCase) throws {
     let proxies = try TrustedProxies(["10.0.0.0/8", "2001:db8::/32"])
     let peer = try #require(NetworkAddress(proxy.peer))
-    #expect(proxies.client(peer: peer, forwardedFor: proxy.forwarded).description == proxy.client)
+    expectEqual(proxies.client(peer: peer, forwardedFor: proxy.forwarded).description, proxy.client)
   }
 
   @Test(
@@ -125,18 +125,18 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
       ServerFixture.question("{\"user_identifier\":\"\(secret)\"}", path: "/v1/entitlements"),
     ])
     try #require(lines.count == 6)
-    #expect(lines.map { $0["status"]?.integerValue } == [200, 200, 400, 401, 422, 200])
-    #expect(lines[5]["route"]?.stringValue == "/v1/entitlements")
-    #expect(lines[5]["app_family_id"]?.stringValue == ServerFixture.family)
-    #expect(lines[0]["method"]?.stringValue == "POST")
-    #expect(lines[0]["route"]?.stringValue == "/client/itunes_connect/receipts")
-    #expect(lines[0]["peer"]?.stringValue == "198.51.100.1")
-    #expect(lines[0]["app_family_id"]?.stringValue == ServerFixture.family)
-    #expect(lines[0]["bytes_in"]?.integerValue == 48)
-    #expect(lines[0]["bytes_out"]?.integerValue == Int64(ScriptedService.receiptBody.count))
-    #expect(lines[1]["peer"] == .null)
-    #expect(lines[4]["peer"] == .null)
-    #expect(lines[2]["route"]?.stringValue == "/client/itunes_connect/receipts/{id}")
+    expectEqual(lines.map { $0["status"]?.integerValue }, [200, 200, 400, 401, 422, 200])
+    expectEqual(lines[5]["route"]?.stringValue, "/v1/entitlements")
+    expectEqual(lines[5]["app_family_id"]?.stringValue, ServerFixture.family)
+    expectEqual(lines[0]["method"]?.stringValue, "POST")
+    expectEqual(lines[0]["route"]?.stringValue, "/client/itunes_connect/receipts")
+    expectEqual(lines[0]["peer"]?.stringValue, "198.51.100.1")
+    expectEqual(lines[0]["app_family_id"]?.stringValue, ServerFixture.family)
+    expectEqual(lines[0]["bytes_in"]?.integerValue, 48)
+    expectEqual(lines[0]["bytes_out"]?.integerValue, Int64(ScriptedService.receiptBody.count))
+    expectEqual(lines[1]["peer"], .null)
+    expectEqual(lines[4]["peer"], .null)
+    expectEqual(lines[2]["route"]?.stringValue, "/client/itunes_connect/receipts/{id}")
     for line in lines {
       let text = String(decoding: line.bytes, as: UTF8.self)
       #expect(!text.contains(secret) && !text.contains(ServerFixture.token))
@@ -151,17 +151,17 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
     _ = try fixture.exchange(request)
     try fixture.server.replaceTrustedProxies(["127.0.0.0/8"])
     _ = try fixture.exchange(request)
-    #expect(fixture.service.uploads.map(\.peerAddress) == ["127.0.0.1", "198.51.100.1"])
+    expectEqual(fixture.service.uploads.map(\.peerAddress), ["127.0.0.1", "198.51.100.1"])
   }
 
   @Test("an access log whose reader is gone does not hold up anything")
   func goneLog() throws {
     var ends: [Int32] = [0, 0]
-    #expect(pipe(&ends) == 0)
+    expectEqual(pipe(&ends), 0)
     close(ends[0])
     let log = try AccessLog(descriptor: ends[1])
     let fixture = try ServerFixture(accessLog: log)
-    for _ in 0..<3 { #expect(try fixture.exchange(ServerFixture.upload())?.status == 200) }
+    for _ in 0..<3 { try expectEqual(fixture.exchange(ServerFixture.upload())?.status, 200) }
     fixture.server.shutdown(graceMs: 0)
     log.finish()
     close(ends[1])
@@ -170,7 +170,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
   @Test("an access log that nobody reads is given up at the end")
   func fullLog() throws {
     var ends: [Int32] = [0, 0]
-    #expect(pipe(&ends) == 0)
+    expectEqual(pipe(&ends), 0)
     let log = try AccessLog(descriptor: ends[1])
     for number in 0..<2000 {
       log.append(
@@ -222,8 +222,8 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
       "receipt_ledger_http_request_seconds_sum 60.002",
       "receipt_ledger_http_request_seconds_count 2",
     ] { #expect(lines.contains { $0 == line }, "\(line)") }
-    #expect(
-      lines.filter { $0.hasPrefix("# HELP ") }.count
-        == lines.filter { $0.hasPrefix("# TYPE ") }.count)
+    expectEqual(
+      lines.filter { $0.hasPrefix("# HELP ") }.count, lines.filter { $0.hasPrefix("# TYPE ") }.count
+    )
   }
 }

@@ -27,9 +27,9 @@ import Testing
     ] {
       let body = #"{"user_identifier":"alice","reason":"user_request"\#(members),"other":1}"#
       let answer = try fixture.exchange(Self.request(body))
-      #expect(answer?.status == 202)
-      #expect(answer?.header("location") == "/v1/erasures/\(ScriptedService.knownErasure)")
-      #expect(answer?.json?["state"]?.stringValue == "waiting")
+      expectEqual(answer?.status, 202)
+      expectEqual(answer?.header("location"), "/v1/erasures/\(ScriptedService.knownErasure)")
+      expectEqual(answer?.json?["state"]?.stringValue, "waiting")
       let order = try #require(fixture.service.orders.last)
       #expect(order.user == "alice" && order.reason == "user_request")
       #expect(order.isUrgent == isUrgent && order.appFamily.description == ServerFixture.family)
@@ -40,13 +40,13 @@ import Testing
   func lookedUp() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
-    #expect(try fixture.exchange(Self.get(ScriptedService.knownErasure))?.status == 200)
+    try expectEqual(fixture.exchange(Self.get(ScriptedService.knownErasure))?.status, 200)
     for id in [
       "00000000-0000-4000-8000-00000000000f", ScriptedService.knownErasure.uppercased(), "x",
     ] {
       let answer = try fixture.exchange(Self.get(id))
-      #expect(answer?.status == 404)
-      #expect(answer?.errorCodes == ["not_found"])
+      expectEqual(answer?.status, 404)
+      expectEqual(answer?.errorCodes, ["not_found"])
     }
   }
 
@@ -71,11 +71,11 @@ import Testing
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
     let answer = try fixture.exchange(Self.request(body))
-    #expect(answer?.status == 422)
+    expectEqual(answer?.status, 422)
     let told = answer?.json?["errors"]?.arrayValue?.map { error in
       ["field", "code", "message"].map { error[$0]?.stringValue ?? "" }
     }
-    #expect(told == problems)
+    expectEqual(told, problems)
     #expect(fixture.service.orders.isEmpty)
   }
 
@@ -89,8 +89,8 @@ import Testing
     defer { fixture.server.shutdown(graceMs: 0) }
     let answer = try fixture.exchange(
       Self.request(#"{"user_identifier":"alice","reason":"\#(reason)"}"#))
-    #expect(answer?.status == 422)
-    #expect(answer?.errorCodes == ["invalid_value"])
+    expectEqual(answer?.status, 422)
+    expectEqual(answer?.errorCodes, ["invalid_value"])
     #expect(fixture.service.orders.isEmpty)
   }
 
@@ -125,8 +125,8 @@ import Testing
     ]
     for (request, status, code) in cases {
       let answer = try fixture.exchange(request)
-      #expect(answer?.status == status)
-      #expect(answer?.errorCodes == [code])
+      expectEqual(answer?.status, status)
+      expectEqual(answer?.errorCodes, [code])
     }
     #expect(fixture.service.orders.isEmpty)
   }

@@ -59,7 +59,7 @@ private final class HeldAnswers: Sendable {
     after.send(ServerFixture.upload())
     #expect(eventually { held.count == 1 })
     held.release()
-    #expect(try after.answer()?.status == 206)
+    try expectEqual(after.answer()?.status, 206)
   }
 
   @Test("an answer that comes twice counts once")
@@ -73,7 +73,7 @@ private final class HeldAnswers: Sendable {
     let client = try fixture.connect()
     for _ in 0..<3 {
       client.send(ServerFixture.upload())
-      #expect(try client.answer()?.status == 200)
+      try expectEqual(client.answer()?.status, 200)
     }
   }
 
@@ -95,7 +95,7 @@ private final class HeldAnswers: Sendable {
         if index % 4 != 0 { client.abort() }
       }
       for index in stride(from: 0, to: clients.count, by: 4) {
-        #expect(try clients[index].answer()?.status == 200)
+        try expectEqual(clients[index].answer()?.status, 200)
       }
     }
   }
@@ -107,8 +107,8 @@ private final class HeldAnswers: Sendable {
     let client = try fixture.connect()
     client.send(String(ServerFixture.upload().dropLast(5)))
     let answer = try client.answer()
-    #expect(answer?.status == 408)
-    #expect(answer?.errorCodes == ["request_timeout"])
+    expectEqual(answer?.status, 408)
+    expectEqual(answer?.errorCodes, ["request_timeout"])
     #expect(try client.answer() == nil)
     #expect(fixture.service.uploads.isEmpty)
   }
@@ -119,7 +119,7 @@ private final class HeldAnswers: Sendable {
     defer { fixture.server.shutdown(graceMs: 0) }
     let client = try fixture.connect()
     client.send("POST /client/itunes_connect/receipts HTTP/1.1\r\nHost: loc")
-    #expect(try client.answer()?.status == 408)
+    try expectEqual(client.answer()?.status, 408)
     #expect(try client.answer() == nil)
   }
 
@@ -138,7 +138,7 @@ private final class HeldAnswers: Sendable {
     defer { fixture.server.shutdown(graceMs: 0) }
     let client = try fixture.connect()
     client.send(ServerFixture.upload())
-    #expect(try client.answer()?.status == 200)
+    try expectEqual(client.answer()?.status, 200)
     #expect(try client.answer() == nil)
   }
 
@@ -148,7 +148,7 @@ private final class HeldAnswers: Sendable {
     defer { fixture.server.shutdown(graceMs: 0) }
     let large = ServerFixture.upload("{\"receipt\":\"\(String(repeating: "A", count: 200_000))\"}")
     let answer = try fixture.exchange(large)
-    #expect(answer?.status == 503)
+    expectEqual(answer?.status, 503)
     #expect(answer?.header("retry-after") != nil)
     // What it held is free again.
     #expect(eventually { (try? fixture.exchange(ServerFixture.upload()))?.status == 200 })
@@ -161,19 +161,19 @@ private final class HeldAnswers: Sendable {
     let kept = try (0..<2).map { _ in try fixture.connect() }
     for client in kept {
       client.send(ServerFixture.upload())
-      #expect(try client.answer()?.status == 200)
+      try expectEqual(client.answer()?.status, 200)
     }
     let answer = try fixture.exchange(ServerFixture.upload())
-    #expect(answer?.status == 503)
-    #expect(answer?.errorCodes == ["unavailable"])
-    #expect(fixture.service.uploads.count == kept.count)
+    expectEqual(answer?.status, 503)
+    expectEqual(answer?.errorCodes, ["unavailable"])
+    expectEqual(fixture.service.uploads.count, kept.count)
     // While others are too many, those that came in time are served.
     let surplus = try (0..<3).map { _ in try fixture.connect() }
     surplus[2].send(ServerFixture.upload())
-    #expect(try surplus[2].answer()?.status == 503)
+    try expectEqual(surplus[2].answer()?.status, 503)
     for client in kept {
       client.send(ServerFixture.upload())
-      #expect(try client.answer()?.status == 200)
+      try expectEqual(client.answer()?.status, 200)
     }
   }
 
@@ -192,8 +192,8 @@ private final class HeldAnswers: Sendable {
     #expect(try late.answer() == nil)
     held.release()
     let answer = try busy.answer()
-    #expect(answer?.status == 206)
-    #expect(answer?.header("connection") == "close")
+    expectEqual(answer?.status, 206)
+    expectEqual(answer?.header("connection"), "close")
     ended.finish()
     #expect(throws: WireError.self) { _ = try fixture.connect() }
   }
@@ -219,7 +219,7 @@ private final class HeldAnswers: Sendable {
     client.send(ServerFixture.upload())
     #expect(eventually { held.count == 1 })
     fixture.server.shutdown(graceMs: 200)
-    #expect(try client.answer()?.status == 503)
+    try expectEqual(client.answer()?.status, 503)
     held.release()
   }
 }

@@ -16,8 +16,8 @@ import Testing
     let answer = try fixture.exchange(
       ServerFixture.question(
         #"{"user_identifier":"alice","after":"\#(Self.cursor)","limit":7,"other":[]}"#))
-    #expect(answer?.status == 200)
-    #expect(answer?.header("cache-control") == "no-store")
+    expectEqual(answer?.status, 200)
+    expectEqual(answer?.header("cache-control"), "no-store")
     let asked = try #require(fixture.service.questions.first)
     #expect(asked.user == "alice" && asked.appFamily.description == ServerFixture.family)
     guard case .purchases(let after, let limit) = asked.question else {
@@ -33,7 +33,7 @@ import Testing
     defer { fixture.server.shutdown(graceMs: 0) }
     let answer = try fixture.exchange(
       ServerFixture.question(#"{"user_identifier":"alice"}"#, path: "/v1/entitlements"))
-    #expect(answer?.status == 200)
+    expectEqual(answer?.status, 200)
     let asked = try #require(fixture.service.questions.first)
     #expect(asked.user == "alice" && asked.appFamily.description == ServerFixture.family)
     guard case .entitlements = asked.question else {
@@ -49,7 +49,7 @@ import Testing
     for body in [
       #"{"user_identifier":"a"}"#, #"{"user_identifier":"a","after":null,"limit":null}"#,
     ] {
-      #expect(try fixture.exchange(ServerFixture.question(body))?.status == 200)
+      try expectEqual(fixture.exchange(ServerFixture.question(body))?.status, 200)
     }
     for asked in fixture.service.questions {
       guard case .purchases(nil, 20) = asked.question else {
@@ -57,7 +57,7 @@ import Testing
         continue
       }
     }
-    #expect(fixture.service.questions.count == 2)
+    expectEqual(fixture.service.questions.count, 2)
   }
 
   private static let long = String(repeating: "é", count: 256)
@@ -104,11 +104,11 @@ import Testing
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
     let answer = try fixture.exchange(ServerFixture.question(body))
-    #expect(answer?.status == 422)
+    expectEqual(answer?.status, 422)
     let told = answer?.json?["errors"]?.arrayValue?.map { error in
       ["field", "code", "message"].map { error[$0]?.stringValue ?? "" }
     }
-    #expect(told == problems)
+    expectEqual(told, problems)
     #expect(fixture.service.questions.isEmpty)
   }
 
@@ -119,8 +119,8 @@ import Testing
     let user = String(repeating: "\u{1F600}", count: 255)
     let answer = try fixture.exchange(
       ServerFixture.question(#"{"user_identifier":"\#(user)"}"#))
-    #expect(answer?.status == 200)
-    #expect(fixture.service.questions.map(\.user) == [user])
+    expectEqual(answer?.status, 200)
+    expectEqual(fixture.service.questions.map(\.user), [user])
   }
 
   private static let body = #"{"user_identifier":"a"}"#
@@ -158,13 +158,13 @@ import Testing
     ]
     for (request, status, code) in cases {
       let answer = try fixture.exchange(request)
-      #expect(answer?.status == status)
-      #expect(answer?.errorCodes == [code])
+      expectEqual(answer?.status, status)
+      expectEqual(answer?.errorCodes, [code])
     }
     #expect(fixture.service.questions.isEmpty)
     let refused = try fixture.exchange(ask(Self.body, token: ServerFixture.token))
-    #expect(
-      refused?.header("www-authenticate")
-        == #"Bearer realm="receipt-ledger", error="insufficient_scope", scope="read""#)
+    expectEqual(
+      refused?.header("www-authenticate"),
+      #"Bearer realm="receipt-ledger", error="insufficient_scope", scope="read""#)
   }
 }

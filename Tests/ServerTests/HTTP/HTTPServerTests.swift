@@ -187,13 +187,13 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
     let answer = try #require(try fixture.exchange(route.request))
-    #expect(answer.status == route.status)
-    if let codes = route.codes { #expect(answer.errorCodes == codes) }
-    if let header = route.header { #expect(answer.header(header.name) == header.value) }
-    #expect(answer.header("content-type") == "application/json")
+    expectEqual(answer.status, route.status)
+    if let codes = route.codes { expectEqual(answer.errorCodes, codes) }
+    if let header = route.header { expectEqual(answer.header(header.name), header.value) }
+    expectEqual(answer.header("content-type"), "application/json")
     #expect(answer.header("x-request-id")?.isEmpty == false)
-    #expect(
-      fixture.service.uploads.isEmpty == !(route.status == 200 && route.request.hasPrefix("P")))
+    expectEqual(
+      fixture.service.uploads.isEmpty, !(route.status == 200 && route.request.hasPrefix("P")))
   }
 
   @Test("an upload's fields, token and address reach the service")
@@ -204,11 +204,11 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
       ServerFixture.upload(
         "{\"receipt\":\"AAAA\",\"country_code\":\"de\",\"user_identifier\":\"u\"}"))
     let upload = try #require(fixture.service.uploads.first)
-    #expect(upload.appFamily.description == ServerFixture.family)
-    #expect(upload.peerAddress == "127.0.0.1")
-    #expect(upload.fields.receiptFile == [0, 0, 0])
-    #expect(upload.fields.client.countryCode == "DE")
-    #expect(upload.fields.client.userIdentifier == "u")
+    expectEqual(upload.appFamily.description, ServerFixture.family)
+    expectEqual(upload.peerAddress, "127.0.0.1")
+    expectEqual(upload.fields.receiptFile, [0, 0, 0])
+    expectEqual(upload.fields.client.countryCode, "DE")
+    expectEqual(upload.fields.client.userIdentifier, "u")
   }
 
   @Test("bytes that are not UTF-8 are no JSON")
@@ -217,7 +217,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     defer { fixture.server.shutdown(graceMs: 0) }
     let client = try fixture.connect()
     client.send(ServerFixture.upload("{\"receipt\":\"AA@@\"}").utf8.map { $0 == 0x40 ? 0xFF : $0 })
-    #expect(try client.answer()?.errorCodes == ["not_json"])
+    try expectEqual(client.answer()?.errorCodes, ["not_json"])
   }
 
   @Test("a body in chunks is taken, and the connection ends")
@@ -228,9 +228,9 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     client.send(
       ServerFixture.upload("").replacing("Content-Length: 0", with: "Transfer-Encoding: chunked"))
     client.send("9\r\n{\"receipt\r\n9\r\n\":\"AAAA\"}\r\n0\r\n\r\n")
-    #expect(try client.answer()?.status == 200)
+    try expectEqual(client.answer()?.status, 200)
     #expect(try client.answer() == nil)
-    #expect(fixture.service.uploads.first?.fields.receiptFile == [0, 0, 0])
+    expectEqual(fixture.service.uploads.first?.fields.receiptFile, [0, 0, 0])
   }
 
   @Test("a body that grows over the limit in chunks is cut off with 413")
@@ -242,8 +242,8 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
       ServerFixture.upload("").replacing("Content-Length: 0", with: "Transfer-Encoding: chunked"))
     for _ in 0..<20 { client.send("2000\r\n\(String(repeating: " ", count: 8192))\r\n") }
     let answer = try client.answer()
-    #expect(answer?.status == 413)
-    #expect(answer?.errorCodes == ["body_too_large"])
+    expectEqual(answer?.status, 413)
+    expectEqual(answer?.errorCodes, ["body_too_large"])
     #expect(try client.answer() == nil)
   }
 
@@ -253,8 +253,8 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     defer { fixture.server.shutdown(graceMs: 0) }
     let receipt = String(repeating: "AAAA", count: 1_000_000)
     let answer = try fixture.exchange(ServerFixture.upload("{\"receipt\":\"\(receipt)\"}"))
-    #expect(answer?.status == 200)
-    #expect(fixture.service.uploads.first?.fields.receiptText.count == 4_000_000)
+    expectEqual(answer?.status, 200)
+    expectEqual(fixture.service.uploads.first?.fields.receiptText.count, 4_000_000)
   }
 
   @Test("whoever waits for 100 Continue sends no body in vain")
@@ -264,7 +264,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     let client = try fixture.connect()
     let request = ServerFixture.upload(headers: ["Expect: 100-continue"], token: "other")
     client.send(String(request.dropLast(Self.body.count)))
-    #expect(try client.answer()?.status == 401)
+    try expectEqual(client.answer()?.status, 401)
     #expect(try client.answer() == nil)
   }
 
@@ -274,7 +274,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     defer { fixture.server.shutdown(graceMs: 0) }
     let client = try fixture.connect()
     client.send(ServerFixture.upload(token: "other") + ServerFixture.upload())
-    #expect(try client.answer()?.status == 401)
+    try expectEqual(client.answer()?.status, 401)
     #expect(try client.answer() == nil)
     #expect(fixture.service.uploads.isEmpty)
   }
@@ -285,9 +285,9 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     defer { fixture.server.shutdown(graceMs: 0) }
     let client = try fixture.connect()
     client.send(ServerFixture.upload() + ServerFixture.get("/healthz") + ServerFixture.upload("{}"))
-    #expect(try client.answer()?.status == 200)
-    #expect(try client.answer()?.body == Array("{\"status\":\"ok\"}".utf8))
-    #expect(try client.answer()?.status == 422)
+    try expectEqual(client.answer()?.status, 200)
+    try expectEqual(client.answer()?.body, Array("{\"status\":\"ok\"}".utf8))
+    try expectEqual(client.answer()?.status, 422)
   }
 
   @Test("a log that takes nothing more makes the server unwell")
@@ -296,8 +296,8 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     defer { fixture.server.shutdown(graceMs: 0) }
     fixture.service.setCanAppend(false)
     let answer = try fixture.exchange(ServerFixture.get("/healthz"))
-    #expect(answer?.status == 503)
-    #expect(answer?.errorCodes == ["unavailable"])
+    expectEqual(answer?.status, 503)
+    expectEqual(answer?.errorCodes, ["unavailable"])
     #expect(answer?.header("retry-after") != nil)
   }
 
@@ -306,20 +306,20 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
     let ready = try fixture.exchange(ServerFixture.get("/readyz", headers: []))
-    #expect(ready?.status == 200)
-    #expect(ready?.body == Array("{\"status\":\"ready\"}".utf8))
+    expectEqual(ready?.status, 200)
+    expectEqual(ready?.body, Array("{\"status\":\"ready\"}".utf8))
     for refusal in UploadRefusal.allCases {
       fixture.service.setRefusal(refusal)
       let answer = try fixture.exchange(ServerFixture.get("/readyz", headers: []))
-      #expect(answer?.status == 503)
-      #expect(answer?.errorCodes == ["unavailable"])
-      #expect(answer?.header("retry-after") == "5")
+      expectEqual(answer?.status, 503)
+      expectEqual(answer?.errorCodes, ["unavailable"])
+      expectEqual(answer?.header("retry-after"), "5")
       let message = answer?.json?["errors"]?.arrayValue?.first?["message"]?.stringValue
-      #expect(message == "not ready: \(refusal.rawValue)")
-      #expect(try fixture.exchange(ServerFixture.get("/healthz"))?.status == 200)
+      expectEqual(message, "not ready: \(refusal.rawValue)")
+      try expectEqual(fixture.exchange(ServerFixture.get("/healthz"))?.status, 200)
     }
     fixture.service.setRefusal(nil)
-    #expect(try fixture.exchange(ServerFixture.get("/readyz"))?.status == 200)
+    try expectEqual(fixture.exchange(ServerFixture.get("/readyz"))?.status, 200)
   }
 
   static let serviceAnswers: [(ClientAnswer, Int)] = [
@@ -339,8 +339,8 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     let fixture = try ServerFixture(service: ScriptedService { $1(answer) })
     defer { fixture.server.shutdown(graceMs: 0) }
     let got = try fixture.exchange(ServerFixture.upload())
-    #expect(got?.status == status)
-    if status == 503 { #expect(got?.header("retry-after") == "7") }
+    expectEqual(got?.status, status)
+    if status == 503 { expectEqual(got?.header("retry-after"), "7") }
   }
 
   @Test("a revoked token is refused at once, a new one taken")
@@ -352,9 +352,9 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
       ServerFixture.configured("new", id: "t2"),
       ServerFixture.configured("nobody's", id: "t3", family: "none"),
     ])
-    #expect(try fixture.exchange(ServerFixture.upload())?.status == 401)
-    #expect(try fixture.exchange(ServerFixture.upload(token: "new"))?.status == 200)
-    #expect(try fixture.exchange(ServerFixture.upload(token: "nobody's"))?.status == 401)
+    try expectEqual(fixture.exchange(ServerFixture.upload())?.status, 401)
+    try expectEqual(fixture.exchange(ServerFixture.upload(token: "new"))?.status, 200)
+    try expectEqual(fixture.exchange(ServerFixture.upload(token: "nobody's"))?.status, 401)
   }
 
   @Test("metrics are served on their own address")

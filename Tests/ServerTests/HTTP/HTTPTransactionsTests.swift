@@ -26,21 +26,21 @@ import Testing
     let answer = try fixture.exchange(
       ServerFixture.transactions(
         sign.body([one, two], #""app_transaction":"\#(one)","country_code":"de","other":7"#)))
-    #expect(answer?.status == 200)
+    expectEqual(answer?.status, 200)
     let upload = try #require(fixture.service.transactions.first)
-    #expect(upload.appFamily.description == ServerFixture.family)
-    #expect(upload.peerAddress == "127.0.0.1")
-    #expect(upload.fields.transactions.map(\.text) == [one, two].map { Array($0.utf8) })
-    #expect(upload.fields.appTransaction?.text == Array(one.utf8))
-    #expect(upload.fields.client.countryCode == "DE")
+    expectEqual(upload.appFamily.description, ServerFixture.family)
+    expectEqual(upload.peerAddress, "127.0.0.1")
+    expectEqual(upload.fields.transactions.map(\.text), [one, two].map { Array($0.utf8) })
+    expectEqual(upload.fields.appTransaction?.text, Array(one.utf8))
+    expectEqual(upload.fields.client.countryCode, "DE")
   }
 
   @Test("a hundred transactions are taken") func hundred() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
     let list = Array(repeating: try sign.transaction(), count: 100)
-    #expect(try fixture.exchange(ServerFixture.transactions(sign.body(list)))?.status == 200)
-    #expect(fixture.service.transactions.first?.fields.transactions.count == 100)
+    try expectEqual(fixture.exchange(ServerFixture.transactions(sign.body(list)))?.status, 200)
+    expectEqual(fixture.service.transactions.first?.fields.transactions.count, 100)
   }
 
   @Test("a bad body is told every reason, and reaches no service") func bad() throws {
@@ -72,11 +72,11 @@ import Testing
     ]
     for (text, word) in malformed {
       let answer = try fixture.exchange(ServerFixture.transactions(sign.body([good, text])))
-      #expect(answer?.status == 422)
+      expectEqual(answer?.status, 422)
       let problem = try #require(problems(answer)?.first)
-      #expect(problems(answer)?.count == 1)
-      #expect(problem[0] == "signed_transactions[1]")
-      #expect(problem[1] == "signed_object_malformed")
+      expectEqual(problems(answer)?.count, 1)
+      expectEqual(problem[0], "signed_transactions[1]")
+      expectEqual(problem[1], "signed_object_malformed")
       #expect(problem[2].hasSuffix("(\(word))"), "\(problem[2])")
       let shown = String(decoding: answer?.body ?? [], as: UTF8.self)
       #expect(!shown.contains(parts[1]))
@@ -107,8 +107,8 @@ import Testing
     ]
     for (body, expected) in bodies {
       let answer = try fixture.exchange(ServerFixture.transactions(body))
-      #expect(answer?.status == 422)
-      #expect(problems(answer) == expected)
+      expectEqual(answer?.status, 422)
+      expectEqual(problems(answer), expected)
     }
     #expect(fixture.service.transactions.isEmpty)
   }
@@ -119,9 +119,10 @@ import Testing
     defer { fixture.server.shutdown(graceMs: 0) }
     let answer = try fixture.exchange(
       ServerFixture.upload(#"{"receipt":"\#(try sign.transaction())"}"#))
-    #expect(answer?.status == 422)
-    #expect(
-      problems(answer) == [
+    expectEqual(answer?.status, 422)
+    expectEqual(
+      problems(answer),
+      [
         [
           "receipt", "signed_object",
           "is a signed object (JWS), not a receipt: send it to /client/app_store/transactions, in "
@@ -157,8 +158,8 @@ import Testing
     ]
     for (request, status, code) in cases {
       let answer = try fixture.exchange(request)
-      #expect(answer?.status == status)
-      #expect(answer?.errorCodes == [code])
+      expectEqual(answer?.status, status)
+      expectEqual(answer?.errorCodes, [code])
     }
     #expect(fixture.service.transactions.isEmpty)
   }

@@ -17,17 +17,17 @@ import Testing
   @Test("the same one again is answered 200 without a second event") func again() throws {
     let fixture = try WorkflowFixture.signed()
     let text = try sample.signed()
-    #expect(try fixture.notify(text) == .recorded)
-    #expect(try fixture.notify(text) == .known)
+    try expectEqual(fixture.notify(text), .recorded)
+    try expectEqual(fixture.notify(text), .known)
     try waitUntil { try fixture.notificationIsFolded(sample.uuid) }
-    #expect(try fixture.notify(text) == .known)
+    try expectEqual(fixture.notify(text), .known)
     // Signed again, it has the same name and other bytes.
-    #expect(try fixture.notify(try sample.signed()) == .known)
+    try expectEqual(fixture.notify(try sample.signed()), .known)
     fixture.stop()
     try fixture.start()
-    #expect(try fixture.notify(text) == .known)
-    #expect(try fixture.notificationUUIDs() == [sample.uuid])
-    #expect(fixture.notificationCounts == ["recorded": 1, "known": 4])
+    try expectEqual(fixture.notify(text), .known)
+    try expectEqual(fixture.notificationUUIDs(), [sample.uuid])
+    expectEqual(fixture.notificationCounts, ["recorded": 1, "known": 4])
   }
 
   @Test("a hundred at once of ten names are ten events, and each is answered 200") func atOnce()
@@ -39,8 +39,8 @@ import Testing
     let statuses = try answers.map { try $0.wait().status }
     #expect(statuses.allSatisfy { $0 == 200 })
     #expect(answers.allSatisfy { $0.count == 1 })
-    #expect(try fixture.notificationUUIDs().sorted() == (0..<10).map { sample.uuid($0) })
-    #expect(fixture.notificationCounts == ["recorded": 10, "known": 90])
+    try expectEqual(fixture.notificationUUIDs().sorted(), (0..<10).map { sample.uuid($0) })
+    expectEqual(fixture.notificationCounts, ["recorded": 10, "known": 90])
   }
 
   @Test("one that an import has brought is known") func imported() throws {
@@ -53,7 +53,7 @@ import Testing
       checked.draft(appFamily: fixture.family, occurredAtMs: 0, origin: .http)
     ])
     try fixture.workflow.foldForeignAppends()
-    #expect(try fixture.notify(text) == .known)
+    try expectEqual(fixture.notify(text), .known)
   }
 
   @Test(
@@ -66,9 +66,9 @@ import Testing
     let answer = try fixture.post(text)
     // Far beyond what is folded, so that only the claim can know it.
     try fixture.workflow.release(notification: sample.uuid, .durable(1_000))
-    #expect(try answer.wait().status == 200)
-    #expect(try fixture.notificationUUIDs() == [])
-    #expect(fixture.notificationCounts == ["known": 1])
+    try expectEqual(answer.wait().status, 200)
+    try expectEqual(fixture.notificationUUIDs(), [])
+    expectEqual(fixture.notificationCounts, ["known": 1])
   }
 
   @Test("one whose synchronization fails is taken, and then no synchronization's")
@@ -77,8 +77,8 @@ import Testing
     let text = try sample.signed()
     #expect(try fixture.workflow.claim(notification: sample.uuid))
     try fixture.workflow.release(notification: sample.uuid, .failed)
-    #expect(try fixture.notify(text) == .recorded)
-    #expect(try fixture.notificationUUIDs() == [sample.uuid])
+    try expectEqual(fixture.notify(text), .recorded)
+    try expectEqual(fixture.notificationUUIDs(), [sample.uuid])
   }
 
   /// What a command hands over, beside a workflow.
@@ -105,7 +105,7 @@ import Testing
   @Test("one that a command hands over after it came is left out") func handedOverAfter() throws {
     let fixture = try WorkflowFixture.signed()
     let text = try sample.signed()
-    #expect(try fixture.notify(text) == .recorded)
+    try expectEqual(fixture.notify(text), .recorded)
     try handOver(fixture) { appender, draft in
       let alone = try appender.positions(of: try appender.submit([try draft(text)]))
       let events = try fixture.events()
@@ -113,9 +113,9 @@ import Testing
       let other = try draft(try sample.signed(uuid: sample.uuid(1)))
       let both = try appender.positions(
         of: try appender.submit([try draft(text), other, other]))
-      #expect(both.count == 1)
+      expectEqual(both.count, 1)
     }
-    #expect(try fixture.notificationUUIDs() == [sample.uuid, sample.uuid(1)])
+    try expectEqual(fixture.notificationUUIDs(), [sample.uuid, sample.uuid(1)])
   }
 
   @Test("one that a command has handed over is known before it is folded") func handedOverBefore()
@@ -126,11 +126,11 @@ import Testing
     try handOver(fixture) { appender, draft in
       fixture.foldFault.set(true)
       _ = try appender.submit([try draft(text)])
-      #expect(try fixture.notify(text) == .known)
+      try expectEqual(fixture.notify(text), .known)
       #expect(try !fixture.workflow.claim(notification: sample.uuid))
       fixture.foldFault.set(false)
     }
-    #expect(try fixture.notificationUUIDs() == [sample.uuid])
+    try expectEqual(fixture.notificationUUIDs(), [sample.uuid])
   }
 
   @Test(
@@ -149,9 +149,9 @@ import Testing
         let position = try fixture.writer.append([mine]).firstPosition
         try fixture.workflow.release(notification: sample.uuid, .durable(position))
       }
-      #expect(try appender.positions(of: ticket).count == 1)
+      try expectEqual(appender.positions(of: ticket).count, 1)
     }
-    #expect(try fixture.notificationUUIDs() == [sample.uuid])
+    try expectEqual(fixture.notificationUUIDs(), [sample.uuid])
   }
 
   @Test("while folds fail, notifications are taken, known again, and folded later") func unfolded()
@@ -160,23 +160,23 @@ import Testing
     let fixture = try WorkflowFixture.signed()
     fixture.foldFault.set(true)
     let text = try sample.signed()
-    #expect(try fixture.notify(text) == .recorded)
-    #expect(try fixture.notify(text) == .known)
-    #expect(try fixture.notificationUUIDs().count == 1)
+    try expectEqual(fixture.notify(text), .recorded)
+    try expectEqual(fixture.notify(text), .known)
+    try expectEqual(fixture.notificationUUIDs().count, 1)
     fixture.foldFault.set(false)
     try fixture.workflow.foldForeignAppends()
     #expect(try fixture.notificationIsFolded(sample.uuid))
-    #expect(try fixture.notify(text) == .known)
+    try expectEqual(fixture.notify(text), .known)
   }
 
   @Test("what cannot be looked up is not appended, and asked for again") func noLookup() throws {
     let fixture = try WorkflowFixture.signed()
     fixture.foldFault.setLookups(failing: true)
-    #expect(try fixture.notify(try sample.signed()) == .retry(nil, afterSeconds: 5))
+    try expectEqual(fixture.notify(try sample.signed()), .retry(nil, afterSeconds: 5))
     fixture.foldFault.setLookups(failing: false)
-    #expect(try fixture.events().count == 1)
-    #expect(try fixture.notify(try sample.signed()) == .recorded)
-    #expect(fixture.notificationCounts == ["failed": 1, "recorded": 1])
+    try expectEqual(fixture.events().count, 1)
+    try expectEqual(fixture.notify(try sample.signed()), .recorded)
+    expectEqual(fixture.notificationCounts, ["failed": 1, "recorded": 1])
   }
 
   @Test("what cannot be appended is asked for again, by all who sent it") func closedWriter() throws
@@ -185,7 +185,7 @@ import Testing
     try fixture.writer.close()
     let text = try sample.signed()
     let answers = try (0..<4).map { _ in try fixture.post(text) }
-    for answer in answers { #expect(try answer.wait().status == 503) }
+    for answer in answers { try expectEqual(answer.wait().status, 503) }
     #expect(fixture.notificationCounts["recorded"] == nil)
   }
 
@@ -195,11 +195,11 @@ import Testing
     let answers = try texts.map { try fixture.post($0) }
     let workflow = try fixture.workflow
     workflow.beginStopping()
-    #expect(try fixture.notify(try sample.signed()) == .retry(nil, afterSeconds: 1))
+    try expectEqual(fixture.notify(try sample.signed()), .retry(nil, afterSeconds: 1))
     fixture.stop()
     let statuses = answers.compactMap { $0.now?.status }
-    #expect(statuses == Array(repeating: 200, count: 20))
-    #expect(try fixture.notificationUUIDs().count == 20)
+    expectEqual(statuses, Array(repeating: 200, count: 20))
+    try expectEqual(fixture.notificationUUIDs().count, 20)
   }
 
   // MARK: Limits
@@ -207,20 +207,20 @@ import Testing
   @Test("a limit of one is enough for one after the other, and takes effect in a running server")
   func limit() throws {
     let fixture = try WorkflowFixture.signed { $0.notifications.inProgressMax = 1 }
-    #expect(try fixture.notify(try sample.signed()) == .recorded)
+    try expectEqual(fixture.notify(try sample.signed()), .recorded)
     // Uploads that are held back take nothing from it.
     fixture.appStore.follow { _, _ in nil }
     let held = try fixture.send(WorkflowFixture.file("9"))
     try waitUntil { fixture.appStore.heldCount == 1 }
-    #expect(try fixture.notify(try sample.signed(uuid: sample.uuid(1))) == .recorded)
+    try expectEqual(fixture.notify(try sample.signed(uuid: sample.uuid(1))), .recorded)
     var configuration = fixture.configuration
     configuration.notifications.inProgressMax = 64
     try fixture.workflow.apply(configuration)
     let texts = try (2..<40).map { try sample.signed(uuid: sample.uuid($0)) }
     let answers = try texts.map { try fixture.post($0) }
-    for answer in answers { #expect(try answer.wait().status == 200) }
+    for answer in answers { try expectEqual(answer.wait().status, 200) }
     fixture.appStore.releaseConfirming()
-    #expect(try held.wait().status == 200)
+    try expectEqual(held.wait().status, 200)
   }
 
   @Test("full uploads leave notifications alone") func fullUploads() throws {
@@ -230,10 +230,10 @@ import Testing
     }
     let held = try fixture.send(WorkflowFixture.file("9"))
     try waitUntil { fixture.appStore.heldCount == 1 }
-    #expect(try fixture.upload("8").status == 503)
-    #expect(try fixture.notify(try sample.signed()) == .recorded)
+    try expectEqual(fixture.upload("8").status, 503)
+    try expectEqual(fixture.notify(try sample.signed()), .recorded)
     fixture.appStore.releaseConfirming()
-    #expect(try held.wait().status == 200)
+    try expectEqual(held.wait().status, 200)
   }
 
   @Test("a bundle's Sandbox is limited, and Production is not") func sandbox() throws {
@@ -249,23 +249,23 @@ import Testing
       try fixture.notify(
         try sample.signed(uuid: sample.uuid(number), ["environment": "\"Sandbox\""]))
     }
-    for number in 0..<8 { #expect(try sandbox(number) == .recorded) }
-    #expect(try sandbox(8) == .retry(nil, afterSeconds: 1))
+    for number in 0..<8 { try expectEqual(sandbox(number), .recorded) }
+    try expectEqual(sandbox(8), .retry(nil, afterSeconds: 1))
     // What is known costs nothing.
-    #expect(try sandbox(0) == .known)
+    try expectEqual(sandbox(0), .known)
     for number in 100..<120 {
-      #expect(try fixture.notify(try sample.signed(uuid: sample.uuid(number))) == .recorded)
+      try expectEqual(fixture.notify(try sample.signed(uuid: sample.uuid(number))), .recorded)
     }
     clock.set(aheadMs: 500)
-    #expect(try sandbox(8) == .recorded)
-    #expect(try sandbox(9) == .retry(nil, afterSeconds: 1))
+    try expectEqual(sandbox(8), .recorded)
+    try expectEqual(sandbox(9), .retry(nil, afterSeconds: 1))
     var configuration = fixture.configuration
     configuration.notifications.sandboxPerSecond = 1000
     try fixture.workflow.apply(configuration)
     clock.set(aheadMs: 510)
-    #expect(try sandbox(9) == .recorded)
-    #expect(fixture.notificationCounts == ["recorded": 30, "known": 1, "sandbox_limit": 2])
-    #expect(fixture.notes.lines.count == 1)
+    try expectEqual(sandbox(9), .recorded)
+    expectEqual(fixture.notificationCounts, ["recorded": 30, "known": 1, "sandbox_limit": 2])
+    expectEqual(fixture.notes.lines.count, 1)
   }
 }
 

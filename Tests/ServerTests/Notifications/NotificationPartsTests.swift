@@ -1,5 +1,6 @@
 // The rate of a bundle's Sandbox, and the claims of UUIDs, by themselves.
 import Base
+import TestSupport
 import Testing
 
 import Server
@@ -8,15 +9,15 @@ import Server
   @Test("a bucket holds four seconds' tokens and fills evenly") func bucket() {
     var bucket = TokenBucket(perSecond: 3, nowMs: 1000)
     for _ in 0..<12 { #expect(bucket.take(perSecond: 3, nowMs: 1000) == nil) }
-    #expect(bucket.take(perSecond: 3, nowMs: 1000) == 1)
-    #expect(bucket.take(perSecond: 3, nowMs: 1333) == 1)
+    expectEqual(bucket.take(perSecond: 3, nowMs: 1000), 1)
+    expectEqual(bucket.take(perSecond: 3, nowMs: 1333), 1)
     #expect(bucket.take(perSecond: 3, nowMs: 1334) == nil)
     // A clock that goes back gives nothing, and takes nothing.
-    #expect(bucket.take(perSecond: 3, nowMs: 0) == 1)
+    expectEqual(bucket.take(perSecond: 3, nowMs: 0), 1)
     for _ in 0..<12 { #expect(bucket.take(perSecond: 3, nowMs: .max) == nil) }
-    #expect(bucket.take(perSecond: 3, nowMs: .max) == 1)
+    expectEqual(bucket.take(perSecond: 3, nowMs: .max), 1)
     // A smaller rate cuts what was saved.
-    #expect(TokenBucket(perSecond: 100, nowMs: 0).tokens(perSecond: 1, nowMs: 0) == 4)
+    expectEqual(TokenBucket(perSecond: 100, nowMs: 0).tokens(perSecond: 1, nowMs: 0), 4)
   }
 
   private func response(_ load: AdmissionLimiter) -> PendingResponse {
@@ -35,20 +36,20 @@ import Server
       _ = load.admit(bytes: 0)
       return registry.claim(key, response(load), foldedTo: foldedTo)
     }
-    #expect(claim(one) == .first)
-    #expect(claim(one) == .joined)
-    #expect(claim(two) == .first)
-    #expect(claim(three) == .full)
-    #expect(registry.recordDurable(one, at: 7).count == 1)
-    #expect(claim(one) == .durable)
-    #expect(claim(one, foldedTo: 7) == .durable)
+    expectEqual(claim(one), .first)
+    expectEqual(claim(one), .joined)
+    expectEqual(claim(two), .first)
+    expectEqual(claim(three), .full)
+    expectEqual(registry.recordDurable(one, at: 7).count, 1)
+    expectEqual(claim(one), .durable)
+    expectEqual(claim(one, foldedTo: 7), .durable)
     #expect(registry.abandon(two).isEmpty)
-    #expect(claim(two) == .first)
-    #expect(claim(three, foldedTo: 8) == .first)
-    #expect(registry.count == 2)
-    #expect(claim(two, foldedTo: 8) == .joined)
-    #expect(registry.abandon(two).count == 1)
-    #expect(claim(one, foldedTo: 8) == .first)
+    expectEqual(claim(two), .first)
+    expectEqual(claim(three, foldedTo: 8), .first)
+    expectEqual(registry.count, 2)
+    expectEqual(claim(two, foldedTo: 8), .joined)
+    expectEqual(registry.abandon(two).count, 1)
+    expectEqual(claim(one, foldedTo: 8), .first)
   }
 }
 

@@ -34,16 +34,16 @@ import Testing
       "signedTransactionInfo": "\"\(try sign.transaction())\"",
       "signedRenewalInfo": "\"\(try renewal())\"",
     ])
-    #expect(try fixture.notify(text) == .recorded)
+    try expectEqual(fixture.notify(text), .recorded)
     let events = try fixture.events()
-    #expect(events.map(\.type) == ["app.registered", "notification.received"])
-    #expect(events[1].data["notification_uuid"] == .string(sample.uuid))
-    #expect(events[1].data["via"] == .string("http"))
-    #expect(events[1].data["app_family_id"] == .string(WorkflowFixture.familyText))
-    #expect(events[1].data["occurred_at"] == .string("2026-01-06T00:00:00.000Z"))
+    expectEqual(events.map(\.type), ["app.registered", "notification.received"])
+    expectEqual(events[1].data["notification_uuid"], .string(sample.uuid))
+    expectEqual(events[1].data["via"], .string("http"))
+    expectEqual(events[1].data["app_family_id"], .string(WorkflowFixture.familyText))
+    expectEqual(events[1].data["occurred_at"], .string("2026-01-06T00:00:00.000Z"))
     try waitUntil { try fixture.notificationIsFolded(sample.uuid) }
-    #expect(fixture.notificationCounts == ["recorded": 1])
-    #expect(fixture.appStore.calls == 0)
+    expectEqual(fixture.notificationCounts, ["recorded": 1])
+    expectEqual(fixture.appStore.calls, 0)
   }
 
   private func renewal() throws -> String {
@@ -64,8 +64,8 @@ import Testing
     let text = try sample.signed(
       type: type, subject: subject,
       isToken ? ["environment": nil, "externalPurchaseId": "\"1-2\""] : [:])
-    #expect(try fixture.notify(text) == .recorded)
-    #expect(try fixture.events().last?.data["type"] == .string(type))
+    try expectEqual(fixture.notify(text), .recorded)
+    try expectEqual(fixture.events().last?.data["type"], .string(type))
     // An app that nobody registered is found in each of them.
     let other = try sample.signed(
       uuid: sample.uuid(1), type: type, subject: subject,
@@ -75,8 +75,8 @@ import Testing
       Issue.record("no 503")
       return
     }
-    #expect(problem?.code == .bundleNotRegistered)
-    #expect(fixture.notificationCounts == ["recorded": 1, "unknown_bundle": 1])
+    expectEqual(problem?.code, .bundleNotRegistered)
+    expectEqual(fixture.notificationCounts, ["recorded": 1, "unknown_bundle": 1])
   }
 
   /// Status, counted result, field and code of what is not taken.
@@ -169,11 +169,11 @@ import Testing
       ("no number", try sample.signed(), .later("wrong_app", "wrong_app_apple_id")),
     ]
     for (situation, text, expected) in cases {
-      #expect(try outcome(text, fixture) == expected, "\(situation)")
+      try expectEqual(outcome(text, fixture), expected, "\(situation)")
     }
-    #expect(try fixture.events().count == 1)
-    #expect(try fixture.notify(try inside(own)) == .recorded)
-    #expect(try fixture.events().count == 2)
+    try expectEqual(fixture.events().count, 1)
+    try expectEqual(fixture.notify(try inside(own)), .recorded)
+    try expectEqual(fixture.events().count, 2)
     for line in fixture.notes.lines {
       #expect(!line.contains(parts[1]) && !line.contains(sample.uuid))
     }
@@ -188,13 +188,13 @@ import Testing
     let expired = SignedObjectAuthority(
       root: authority.root, intermediate: authority.intermediate, leaf: issued)
     let text = try sign.sign(sample.payload(), by: expired)
-    #expect(try outcome(text, fixture) == .later("out_of_time", "signature_out_of_time"))
+    try expectEqual(outcome(text, fixture), .later("out_of_time", "signature_out_of_time"))
     let inner = try sign.transaction("1", ["signedDate": "\(Self.nowMs + 61_000)"])
     let other = try sample.signed(["signedTransactionInfo": "\"\(inner)\""])
     let later = Expected.later(
       "out_of_time", "signature_out_of_time", "signedPayload.data.signedTransactionInfo")
-    #expect(try outcome(other, fixture) == later)
-    #expect(try fixture.events().count == 1)
+    try expectEqual(outcome(other, fixture), later)
+    try expectEqual(fixture.events().count, 1)
   }
 
   @Test("the Sandbox of an app that does not accept it is refused") func sandboxNotAccepted() throws
@@ -207,8 +207,8 @@ import Testing
     let text = try sample.signed(["environment": "\"Sandbox\""])
     let expected = Expected(
       status: 422, result: "environment", problems: [["signedPayload", "sandbox_not_accepted"]])
-    #expect(try outcome(text, fixture) == expected)
-    #expect(try fixture.events().count == 1)
+    try expectEqual(outcome(text, fixture), expected)
+    try expectEqual(fixture.events().count, 1)
   }
 
   @Test("notes say what to do, are few, and show a stranger's bundle id escaped") func notes()
@@ -222,8 +222,9 @@ import Testing
         try sign.sign(
           sample.payload(uuid: sample.uuid(number)), by: SignedObjectAuthority.stranger.get()))
     }
-    #expect(
-      fixture.notes.lines.sorted() == [
+    expectEqual(
+      fixture.notes.lines.sorted(),
+      [
         "a forged notification: signedPayload is refused: the root certificate is not trusted "
           + "(untrusted_root)",
         "a notification was put off: its bundle id 'bad\u{FFFD}[2Jid' is not registered: "

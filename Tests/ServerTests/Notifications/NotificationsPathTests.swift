@@ -10,8 +10,9 @@ import Testing
     "/" + String(repeating: "a", count: 255),
   ])
   func aPathOfNotificationsHasOneSpelling(_ path: String) throws {
-    #expect(
-      try ConfiguredLedger().problems(#"{"notifications":{"path":"\#(path)"}}"#) == [
+    try expectEqual(
+      ConfiguredLedger().problems(#"{"notifications":{"path":"\#(path)"}}"#),
+      [
         "notifications.path: must be a path such as /app_store/notifications: at most 255 letters, "
           + "digits and the characters - . _ ~ between slashes"
       ])
@@ -20,8 +21,9 @@ import Testing
   @Test(arguments: ["client", "v1", "healthz", "readyz", "metrics"])
   func aPathOfNotificationsTakesNoOtherPathAway(_ first: String) throws {
     for path in ["/\(first)", "/\(first)/notifications"] {
-      #expect(
-        try ConfiguredLedger().problems(#"{"notifications":{"path":"\#(path)"}}"#) == [
+      try expectEqual(
+        ConfiguredLedger().problems(#"{"notifications":{"path":"\#(path)"}}"#),
+        [
           "notifications.path: must not begin with /\(first), which the server needs for itself"
         ])
     }

@@ -34,21 +34,23 @@ import Testing
       }
     }
     let summary = try fixture.run(service)
-    #expect(
-      Set(service.calls) == [
+    expectEqual(
+      Set(service.calls),
+      [
         "production history 1 -", "production history 1 r1", "production history 2 -",
       ])
     #expect(summary.pages == 3 && summary.calls == 3)
     #expect(summary.histories == 2 && summary.newSales == 1 && summary.isWhole)
-    #expect(
-      try Set(fixture.pages) == [
+    try expectEqual(
+      Set(fixture.pages),
+      [
         "Production history 1 r1 - 1", "Production history 1 r2 - 0", "Production history 2 s - 0",
       ])
-    #expect(try fixture.texts("SELECT sale_key FROM sale_view ORDER BY 1") == ["1", "2", "3"])
+    try expectEqual(fixture.texts("SELECT sale_key FROM sale_view ORDER BY 1"), ["1", "2", "3"])
     // Transaction 3 stands in a history that was fetched whole.
     let again = ScriptedServerAPI { _, _, _ in .notFound }
     let second = try fixture.run(again)
-    #expect(again.calls == [])
+    expectEqual(again.calls, [])
     #expect(second.knownHistories == 2 && second.pages == 0)
   }
 
@@ -74,9 +76,9 @@ import Testing
     guard case .found(let body) = answer else { throw CancellationError() }
     let text = String(decoding: body.bytes, as: UTF8.self)
     #expect(text.contains(#""product_id":"music""#) && text.contains(#""product_id":"video""#))
-    #expect(
-      try fixture.texts("SELECT user_identifier || ' ' || user_basis FROM sale_view ORDER BY sale")
-        == ["anna upload", "anna account"])
+    try expectEqual(
+      fixture.texts("SELECT user_identifier || ' ' || user_basis FROM sale_view ORDER BY sale"),
+      ["anna upload", "anna account"])
   }
 
   @Test func aCustomerWhoseHistoryShowsTheOtherSalesIsAskedAboutOnce() throws {
@@ -97,7 +99,7 @@ import Testing
     }
     let summary = try fixture.run(service)
     #expect(service.calls.count == 6 && summary.histories == 6)
-    #expect(Set(service.calls.map { $0.split(separator: " ")[2].prefix(1) }).count == 6)
+    expectEqual(Set(service.calls.map { $0.split(separator: " ")[2].prefix(1) }).count, 6)
   }
 
   @Test func whatWasInterruptedGoesOnWhereItStopped() throws {
@@ -111,10 +113,9 @@ import Testing
       }, stop: stop)
     #expect(summary.isInterrupted)
     let next = ScriptedServerAPI { _, _, _ in .page([other], revision: "r2") }
-    #expect(try fixture.run(next).histories == 1)
-    #expect(
-      next.calls.first
-        == (summary.pages == 1 ? "production history 1 r1" : "production history 1 -"))
+    try expectEqual(fixture.run(next).histories, 1)
+    expectEqual(
+      next.calls.first, (summary.pages == 1 ? "production history 1 r1" : "production history 1 -"))
   }
 
   @Test func withAMomentOlderHistoriesAreAskedForWhatIsNew() throws {
@@ -123,15 +124,15 @@ import Testing
     try fixture.run(ScriptedServerAPI { _, _, _ in .page([one], revision: "r1") })
     fixture.options.sinceMs = Timestamp.now() - 3_600_000
     let newer = ScriptedServerAPI { _, _, _ in .notFound }
-    #expect(try fixture.run(newer).knownHistories == 1)
-    #expect(newer.calls == [])
+    try expectEqual(fixture.run(newer).knownHistories, 1)
+    expectEqual(newer.calls, [])
     fixture.options.sinceMs = Timestamp.now() + 3_600_000
     let refunded = try Self.transaction(
       "1", ["signedDate": "\(ms("2026-01-06"))", "revocationDate": "\(ms("2026-01-06"))"])
     let older = ScriptedServerAPI { _, _, _ in .page([refunded], revision: "r2") }
-    #expect(try fixture.run(older).pages == 1)
-    #expect(older.calls == ["production history 1 r1"])
-    #expect(try fixture.texts("SELECT cancelled FROM sale_view") == ["1"])
+    try expectEqual(fixture.run(older).pages, 1)
+    expectEqual(older.calls, ["production history 1 r1"])
+    try expectEqual(fixture.texts("SELECT cancelled FROM sale_view"), ["1"])
   }
 
   @Test func whatProductionDoesNotKnowIsAskedOfTheSandboxOnce() throws {
@@ -143,14 +144,15 @@ import Testing
     }
     let summary = try fixture.run(service)
     #expect(service.calls.count == 4 && summary.unknownTransactions == 2 && summary.isWhole)
-    #expect(
-      try Set(fixture.pages) == [
+    try expectEqual(
+      Set(fixture.pages),
+      [
         "Production history 1 - 4040010 0", "Production history 2 - 4040010 0",
         "Sandbox history 2 - - 0",
       ])
     let again = ScriptedServerAPI { _, _, _ in .notFound }
     try fixture.run(again)
-    #expect(again.calls == [])
+    expectEqual(again.calls, [])
   }
 
   /// The same with another signature.
@@ -185,31 +187,32 @@ import Testing
     let forged = try Self.forged(good)
     let first = Self.history([one], [forged, other], [last])
     let summary = try fixture.run(first)
-    #expect(first.calls == Self.asked)
+    expectEqual(first.calls, Self.asked)
     #expect(summary.pages == 3 && summary.newSales == 2 && summary.failures == 1)
     #expect(summary.refusedTransactions == 1 && !summary.isWhole)
-    #expect(
-      summary.problems == [
+    expectEqual(
+      summary.problems,
+      [
         "app, Production, a history: refused: the signature does not match the content"
       ])
     let sales = "SELECT sale_key FROM sale_view ORDER BY 1"
-    #expect(try fixture.texts(sales) == ["1", "4", "5"])
+    try expectEqual(fixture.texts(sales), ["1", "4", "5"])
     let pages = [
       "Production history 1 r1 - 1", "Production history 1 r1 - 1", "Production history 1 r1 - 1",
     ]
-    #expect(try fixture.pages == pages)
+    try expectEqual(fixture.pages, pages)
     // Nothing has changed: the same pages are asked for, and nothing is appended.
     let second = Self.history([one], [forged, other], [last])
     let again = try fixture.run(second)
-    #expect(second.calls == Array(Self.asked.dropFirst()))
+    expectEqual(second.calls, Array(Self.asked.dropFirst()))
     #expect(again.pages == 0 && again.failures == 1 && !again.isWhole)
-    #expect(try fixture.pages == pages)
+    try expectEqual(fixture.pages, pages)
     let third = try fixture.run(Self.history([one], [good, other], [last]))
     #expect(third.isWhole && third.pages == 2 && third.newSales == 1)
-    #expect(try fixture.texts(sales) == ["1", "3", "4", "5"])
+    try expectEqual(fixture.texts(sales), ["1", "3", "4", "5"])
     let done = ScriptedServerAPI { _, _, _ in .notFound }
     #expect(try fixture.run(done).isWhole)
-    #expect(done.calls == [])
+    expectEqual(done.calls, [])
   }
 
   @Test func aHistoryWhoseRootIsPinnedLaterCountsThen() throws {
@@ -225,7 +228,7 @@ import Testing
     fixture.verifier = pinned
     let summary = try fixture.run(service)
     #expect(summary.isWhole && summary.newSales == 1)
-    #expect(service.calls == Array(repeating: "production history 1 -", count: 3))
+    expectEqual(service.calls, Array(repeating: "production history 1 -", count: 3))
   }
 
   @Test func againAcceptsWhatIsInTheLogBeforeItAsks() throws {
@@ -237,11 +240,11 @@ import Testing
       .fetched([SignedObjectPlan(signed("5")), object], about: "1"),
     ])
     let service = ScriptedServerAPI { _, _, _ in .page([signer], revision: "r9") }
-    #expect(try fixture.run(service).newSales == 0)
+    try expectEqual(fixture.run(service).newSales, 0)
     fixture.options.isAgain = true
     let pinned = fixture.verifier
     fixture.verifier = SignedObjectVerifier(pinnedRoots: [])
-    #expect(try fixture.run(ScriptedServerAPI { _, _, _ in .page([]) }).acceptedObjects == 0)
+    try expectEqual(fixture.run(ScriptedServerAPI { _, _, _ in .page([]) }).acceptedObjects, 0)
     fixture.verifier = pinned
     let summary = try fixture.run(service)
     #expect(summary.acceptedObjects == 2 && summary.newSales == 1 && summary.isWhole)
@@ -250,9 +253,9 @@ import Testing
     let accepted = "SELECT position || ' ' || page FROM signature_acceptances ORDER BY 1"
     let rows = try fixture.texts(accepted)
     #expect(rows.count == 2 && rows[0].hasSuffix(" 1") && rows[1].hasSuffix(" 3"))
-    #expect(try fixture.texts(first) == ["1 \(rows[0].prefix { $0 != " " })"])
+    try expectEqual(fixture.texts(first), ["1 \(rows[0].prefix { $0 != " " })"])
     // Once is enough.
-    #expect(try fixture.run(service).acceptedObjects == 0)
+    try expectEqual(fixture.run(service).acceptedObjects, 0)
   }
 
   /// An object in the log, refused because its root was not trusted.
@@ -268,12 +271,12 @@ import Testing
     let service = ScriptedServerAPI { call, _, _ in
       call == .history(transactionID: "1", revision: nil) ? .page([two], revision: "r9") : .page([])
     }
-    #expect(try fixture.run(service).newSales == 0)
-    #expect(service.calls == [])
+    try expectEqual(fixture.run(service).newSales, 0)
+    expectEqual(service.calls, [])
     fixture.options.isAgain = true
     let summary = try fixture.run(service)
     #expect(summary.newSales == 1 && summary.isWhole)
-    #expect(service.calls == ["production history 1 -"])
+    expectEqual(service.calls, ["production history 1 -"])
   }
 
   @Test func pagesAfterSeveralBadOnesAreReachedAndTheNextRunBeginsWithTheFirst() throws {
@@ -281,9 +284,9 @@ import Testing
     let forged = try Self.forged(try Self.transaction("9"))
     let last = try Self.transaction("2")
     let service = Self.history([forged], ["no.jws"], [last])
-    #expect(try fixture.run(service).newSales == 1)
-    #expect(try fixture.run(service).pages == 0)
-    #expect(service.calls == Self.asked + Self.asked)
+    try expectEqual(fixture.run(service).newSales, 1)
+    try expectEqual(fixture.run(service).pages, 0)
+    expectEqual(service.calls, Self.asked + Self.asked)
   }
 
   @Test(arguments: [true, false])
@@ -294,8 +297,8 @@ import Testing
       .page(areEmpty ? [] : [one], revision: "r\(index)", hasMore: true)
     }
     let summary = try fixture.run(service)
-    #expect(service.calls.count == (areEmpty ? 100 : 101))
-    #expect(summary.problems == ["app, Production, a history: its pages have no end"])
+    expectEqual(service.calls.count, (areEmpty ? 100 : 101))
+    expectEqual(summary.problems, ["app, Production, a history: its pages have no end"])
   }
 
   @Test(arguments: [
@@ -314,9 +317,9 @@ import Testing
     let service = ScriptedServerAPI { _, _, _ in answer }
     let summary = try fixture.run(service)
     #expect(summary.failures == 1 && !summary.isWhole)
-    #expect(summary.problems == ["app, Production, a history: \(cause)"])
-    #expect(
-      service.calls.count == (cause == "HTTP status 500" ? 4 : cause.hasPrefix("its") ? 2 : 1))
+    expectEqual(summary.problems, ["app, Production, a history: \(cause)"])
+    expectEqual(
+      service.calls.count, (cause == "HTTP status 500" ? 4 : cause.hasPrefix("its") ? 2 : 1))
   }
 
   @Test func aPageThatIsTooLargeForAnEventIsNamedAndTheOthersAreFetched() throws {
@@ -330,7 +333,7 @@ import Testing
         return .page(Array(repeating: large, count: 190))
       })
     #expect(summary.failures == 1 && summary.pages == 1)
-    #expect(try fixture.pages == ["Production history 2 - - 0"])
+    try expectEqual(fixture.pages, ["Production history 2 - - 0"])
   }
 
   @Test func aRevisionThatIsTooOldIsGivenUp() throws {
@@ -342,7 +345,7 @@ import Testing
         ? .failure(.status(400, errorCode: 4_000_005)) : .page([one])
     }
     #expect(try fixture.run(service).isWhole)
-    #expect(service.calls == ["production history 1 old", "production history 1 -"])
+    expectEqual(service.calls, ["production history 1 old", "production history 1 -"])
   }
 
   // MARK: Errors of the service
@@ -354,8 +357,8 @@ import Testing
       index == 0 ? .rateLimited(pauseMs: 5) : .page([one])
     }
     #expect(try fixture.run(service).isWhole)
-    #expect(service.calls.count == 2)
-    #expect(fixture.pauses == ["production.example 5"])
+    expectEqual(service.calls.count, 2)
+    expectEqual(fixture.pauses, ["production.example 5"])
   }
 
   @Test func aStrayRefusalIsFollowedByTheSameCallAndALastingOneFailsItsJobAlone() throws {
@@ -366,7 +369,7 @@ import Testing
       return call == .history(transactionID: "2", revision: nil) ? .unauthorized : .page([])
     }
     let summary = try fixture.run(service)
-    #expect(service.calls.count == 5)
+    expectEqual(service.calls.count, 5)
     #expect(summary.histories == 2 && summary.failures == 1 && summary.problems.count == 1)
   }
 
@@ -377,7 +380,7 @@ import Testing
     let service = ScriptedServerAPI { _, _, _ in .unauthorized }
     let summary = try fixture.run(service)
     #expect(service.calls.count == 4 && summary.failures == 4)
-    #expect(summary.problems.count == 1)
+    expectEqual(summary.problems.count, 1)
     #expect(summary.problems[0].contains("does not accept key KEY1 for app"))
   }
 
@@ -386,7 +389,7 @@ import Testing
     fixture.options.failuresMax = 6
     let service = ScriptedServerAPI { _, _, _ in .failure(.transport(.connectionFailed)) }
     let summary = try fixture.run(service)
-    #expect(summary.failures == 5)
+    expectEqual(summary.failures, 5)
     #expect(service.calls.count < 20)
     #expect(
       summary.problems.contains {
@@ -427,15 +430,15 @@ import Testing
     let summary = try fixture.run(service)
     #expect(summary.newNotifications == 2 && summary.knownNotifications == 4)
     #expect(summary.refusedNotifications == 1 && summary.newSales == 1)
-    #expect(
-      summary.problems == ["app, Production, the notification history: refused: of another app"])
+    expectEqual(
+      summary.problems, ["app, Production, the notification history: refused: of another app"])
     let gap = try #require(summary.gaps.first)
     #expect(summary.gaps.count == 1 && gap.bundleID == "app" && gap.environment == "Production")
-    #expect(gap.notifications == 2)
+    expectEqual(gap.notifications, 2)
     #expect(gap.firstMs == ms("2026-01-06") && gap.lastMs == ms("2026-01-07"))
-    #expect(
-      try fixture.texts("SELECT notification_uuid FROM notification_view ORDER BY position")
-        == ["known", "n1", "n2"])
+    try expectEqual(
+      fixture.texts("SELECT notification_uuid FROM notification_view ORDER BY position"),
+      ["known", "n1", "n2"])
     let reader = try LogReader(fixture.ledger.directory)
     let position = try #require(
       Int(
@@ -467,7 +470,7 @@ import Testing
     try fixture.run(service)
     let asked = ranges.withLock { $0 }
     try #require(asked.count == 2)
-    #expect(asked[0] == [start, end, 1])
+    expectEqual(asked[0], [start, end, 1])
     #expect(asked[1][0] == end - 3_600_000 && asked[1][2] == 0)
     #expect(asked[1][1] > end)
   }
@@ -495,8 +498,9 @@ import Testing
     let starts = Monitor<[Int64]>([])
     let summary = try fixture.run(Self.notifications(.told([forged]), starts))
     #expect(summary.refusedNotifications == 1 && !summary.isWhole)
-    #expect(
-      summary.problems == [
+    expectEqual(
+      summary.problems,
+      [
         "app, Production, the notification history: refused: the signature does not match the content"
       ])
     // Within a day only what is newer is asked for, however often.
@@ -508,11 +512,10 @@ import Testing
       let nowMs = startMs + Int64(days) * 86_400_000
       fixture.options.clock.nowMs = { nowMs }
       let summary = try fixture.run(Self.notifications(.told(answer), starts))
-      #expect(summary.refusedNotifications == refused)
+      expectEqual(summary.refusedNotifications, refused)
       #expect(starts.withLock { $0.last } == signedMs - 1)
     }
-    #expect(
-      try fixture.texts("SELECT notification_uuid FROM notification_view") == ["n1"])
+    try expectEqual(fixture.texts("SELECT notification_uuid FROM notification_view"), ["n1"])
     fixture.options.clock.nowMs = { startMs + 3 * 86_400_000 }
     try fixture.run(Self.notifications(.told([]), starts))
     #expect(starts.withLock { $0.last } == startMs + 2 * 86_400_000 - 3_600_000)
@@ -531,7 +534,7 @@ import Testing
       }, stop: stop)
     let service = ScriptedServerAPI { _, _, _ in .told([]) }
     try fixture.run(service)
-    #expect(service.calls.first { $0.hasPrefix("production") } == "production notifications -")
+    expectEqual(service.calls.first { $0.hasPrefix("production") }, "production notifications -")
     #expect(!service.calls.contains("production notifications p1"))
   }
 
@@ -562,7 +565,7 @@ import Testing
     }
     try fixture.run(service)
     let hours: [AppStoreEndpoint: Int64] = days.withLock { $0 }
-    #expect(hours[.production] == 4_319)
-    #expect(hours[.sandbox] == 719)
+    expectEqual(hours[.production], 4_319)
+    expectEqual(hours[.sandbox], 719)
   }
 }

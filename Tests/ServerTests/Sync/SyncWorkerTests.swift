@@ -74,10 +74,9 @@ import Testing
     #expect(isDone, "\(notes.withLock { $0 }) \(appStore.requests.map(\.path))")
     let types = try Self.types(ledger.directory)
     let place = try #require(types.firstIndex(of: "notification.received"))
-    #expect(types[place - 1] == "transactions.fetched")
-    #expect(types.filter { $0 == "notification.received" }.count == 1)
-    #expect(
-      appStore.requests.last?.path == "/production/inApps/v2/history/1?sort=ASCENDING")
+    expectEqual(types[place - 1], "transactions.fetched")
+    expectEqual(types.filter { $0 == "notification.received" }.count, 1)
+    expectEqual(appStore.requests.last?.path, "/production/inApps/v2/history/1?sort=ASCENDING")
     #expect(
       notes.withLock { $0 }.contains(
         "app-store sync: app, Production: 1 missing notifications appended"))

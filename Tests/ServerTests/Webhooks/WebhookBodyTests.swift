@@ -12,13 +12,13 @@ import Revenue
     let change = LedgerChange(
       point: ChangePoint(7, 2), identity: [], appFamilyID: WebhookFixture.family, content: content)
     let body = try #require(WebhookDelivery(change)).body
-    #expect(try OpenAPIDocument().problems(webhook: body) == [])
+    try expectEqual(OpenAPIDocument().problems(webhook: body), [])
     return String(decoding: body, as: UTF8.self)
   }
 
   @Test func aTestFitsItsDescription() throws {
     let test = WebhookDelivery(testOf: WebhookFixture.family, nowMs: ms("2026-01-05"))
-    #expect(try OpenAPIDocument().problems(webhook: test.body) == [])
+    try expectEqual(OpenAPIDocument().problems(webhook: test.body), [])
   }
 
   private func sale() throws -> SaleDetail {
@@ -38,9 +38,9 @@ import Revenue
     let rest =
       #""quantity":1,"amount":"9.99","currency":"EUR","price_basis":"signed_transaction","reason":null,"position":7,"backfill":false}}"#
     for (isRenewal, type) in [(false, "purchase"), (true, "renewal")] {
-      #expect(
-        try body(.sale(try sale(), isRenewal: isRenewal))
-          == #"{"type":"\#(type)","timestamp":"2026-01-05T00:00:00.000Z","#
+      try expectEqual(
+        body(.sale(try sale(), isRenewal: isRenewal)),
+        #"{"type":"\#(type)","timestamp":"2026-01-05T00:00:00.000Z","#
           + Self.head + Self.saleMembers + rest)
     }
   }
@@ -50,9 +50,9 @@ import Revenue
       let detail = LineDetail(
         line: line, dateMs: ms("2026-01-08"), quantity: sign == "-" ? -1 : 1,
         amountMicros: sign == "-" ? -3_330_000 : 3_330_000, reason: "1", position: 7)
-      #expect(
-        try body(.line(try sale(), detail))
-          == #"{"type":"\#(type)","timestamp":"2026-01-08T00:00:00.000Z","# + Self.head
+      try expectEqual(
+        body(.line(try sale(), detail)),
+        #"{"type":"\#(type)","timestamp":"2026-01-08T00:00:00.000Z","# + Self.head
           + Self.saleMembers
           + #""quantity":\#(sign)1,"amount":"\#(sign)3.33","currency":"EUR","price_basis":"signed_transaction","reason":"1","position":7,"backfill":false}}"#
       )
@@ -81,16 +81,16 @@ import Revenue
     let members =
       Self.head
       + #""product_id":"pro","original_transaction_id":"1","user_identifier":"anna","country_code":"DE","expires_at":"2026-01-31T00:00:00.000Z","#
-    #expect(
-      try body(.subscription(subscription, turn))
-        == #"{"type":"expiry","timestamp":"2026-01-31T00:00:00.000Z","# + members
+    try expectEqual(
+      body(.subscription(subscription, turn)),
+      #"{"type":"expiry","timestamp":"2026-01-31T00:00:00.000Z","# + members
         + #""grace_period_expires_at":null,"expiration_intent":"1","position":7,"backfill":false}}"#
     )
     turn.kind = .gracePeriod
     turn.gracePeriodExpiresAtMs = ms("2026-02-03")
-    #expect(
-      try body(.subscription(subscription, turn))
-        == #"{"type":"grace_period","timestamp":"2026-01-31T00:00:00.000Z","# + members
+    try expectEqual(
+      body(.subscription(subscription, turn)),
+      #"{"type":"grace_period","timestamp":"2026-01-31T00:00:00.000Z","# + members
         + #""grace_period_expires_at":"2026-02-03T00:00:00.000Z","expiration_intent":"1","position":7,"backfill":false}}"#
     )
   }
@@ -99,9 +99,9 @@ import Revenue
     let fraud = FraudDetail(
       upload: 6, reason: "signature_invalid", receiptID: nil, uploadID: "u", bundleID: "app",
       countryCode: nil, userIdentifier: "eve", occurredAtMs: ms("2026-01-10"))
-    #expect(
-      try body(.fraud(fraud))
-        == #"{"type":"fraud","timestamp":"2026-01-10T00:00:00.000Z","data":{"app_family_id":"\#(WebhookFixture.family)","bundle_id":"app","receipt_id":null,"upload_id":"u","user_identifier":"eve","country_code":null,"reason":"signature_invalid","upload_position":6,"position":7,"backfill":false}}"#
+    try expectEqual(
+      body(.fraud(fraud)),
+      #"{"type":"fraud","timestamp":"2026-01-10T00:00:00.000Z","data":{"app_family_id":"\#(WebhookFixture.family)","bundle_id":"app","receipt_id":null,"upload_id":"u","user_identifier":"eve","country_code":null,"reason":"signature_invalid","upload_position":6,"position":7,"backfill":false}}"#
     )
   }
 
@@ -125,8 +125,8 @@ import Revenue
     let ledger = "6bc34d51-a2d9-4c0e-b2aa-6f1d5b0a9c77"
     let line = ["line", "Production", "app", "0", "7", "Sale", "1767571200000", ""]
     // Computed by Python: `hashlib.sha256(json.dumps([ledger] + line, separators=(",", ":")).encode())`.
-    #expect(try id(ledger, line, at: 7) == "099c54de307402498fe90a3e7d33c0ec")
-    #expect(try id(ledger, line, at: 7) == id(ledger, line, at: 8))
+    try expectEqual(id(ledger, line, at: 7), "099c54de307402498fe90a3e7d33c0ec")
+    try expectEqual(id(ledger, line, at: 7), id(ledger, line, at: 8))
     #expect(try id(ledger, line, at: 7) != id(WebhookFixture.family, line, at: 7))
     #expect(try id(ledger, ["a", "b"], at: 7) != id(ledger, ["a,b"], at: 7))
   }

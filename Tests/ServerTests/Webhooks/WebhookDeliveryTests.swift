@@ -20,15 +20,15 @@ import Testing
     fixture.source.add("a")
     try waitUntil { fixture.count("delivered") == 1 }
     let request = try #require(receiver.requests.first)
-    #expect(request.path == "/hook")
+    expectEqual(request.path, "/hook")
     let id = try #require(request.values("webhook-id").first)
     let seconds = try #require(request.values("webhook-timestamp").first.flatMap { Int64($0) })
-    #expect(
-      request.values("webhook-signature")
-        == [secret.signature(id: id, timestampSeconds: seconds, body: request.body)])
-    #expect(request.values("content-type") == ["application/json"])
-    #expect(try receiver.deliveries.map(\.sale) == ["a 1"])
-    #expect(try receiver.deliveries.first?.body["type"]?.stringValue == "purchase")
+    expectEqual(
+      request.values("webhook-signature"),
+      [secret.signature(id: id, timestampSeconds: seconds, body: request.body)])
+    expectEqual(request.values("content-type"), ["application/json"])
+    try expectEqual(receiver.deliveries.map(\.sale), ["a 1"])
+    try expectEqual(receiver.deliveries.first?.body["type"]?.stringValue, "purchase")
   }
 
   @Test("what one app's webhook can't read holds up no other's")
@@ -46,11 +46,11 @@ import Testing
     fixture.configuration.apps[other] = app
     fixture.start(receiver.url("hook"))
     try waitUntil { fixture.count("delivered") == 1 }
-    #expect(receiver.requests.map(\.path) == ["/other"])
+    expectEqual(receiver.requests.map(\.path), ["/other"])
     fixture.source.failReading(from: nil)
     fixture.clock.set(aheadMs: 1_100)
     try waitUntil { fixture.count("delivered") == 2 }
-    #expect(try receiver.deliveries.map(\.sale) == ["b 1", "a 0"])
+    try expectEqual(receiver.deliveries.map(\.sale), ["b 1", "a 0"])
   }
 
   @Test("a sale that fails holds back only its own, and its deliveries stay in order")
@@ -71,16 +71,16 @@ import Testing
     try waitUntil { try fixture.state != nil }
     fixture.source.add("a", "a", "b", "b", "a")
     try waitUntil { fixture.count("delivered") == 2 && fixture.count("failed") == 1 }
-    #expect(Set(try receiver.deliveries.map(\.sale)) == ["a 0", "b 2", "b 3"])
+    expectEqual(Set(try receiver.deliveries.map(\.sale)), ["a 0", "b 2", "b 3"])
     fixture.clock.set(aheadMs: 5_100)
     try waitUntil { fixture.count("failed") == 2 }
     fixture.clock.set(aheadMs: 5_100 + 300_100)
     try waitUntil { fixture.count("delivered") == 5 }
     let sales = try receiver.deliveries.map(\.sale)
-    #expect(sales.filter { $0.hasPrefix("a") } == ["a 0", "a 0", "a 0", "a 1", "a 4"])
-    #expect(sales.filter { $0.hasPrefix("b") } == ["b 2", "b 3"])
+    expectEqual(sales.filter { $0.hasPrefix("a") }, ["a 0", "a 0", "a 0", "a 1", "a 4"])
+    expectEqual(sales.filter { $0.hasPrefix("b") }, ["b 2", "b 3"])
     let ids = try receiver.deliveries.filter { $0.sale == "a 0" }.map(\.id)
-    #expect(Set(ids).count == 1)
+    expectEqual(Set(ids).count, 1)
   }
 
   @Test("what was not delivered is delivered after a restart, what was is not sent again")
@@ -98,17 +98,17 @@ import Testing
     try waitUntil { fixture.count("delivered") == 2 && fixture.count("failed") == 1 }
     fixture.stop()
     let kept = try #require(try fixture.state)
-    #expect(kept.waiting.map(\.point) == [ChangePoint(0), ChangePoint(2)])
+    expectEqual(kept.waiting.map(\.point), [ChangePoint(0), ChangePoint(2)])
     #expect(kept.waiting.map(\.attempts) == [1, 0] && kept.next == ChangePoint(4))
-    #expect(kept.lastFailure == "HTTP status 503")
+    expectEqual(kept.lastFailure, "HTTP status 503")
     fixture.source.add("d")
     isUp.withLock { $0 = true }
     fixture.start(receiver.url("hook"), secret: secret)
     try waitUntil { fixture.count("delivered") == 3 }
     fixture.clock.set(aheadMs: 5_100)
     try waitUntil { fixture.count("delivered") == 5 }
-    #expect(
-      try receiver.deliveries.map(\.sale).sorted() == ["a 0", "a 0", "a 2", "b 1", "c 3", "d 4"])
+    try expectEqual(
+      receiver.deliveries.map(\.sale).sorted(), ["a 0", "a 0", "a 2", "b 1", "c 3", "d 4"])
   }
 
   @Test("a receiver that is down for long leaves a window of a thousand, in memory and on disk")
@@ -119,7 +119,7 @@ import Testing
     try waitUntil { try fixture.state != nil }
     for number in 0..<3000 { fixture.source.add("s\(number)") }
     try waitUntil { try fixture.state?.waiting.count == 1000 }
-    #expect(try fixture.state?.next == ChangePoint(1000))
+    try expectEqual(fixture.state?.next, ChangePoint(1000))
     #expect(receiver.mostActiveCount <= 16)
   }
 
@@ -132,14 +132,14 @@ import Testing
     fixture.source.add("a")
     try waitUntil { try fixture.state?.disabled != nil }
     fixture.source.add("b")
-    #expect(try fixture.state?.disabled?.cause == .gone)
+    try expectEqual(fixture.state?.disabled?.cause, .gone)
     #expect(fixture.notes.lines.contains { $0.contains("webhook_disabled") })
     let second = try ScriptedServer.answering(200)
     fixture.start(second.url("hook"))
     try waitUntil { fixture.count("delivered") == 2 }
-    #expect(try second.deliveries.map(\.sale).sorted() == ["a 0", "b 1"])
-    #expect(first.requests.count == 1)
-    #expect(fixture.count("gone") == 1)
+    try expectEqual(second.deliveries.map(\.sale).sorted(), ["a 0", "b 1"])
+    expectEqual(first.requests.count, 1)
+    expectEqual(fixture.count("gone"), 1)
   }
 
   @Test("days without a success disable a webhook, also over a restart with the same secret")
@@ -154,7 +154,7 @@ import Testing
     try waitUntil { fixture.count("failed") == 1 }
     fixture.clock.set(aheadMs: 86_400_000)
     try waitUntil { try fixture.state?.disabled != nil }
-    #expect(try fixture.state?.disabled?.cause == .failures)
+    try expectEqual(fixture.state?.disabled?.cause, .failures)
     fixture.stop()
     fixture.source.add("b")
     fixture.start(receiver.url("hook"), secret: secret)
@@ -162,7 +162,7 @@ import Testing
       String(decoding: fixture.metrics.exposition(), as: UTF8.self)
         .contains("receipt_ledger_webhooks_disabled 1\n")
     }
-    #expect(receiver.requests.count == 2)
+    expectEqual(receiver.requests.count, 2)
   }
 
   @Test("a replay begins again at its position, and enables")
@@ -182,8 +182,8 @@ import Testing
     fixture.clock.set(aheadMs: 1_100)
     try waitUntil { fixture.count("delivered") == 6 }
     let sales = try receiver.deliveries.map(\.sale)
-    #expect(sales.prefix(4).sorted() == ["a 0", "b 1", "c 2", "d 3"])
-    #expect(sales.dropFirst(4).sorted() == ["b 1", "c 2", "d 3"])
+    expectEqual(sales.prefix(4).sorted(), ["a 0", "b 1", "c 2", "d 3"])
+    expectEqual(sales.dropFirst(4).sorted(), ["b 1", "c 2", "d 3"])
     try waitUntil { try fixture.files.request(of: WebhookFixture.family) == nil }
   }
 
@@ -224,11 +224,11 @@ import Testing
         .contains("receipt_ledger_webhooks_disabled 1\n")
     }
     #expect(try fixture.state == nil && receiver.requests.isEmpty)
-    #expect(fixture.notes.lines.count { $0.contains("webhook_cursor_missing") } == 1)
+    expectEqual(fixture.notes.lines.count { $0.contains("webhook_cursor_missing") }, 1)
     try fixture.files.put(.begin(from: 1), of: WebhookFixture.family)
     fixture.clock.set(aheadMs: 10_000)
     try waitUntil { fixture.count("delivered") == 2 }
-    #expect(try receiver.deliveries.map(\.sale).sorted() == ["b 1", "c 2"])
+    try expectEqual(receiver.deliveries.map(\.sale).sorted(), ["b 1", "c 2"])
   }
 
   @Test("a cursor beyond the log, as after a restore, is set to its end")
@@ -243,7 +243,7 @@ import Testing
     try waitUntil { fixture.count("delivered") == 1 }
     fixture.source.add("c")
     try waitUntil { fixture.count("delivered") == 2 }
-    #expect(try receiver.deliveries.map(\.sale) == ["b 1", "c 2"])
+    try expectEqual(receiver.deliveries.map(\.sale), ["b 1", "c 2"])
   }
 
   @Test("a disabled webhook is enabled as it is, with its secret, at once or at the next start")
@@ -266,11 +266,11 @@ import Testing
       try waitUntil { try fixture.files.request(of: WebhookFixture.family) == nil }
       try waitUntil { try fixture.state.map { $0.disabled == nil && $0.waiting.isEmpty } == true }
     }
-    #expect(try receiver.deliveries.map(\.sale) == ["a 0", "a 0", "a 1", "a 1"])
+    try expectEqual(receiver.deliveries.map(\.sale), ["a 0", "a 0", "a 1", "a 1"])
     // To begin again outranks to go on.
     try fixture.files.put(.begin(from: 1), of: "other")
     try fixture.files.put(.enable, of: "other")
-    #expect(try fixture.files.request(of: "other") == .begin(from: 1))
+    try expectEqual(fixture.files.request(of: "other"), .begin(from: 1))
   }
 
   @Test("for a day the secret that another one replaced signs too")
@@ -292,7 +292,7 @@ import Testing
       let signatures = secrets.map {
         $0.signature(id: id, timestampSeconds: seconds, body: request.body)
       }
-      #expect(request.values("webhook-signature") == [signatures.joined(separator: " ")])
+      expectEqual(request.values("webhook-signature"), [signatures.joined(separator: " ")])
     }
   }
 
@@ -340,7 +340,7 @@ import Testing
     let fixture = try WebhookFixture()
     let outcome = WebhookProbe.send(
       to: webhook, of: WebhookFixture.family, Configuration.Webhooks(), fixture.directory.identity)
-    #expect(outcome == .failed("the host has an address that is not public"))
+    expectEqual(outcome, .failed("the host has an address that is not public"))
   }
 
   @Test("a private network that is named is connected to")
@@ -354,7 +354,7 @@ import Testing
     let outcome = WebhookProbe.send(
       to: Configuration.Webhook(url: "https://2130706433:\(port)/", secret: .make()),
       of: WebhookFixture.family, settings, fixture.directory.identity)
-    #expect(outcome == .failed("cannot connect"))
+    expectEqual(outcome, .failed("cannot connect"))
   }
 
   @Test("no user, URL or secret stands in what operators are told")

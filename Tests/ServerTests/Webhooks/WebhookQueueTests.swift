@@ -38,7 +38,7 @@ import Testing
     var nowMs: Int64 = 0
     let hour: Int64 = 3_600_000
     for pause in [5_000, 300_000, hour / 2, 2 * hour, 5 * hour, 10 * hour, 10 * hour, 10 * hour] {
-      #expect(queue.takeDue(nowMs: nowMs).count == 1)
+      expectEqual(queue.takeDue(nowMs: nowMs).count, 1)
       end(&queue, 0, .failed("x"), nowMs)
       #expect(queue.takeDue(nowMs: nowMs + pause - 1).isEmpty)
       nowMs += pause
@@ -57,23 +57,23 @@ import Testing
     #expect(queue.disabled == nil)
     _ = queue.takeDue(nowMs: 7 * Self.day)
     end(&queue, 0, .failed("x"), 7 * Self.day)
-    #expect(queue.disabled?.cause == .failures)
+    expectEqual(queue.disabled?.cause, .failures)
     #expect(queue.takeDue(nowMs: 100 * Self.day).isEmpty && queue.room == 0)
     queue.enable()
-    #expect(queue.takeDue(nowMs: 7 * Self.day).map(\.point) == [ChangePoint(0)])
+    expectEqual(queue.takeDue(nowMs: 7 * Self.day).map(\.point), [ChangePoint(0)])
   }
 
   @Test func onlyTheFirstOfALineIsUnderWayAndNoMoreThanSixteenInAll() throws {
     var queue = try queue("a", "a", "b")
-    #expect(queue.takeDue(nowMs: 0).map(\.point.position) == [0, 2])
+    expectEqual(queue.takeDue(nowMs: 0).map(\.point.position), [0, 2])
     #expect(queue.takeDue(nowMs: 0).isEmpty)
     end(&queue, 0, .delivered, 0)
-    #expect(queue.takeDue(nowMs: 0).map(\.point.position) == [1])
+    expectEqual(queue.takeDue(nowMs: 0).map(\.point.position), [1])
     var many = WebhookQueue(WebhookState(next: ChangePoint(0)), [:], nowMs: 0)
     many.add(try (0..<20).map { try delivery("\($0)", $0) }, next: ChangePoint(20))
-    #expect(many.takeDue(nowMs: 0).count == WebhookQueue.inFlightMax)
+    expectEqual(many.takeDue(nowMs: 0).count, WebhookQueue.inFlightMax)
     end(&many, 3, .failed("x"), 0)
-    #expect(many.takeDue(nowMs: 0).map(\.point.position) == [16])
+    expectEqual(many.takeDue(nowMs: 0).map(\.point.position), [16])
   }
 
   @Test func theFirstSuccessAfterAnOutageMakesAllDue() throws {
@@ -81,11 +81,11 @@ import Testing
     queue.add(try (0..<6).map { try delivery("\($0)", $0) }, next: ChangePoint(6))
     _ = queue.takeDue(nowMs: 0)
     for position in 0..<6 { end(&queue, position, .failed("x"), 0) }
-    #expect(queue.takeDue(nowMs: 5_000).count == 6)
+    expectEqual(queue.takeDue(nowMs: 5_000).count, 6)
     end(&queue, 0, .failed("x"), 5_000)
     for position in 2..<6 { end(&queue, position, .failed("x"), 5_000) }
     end(&queue, 1, .delivered, 5_000)
-    #expect(queue.takeDue(nowMs: 5_001).count == 5)
+    expectEqual(queue.takeDue(nowMs: 5_001).count, 5)
     // Not again at once: a few deliveries that always fail must not make all of them spin.
     for position in [0, 2, 3, 4, 5] { end(&queue, position, .failed("x"), 6_000) }
     queue.add([try delivery("new", 6)], next: ChangePoint(7))
@@ -109,22 +109,22 @@ import Testing
   @Test func aFullQueueTriesOneDeliveryAMinuteAndThenAllAtOnce() throws {
     let minute: Int64 = 60_000
     var queue = try fullQueue(failedUntil: 0)
-    #expect(queue.takeDue(nowMs: 1).map(\.point.position) == [0])
+    expectEqual(queue.takeDue(nowMs: 1).map(\.point.position), [0])
     #expect(queue.takeDue(nowMs: 5 * minute).isEmpty, "one at a time")
     end(&queue, 0, .failed("x"), 5 * minute)
-    #expect(queue.takeDue(nowMs: 5 * minute + 1).map(\.point.position) == [1])
+    expectEqual(queue.takeDue(nowMs: 5 * minute + 1).map(\.point.position), [1])
     end(&queue, 1, .failed("x"), 5 * minute + 2)
     #expect(queue.takeDue(nowMs: 6 * minute).isEmpty)
-    #expect(queue.takeDue(nowMs: 6 * minute + 1).map(\.point.position) == [2])
+    expectEqual(queue.takeDue(nowMs: 6 * minute + 1).map(\.point.position), [2])
     end(&queue, 2, .delivered, 6 * minute + 2)
-    #expect(queue.takeDue(nowMs: 6 * minute + 2).count == WebhookQueue.inFlightMax)
+    expectEqual(queue.takeDue(nowMs: 6 * minute + 2).count, WebhookQueue.inFlightMax)
     // A clock that was set back holds no attempt up.
     var other = try fullQueue(failedUntil: 0)
-    #expect(other.takeDue(nowMs: Self.day).count == WebhookQueue.inFlightMax)
+    expectEqual(other.takeDue(nowMs: Self.day).count, WebhookQueue.inFlightMax)
     other = try fullQueue(failedUntil: Self.day)
-    #expect(other.takeDue(nowMs: Self.day).count == 1)
+    expectEqual(other.takeDue(nowMs: Self.day).count, 1)
     end(&other, 0, .failed("x"), Self.day)
-    #expect(other.takeDue(nowMs: Self.day - minute).count == 1)
+    expectEqual(other.takeDue(nowMs: Self.day - minute).count, 1)
   }
 
   @Test func aQueueWithRoomAndADisabledOneTryNothingBeforeItIsDue() throws {
@@ -145,10 +145,10 @@ import Testing
     var state = WebhookState(next: ChangePoint(4, 1))
     state.waiting = [0, 1].map { .init(point: ChangePoint($0), attempts: 1, dueMs: 0) }
     let bounded = state.bounded(by: size)
-    #expect(bounded.next == ChangePoint(next))
-    #expect(bounded.waiting.map(\.point.position) == waiting)
-    #expect(state.bounded(by: 5) == state)
-    #expect(WebhookFiles.bounded(state.bytes, by: size) == bounded.bytes)
+    expectEqual(bounded.next, ChangePoint(next))
+    expectEqual(bounded.waiting.map(\.point.position), waiting)
+    expectEqual(state.bounded(by: 5), state)
+    expectEqual(WebhookFiles.bounded(state.bytes, by: size), bounded.bytes)
   }
 
   @Test(arguments: [
@@ -156,7 +156,7 @@ import Testing
     (#"{"enable":true}"#, #"{"enable":true}"#), ("?", "?"),
   ])
   func aRequestBeyondTheLogIsSetToItsEnd(text: String, bounded: String) {
-    #expect(WebhookFiles.bounded(Array(text.utf8), by: 4) == Array(bounded.utf8))
+    expectEqual(WebhookFiles.bounded(Array(text.utf8), by: 4), Array(bounded.utf8))
   }
 
   @Test func theStateIsReadAsItWasWritten() throws {
@@ -166,12 +166,12 @@ import Testing
     end(&queue, 1, .delivered, 2000)
     end(&queue, 2, .gone, 3000)
     let state = queue.state
-    #expect(WebhookState(state.bytes) == state)
+    expectEqual(WebhookState(state.bytes), state)
     #expect(state.cursor == ChangePoint(0) && queue.cursor == state.cursor)
     let read = WebhookQueue(
       state, [ChangePoint(0): try delivery("a", 0), ChangePoint(2): try delivery("c", 2)],
       nowMs: 3000)
-    #expect(read.state == state)
+    expectEqual(read.state, state)
   }
 
   @Test func aClockThatWasSetBackMakesNoPauseLonger() throws {
@@ -179,7 +179,7 @@ import Testing
     _ = queue.takeDue(nowMs: 10 * Self.day)
     end(&queue, 0, .failed("x"), 10 * Self.day)
     var read = WebhookQueue(queue.state, [ChangePoint(0): try delivery("a", 0)], nowMs: 0)
-    #expect(read.takeDue(nowMs: 5_000).count == 1)
+    expectEqual(read.takeDue(nowMs: 5_000).count, 1)
   }
 
   @Test(arguments: [
