@@ -36,16 +36,16 @@ import Testing
     for (answer, status, codes, retryAfter) in cases {
       fixture.service.setNotificationAnswer(answer)
       let got = try #require(try fixture.exchange(post()))
-      #expect(got.status == status)
-      #expect(got.errorCodes == codes)
-      #expect(got.header("retry-after") == retryAfter)
+      expectEqual(got.status, status)
+      expectEqual(got.errorCodes, codes)
+      expectEqual(got.header("retry-after"), retryAfter)
       #expect(api.problems(got, to: "POST", "/app_store/notifications").isEmpty)
     }
-    #expect(fixture.service.notifications.count == cases.count)
-    #expect(fixture.service.notifications.first?.text == Array("a.b.c".utf8))
+    expectEqual(fixture.service.notifications.count, cases.count)
+    expectEqual(fixture.service.notifications.first?.text, Array("a.b.c".utf8))
     // White space, escapes and members that are not known change nothing.
     _ = try fixture.exchange(post(" { \"x\" : [ 1 ] ,\n \"signedPayload\" : \"\\u0061.b\" } "))
-    #expect(fixture.service.notifications.last?.text == Array("a.b".utf8))
+    expectEqual(fixture.service.notifications.last?.text, Array("a.b".utf8))
   }
 
   @Test("what is no notification by its head or its body reaches no service") func bad() throws {
@@ -72,15 +72,15 @@ import Testing
     ]
     for (request, status, code) in cases {
       let answer = try #require(try fixture.exchange(request))
-      #expect(answer.status == status)
-      #expect(answer.errorCodes == [code])
+      expectEqual(answer.status, status)
+      expectEqual(answer.errorCodes, [code])
       let method = request.hasPrefix("PUT") ? "PUT" : "POST"
       #expect(api.problems(answer, to: method, "/app_store/notifications").isEmpty, "\(status)")
     }
     let largest = PostedSample.body(String(repeating: "a", count: (256 << 10) - 20))
-    #expect(largest.utf8.count == 256 << 10)
-    #expect(try fixture.exchange(post(largest))?.status == 200)
-    #expect(fixture.service.notifications.count == 1)
+    expectEqual(largest.utf8.count, 256 << 10)
+    try expectEqual(fixture.exchange(post(largest))?.status, 200)
+    expectEqual(fixture.service.notifications.count, 1)
     let counted = String(decoding: fixture.metrics.exposition(), as: UTF8.self)
     #expect(
       eventually {
@@ -94,9 +94,9 @@ import Testing
     defer { fixture.server.shutdown(graceMs: 0) }
     let slow = try fixture.connect()
     slow.send(String(post().dropLast(5)))
-    #expect(try fixture.exchange(post())?.status == 200)
-    #expect(try slow.answer()?.status == 408)
-    #expect(fixture.service.notifications.count == 1)
+    try expectEqual(fixture.exchange(post())?.status, 200)
+    try expectEqual(slow.answer()?.status, 408)
+    expectEqual(fixture.service.notifications.count, 1)
   }
 
   @Test("bodies of uploads take no room from notifications, nor the other way") func rooms() throws
@@ -104,6 +104,7 @@ import Testing
     let fixture = try ServerFixture {
       $0.bodiesBytesMax = 1000
       $0.notificationBodiesBytesMax = 1000
+      $0.requestMs = 1_800_000
     }
     defer { fixture.server.shutdown(graceMs: 0) }
     let upload = try fixture.connect()
@@ -116,12 +117,12 @@ import Testing
           == 503
       })
     let body = PostedSample.body(String(repeating: "a", count: 900))
-    #expect(try fixture.exchange(post(body))?.status == 200)
+    try expectEqual(fixture.exchange(post(body))?.status, 200)
     let notification = try fixture.connect()
     notification.send(String(post(body).dropLast(1)))
     #expect(eventually { (try? fixture.exchange(post(body)))??.status == 503 })
     upload.send("}")
-    #expect(try upload.answer()?.status == 200)
+    try expectEqual(upload.answer()?.status, 200)
   }
 
   @Test("another path takes effect at once; the access log names the route alone") func path()
@@ -130,14 +131,15 @@ import Testing
     let lines = try ServerFixture.accessLog {
       $0.notificationsPath = "/hooks/one"
     } during: { fixture throws in
-      #expect(try fixture.exchange(post())?.status == 404)
-      #expect(try fixture.exchange(post(path: "/hooks/one"))?.status == 200)
+      try expectEqual(fixture.exchange(post())?.status, 404)
+      try expectEqual(fixture.exchange(post(path: "/hooks/one"))?.status, 200)
       fixture.server.replaceNotificationsPath("/hooks/two")
-      #expect(try fixture.exchange(post(path: "/hooks/one"))?.status == 404)
-      #expect(try fixture.exchange(post(path: "/hooks/two"))?.status == 200)
+      try expectEqual(fixture.exchange(post(path: "/hooks/one"))?.status, 404)
+      try expectEqual(fixture.exchange(post(path: "/hooks/two"))?.status, 200)
     }
-    #expect(
-      lines.map { $0["route"]?.stringValue } == [
+    expectEqual(
+      lines.map { $0["route"]?.stringValue },
+      [
         nil, "/app_store/notifications", nil, "/app_store/notifications",
       ])
     let text = lines.map { String(decoding: $0.bytes, as: UTF8.self) }.joined()
