@@ -27,7 +27,9 @@ func tests(
   _ name: String, of dependencies: [Target.Dependency], data: [String] = []
 ) -> Target {
   .testTarget(
-    name: name, dependencies: dependencies + ["TestSupport"], exclude: data, swiftSettings: strict)
+    name: name, dependencies: dependencies + ["TestSupport"], exclude: data,
+    // Optimising tests would take longer than running them.
+    swiftSettings: strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))])
 }
 
 let package = Package(

@@ -44,11 +44,11 @@ struct CrashRig {
     self.options = options ?? workload.options
   }
 
-  /// How often each place is tried: more in `script/test-crashes`.
+  /// How often each place is tried: more in `script/test-all crashes`.
   static let seedCount =
     ProcessInfo.processInfo.environment["CRASH_SEEDS"].flatMap { UInt64($0) } ?? 1
 
-  /// Says how many crash points a test has tried; `script/test-crashes` adds the lines up.
+  /// Says how many crash points a test has tried; `script/test-all crashes` adds the lines up.
   static func tell(_ count: Int, _ test: String) { print("crash points tried: \(count) (\(test))") }
 
   static func newLedger() throws -> FaultyStorage {
@@ -76,7 +76,7 @@ struct CrashRig {
       let end = acknowledged + workload.batchCount(at: acknowledged)
       do throws(LedgerError) {
         let result = try writer.append((acknowledged..<end).map(CrashRig.draft))
-        #expect(result.firstPosition == acknowledged)
+        expectEqual(result.firstPosition, acknowledged)
         acknowledged = result.firstPosition + result.count
         attemptCount = 0
       } catch { attemptCount += 1 }
@@ -94,14 +94,14 @@ struct CrashRig {
     let hasher = SHA256()
     try reader.read(from: 0, workers: 0) { chunk in
       try chunk.forEachEvent { event in
-        #expect(event.position == found.count)
+        expectEqual(event.position, found.count)
         #expect(event.verifyDigest(hasher))
         found.append(String(decoding: event.data, as: UTF8.self))
         leaves.append(event.leafHash(hasher))
       }
       return true
     }
-    #expect(reader.head.root == naiveRoot(leaves))
+    expectEqual(reader.head.root, naiveRoot(leaves))
     return found
   }
 
@@ -112,16 +112,16 @@ struct CrashRig {
     try LedgerWriter.open(directory, options: options).close()
     let found = try content(storage)
     #expect(found.count >= acknowledged)
-    #expect(found == (0..<found.count).map(CrashRig.data))
+    expectEqual(found, (0..<found.count).map(CrashRig.data))
     try LedgerWriter.open(directory, options: options).close()
-    #expect(try content(storage) == found)
-    #expect(try work(storage) == workload.eventCount)
+    try expectEqual(content(storage), found)
+    try expectEqual(work(storage), workload.eventCount)
     let all = (0..<workload.eventCount).map(CrashRig.data)
-    #expect(try content(storage) == all)
+    try expectEqual(content(storage), all)
     let later = storage.afterCrash(seed: ~seed)
     try LedgerWriter.open(
       LedgerDirectory.open(path: "/ledger", storage: later), options: options
     ).close()
-    #expect(try content(later) == all)
+    try expectEqual(content(later), all)
   }
 }

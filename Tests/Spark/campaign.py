@@ -1,6 +1,6 @@
 # The long campaign: many random histories, executors that are killed, skewed and large histories.
 #
-# script/test-spark runs it.
+# script/test-all spark runs it.
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Campaign(spark.SparkTests):
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="script/test-spark", description="Campaign of the reports on Spark.")
+        description="Campaign of the reports on Spark.")
     parser.add_argument("--programs", help="where the build lies; LEDGERCTL names it too")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
     parser.add_argument("--seeds", type=int, default=30, help="how many random histories")
@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--keep", metavar="DIRECTORY", help="where everything stays")
     arguments = parser.parse_args()
     if not spark.is_there():
-        sys.exit("script/test-spark: PySpark or Java is not installed")
+        sys.exit("campaign.py: PySpark or Java is not installed")
     with programs.temporary_folder(in_memory=False) as temporary:
         folder = pathlib.Path(arguments.keep or temporary)
         folder.mkdir(parents=True, exist_ok=True)
