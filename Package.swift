@@ -28,7 +28,7 @@ func tests(
 ) -> Target {
   .testTarget(
     name: name, dependencies: dependencies + ["TestSupport"], exclude: data,
-    // Optimising tests would take longer than running them.
+    // Optimizing tests would take longer than running them.
     swiftSettings: strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))])
 }
 

@@ -304,7 +304,8 @@ import Testing
   @Test func randomHistoriesGiveWhatTheTextSays() throws {
     var random = SeededRandom()
     var linked = 0
-    for _ in 0..<300 {
+    // In 300 histories chance once linked just 100 sales.
+    for _ in 0..<600 {
       let books = Books()
       var said: [Said] = []
       for _ in 0..<random.below(14) {
@@ -326,6 +327,6 @@ import Testing
       expectEqual(found.sorted(), expected.values.sorted(), "seed \(random.seed)")
       linked += found.count { $0.contains(" account ") }
     }
-    #expect(linked > 50, "seed \(random.seed)")
+    #expect(linked > 100, "seed \(random.seed)")
   }
 }
