@@ -10,7 +10,7 @@ import Testing
 @Suite(.bounded) struct ErasureCopyTests {
   private func holds(_ rig: ReplicationRig, _ position: Int) throws -> Bool {
     let lines = try rig.check().lines(like: rig.directory)
-    return String(decoding: lines[position], as: UTF8.self).contains("who")
+    return String(decoding: lines[position], as: UTF8.self).contains("\"who\"")
   }
 
   @Test(arguments: [[0], [1, 2, 25], [55, 59], [0, 30, 59]])

@@ -83,7 +83,7 @@ import Replication
     _ = try restore(rig)
     func holds(_ position: Int) throws -> Bool {
       let line = try LogReader(try LedgerDirectory.open(path: path)).event(at: position)
-      return String(decoding: line, as: UTF8.self).contains("who")
+      return String(decoding: line, as: UTF8.self).contains("\"who\"")
     }
     for position in positions { #expect(try holds(position)) }
     try rig.erase(positions)
