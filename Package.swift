@@ -8,10 +8,10 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
   .enableUpcomingFeature("InternalImportsByDefault"),
   .treatAllWarnings(as: .error),
-  // The fold calls the JSON cursor for each byte and the tables of Revenue for each event: both must inline across
-  // modules.
-  .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
 ]
+
+// Tests, and what only they use: optimizing it would take longer than running it.
+let unoptimized: SwiftSetting = .unsafeFlags(["-Onone"], .when(configuration: .release))
 
 func systemLibrary(_ name: String, pkgConfig: String, debian package: String) -> Target {
   .systemLibrary(
@@ -23,13 +23,22 @@ func library(_ name: String, knows dependencies: [Target.Dependency]) -> Target 
   .target(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
+// The fold calls the JSON cursor for each byte and the tables of Revenue for each event: what these modules offer
+// is inlined in others.
+func inlinedLibrary(_ name: String, knows dependencies: [Target.Dependency]) -> Target {
+  .target(
+    name: name, dependencies: dependencies,
+    swiftSettings: strict + [
+      .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))
+    ])
+}
+
 func tests(
   _ name: String, of dependencies: [Target.Dependency], data: [String] = []
 ) -> Target {
   .testTarget(
     name: name, dependencies: dependencies + ["TestSupport"], exclude: data,
-    // Optimizing tests would take longer than running them.
-    swiftSettings: strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))])
+    swiftSettings: strict + [unoptimized])
 }
 
 let package = Package(
@@ -55,14 +64,14 @@ let package = Package(
     systemLibrary("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
     systemLibrary("CMicroHTTPD", pkgConfig: "libmicrohttpd", debian: "libmicrohttpd-dev"),
     systemLibrary("CXlsxWriter", pkgConfig: "xlsxwriter", debian: "libxlsxwriter-dev"),
-    library("Base", knows: ["CCrypto"]),
-    library("JSON", knows: []),
-    library("Ledger", knows: ["Base", "JSON", "CDeflate", "CCrypto", "CLinux"]),
-    library("AppStore", knows: ["Base", "JSON", "CCrypto"]),
+    inlinedLibrary("Base", knows: ["CCrypto"]),
+    inlinedLibrary("JSON", knows: []),
+    inlinedLibrary("Ledger", knows: ["Base", "JSON", "CDeflate", "CCrypto", "CLinux"]),
+    inlinedLibrary("AppStore", knows: ["Base", "JSON", "CCrypto"]),
     // Apart from AppStore, so that what never asks the App Store links no libcurl.
     library("AppStoreClient", knows: ["Base", "JSON", "AppStore", "CCrypto", "CCurl"]),
-    library("Revenue", knows: ["Base", "JSON", "AppStore"]),
-    library(
+    inlinedLibrary("Revenue", knows: ["Base", "JSON", "AppStore"]),
+    inlinedLibrary(
       "Projections",
       knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CSQLite", "CLinux"]),
     library("AdditionalProjections", knows: ["Base", "JSON", "Ledger", "Projections"]),
@@ -155,8 +164,7 @@ let package = Package(
     .target(
       name: "TestSupport",
       dependencies: ["Base", "JSON", "Ledger", "Revenue", "Projections", "ObjectStore"],
-      path: "Tests/TestSupport",
-      swiftSettings: strict),
+      path: "Tests/TestSupport", swiftSettings: strict + [unoptimized]),
     tests("BaseTests", of: ["Base"]),
     tests("JSONTests", of: ["JSON"]),
     tests("LedgerTests", of: ["Ledger", "Base", "JSON", "CCrypto"]),
