@@ -1,4 +1,5 @@
 // A string inside a JSON text: the raw bytes between the quotes, unescaped on demand.
+import Glibc
 
 /// The bytes between a JSON string's quotes. Valid as long as the text that contains them.
 public struct JSONString {
@@ -92,5 +93,133 @@ public struct JSONString {
       value = value << 4 | digit
     }
     return value
+  }
+}
+
+// MARK: - Finds the end of a run of plain string bytes, eight bytes at a time, or a long one by the C library's vectors
+
+/// The bytes of a JSON text.
+public typealias JSONBytes = UnsafeRawBufferPointer
+
+@usableFromInline
+enum Scan {
+  @inlinable static var ones: UInt64 { 0x0101_0101_0101_0101 }
+  @inlinable static var highs: UInt64 { 0x8080_8080_8080_8080 }
+
+  /// Sets the high bit of each zero byte in `word`. The lowest set bit is exact; higher ones may be false positives.
+  @inlinable @inline(__always)
+  static func zeroBytes(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & highs }
+
+  /// Offset of the first quote or backslash at or after `offset`, or `end`.
+  @inlinable @inline(__always)
+  static func quoteOrBackslash(
+    _ start: UnsafePointer<UInt8>, from offset: Int, to end: Int
+  ) -> Int {
+    var place = offset
+    let raw = UnsafeRawPointer(start)
+    let far = min(end, offset &+ nearByteCount)
+    while place &+ 8 <= far {
+      let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+      let marks = zeroBytes(word ^ (ones &* 0x22)) | zeroBytes(word ^ (ones &* 0x5C))
+      if marks != 0 { return place &+ marks.trailingZeroBitCount / 8 }
+      place &+= 8
+    }
+    if far < end { return distantQuoteOrBackslash(start, from: place, to: end) }
+    while place < end, start[place] != 0x22, start[place] != 0x5C { place &+= 1 }
+    return place
+  }
+
+  /// Keys, ids and dates end within this. Certificates, receipts and signatures are far longer.
+  @inlinable static var nearByteCount: Int { 64 }
+
+  /// The same for a string that has proved long.
+  @usableFromInline @inline(never)
+  static func distantQuoteOrBackslash(
+    _ start: UnsafePointer<UInt8>, from offset: Int, to end: Int
+  ) -> Int {
+    // Each turn looks at so much: a string full of escapes is not searched to its end for each of them.
+    let windowByteCount = 1024
+    var place = offset
+    while place < end {
+      let count = min(windowByteCount, end &- place)
+      let quote = distance(to: 0x22, start + place, count)
+      let nearest = distance(to: 0x5C, start + place, quote ?? count) ?? quote
+      if let nearest { return place &+ nearest }
+      place &+= count
+    }
+    return end
+  }
+
+  private static func distance(
+    to byte: Int32, _ start: UnsafePointer<UInt8>, _ count: Int
+  ) -> Int? {
+    guard let found = memchr(start, byte, count) else { return nil }
+    return UnsafeRawPointer(found) - UnsafeRawPointer(start)
+  }
+
+  /// Offset of the first byte that is a quote, a backslash, a control character or not ASCII, or `end`.
+  @inlinable @inline(__always)
+  static func special(_ start: UnsafePointer<UInt8>, from offset: Int, to end: Int) -> Int {
+    var place = offset
+    let raw = UnsafeRawPointer(start)
+    while place &+ 8 <= end {
+      let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+      let marks =
+        zeroBytes(word ^ (ones &* 0x22)) | zeroBytes(word ^ (ones &* 0x5C))
+        | ((word &- ones &* 0x20) & ~word & highs) | (word & highs)
+      if marks != 0 { return place &+ marks.trailingZeroBitCount / 8 }
+      place &+= 8
+    }
+    while place < end {
+      let byte = start[place]
+      if byte == 0x22 || byte == 0x5C || byte < 0x20 || byte >= 0x80 { break }
+      place &+= 1
+    }
+    return place
+  }
+
+  /// Whether the `count` bytes at both addresses are equal. Keys are short, so a loop beats a call.
+  @inlinable @inline(__always)
+  static func equals(_ left: UnsafeRawPointer, _ right: UnsafeRawPointer, _ count: Int) -> Bool {
+    var place = 0
+    while place &+ 8 <= count {
+      let one = left.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+      if one != right.loadUnaligned(fromByteOffset: place, as: UInt64.self) { return false }
+      place &+= 8
+    }
+    while place < count {
+      let one = left.load(fromByteOffset: place, as: UInt8.self)
+      if one != right.load(fromByteOffset: place, as: UInt8.self) { return false }
+      place &+= 1
+    }
+    return true
+  }
+
+  /// Length of the valid UTF-8 sequence of two or more bytes at `offset`, or 0.
+  /// Source: the table of well-formed byte sequences in the Unicode Standard, chapter 3.9.
+  static func sequenceLength(_ start: UnsafePointer<UInt8>, at offset: Int, to end: Int) -> Int {
+    let first = start[offset]
+    func continues(_ index: Int, _ range: ClosedRange<UInt8> = 0x80...0xBF) -> Bool {
+      offset + index < end && range.contains(start[offset + index])
+    }
+    switch first {
+    case 0xC2...0xDF: return continues(1) ? 2 : 0
+    case 0xE0: return continues(1, 0xA0...0xBF) && continues(2) ? 3 : 0
+    case 0xED: return continues(1, 0x80...0x9F) && continues(2) ? 3 : 0
+    case 0xE1...0xEF: return continues(1) && continues(2) ? 3 : 0
+    case 0xF0: return continues(1, 0x90...0xBF) && continues(2) && continues(3) ? 4 : 0
+    case 0xF1...0xF3: return continues(1) && continues(2) && continues(3) ? 4 : 0
+    case 0xF4: return continues(1, 0x80...0x8F) && continues(2) && continues(3) ? 4 : 0
+    default: return 0
+    }
+  }
+
+  static func hexValue(_ byte: UInt8) -> UInt32? {
+    switch byte {
+    case 0x30...0x39: return UInt32(byte - 0x30)
+    case 0x41...0x46: return UInt32(byte - 0x41 + 10)
+    case 0x61...0x66: return UInt32(byte - 0x61 + 10)
+    default: return nil
+    }
   }
 }

@@ -1,5 +1,8 @@
 // One run of ledger-rules: parse, run the command, report what went wrong.
+import Base
 import Glibc
+import JSON
+import Ledger
 
 /// The commands of ledger-rules, by name.
 package enum RulesProgram {
@@ -28,5 +31,170 @@ package enum RulesProgram {
       _ = line.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
       return failure.exitCode.rawValue
     }
+  }
+}
+
+// MARK: - The options of a command: `--name value` pairs and flags, each at most once
+
+/// Arguments that a command takes one by one; `finish` refuses the rest.
+package struct RulesArguments {
+  private var rest: [String]
+
+  package init(_ arguments: [String]) { rest = arguments }
+
+  /// The value of an option; nil if it is not given.
+  package mutating func text(_ name: String) throws(RulesFailure) -> String? {
+    guard let place = rest.firstIndex(of: name) else { return nil }
+    guard place + 1 < rest.count, !rest[place + 1].isEmpty else {
+      throw .usage(name, "needs a value")
+    }
+    let value = rest[place + 1]
+    rest.removeSubrange(place...place + 1)
+    if rest.contains(name) { throw .usage(name, "is given twice") }
+    return value
+  }
+
+  package mutating func required(_ name: String) throws(RulesFailure) -> String {
+    guard let value = try text(name) else { throw .usage(name, "is missing") }
+    return value
+  }
+
+  package mutating func integer(
+    _ name: String, _ range: ClosedRange<Int64>
+  ) throws(RulesFailure) -> Int64? {
+    guard let text = try text(name) else { return nil }
+    guard let number = Int64(text), range.contains(number) else {
+      throw .usage(name, "is no integer from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return number
+  }
+
+  /// Whether a flag is given.
+  package mutating func flag(_ name: String) throws(RulesFailure) -> Bool {
+    guard let place = rest.firstIndex(of: name) else { return false }
+    rest.remove(at: place)
+    if rest.contains(name) { throw .usage(name, "is given twice") }
+    return true
+  }
+
+  /// Refuses what the command did not take.
+  package func finish() throws(RulesFailure) {
+    if let unknown = rest.first { throw .usage("'\(unknown)'", "is not an option of this command") }
+  }
+}
+
+// MARK: - The errors of ledger-rules, and the one place that turns errors into a line and an exit code
+
+/// A command failed. No text contains a receipt, a token or a user identifier.
+package struct RulesFailure: Error, Equatable, Sendable {
+  /// As ledgerctl's: docs/cli.md.
+  package enum ExitCode: Int32, Sendable {
+    case done = 0
+    case failed = 1
+    case usage = 2
+    case noLedger = 10
+    case locked = 11
+    case newerFormat = 12
+    case corrupted = 20
+    case mismatch = 21
+  }
+
+  package let exitCode: ExitCode
+  /// What was attempted, as a verb phrase.
+  package let operation: String
+  /// What it was attempted on: a path, an option, a position.
+  package let object: String
+  package let cause: String
+
+  package init(
+    _ exitCode: ExitCode = .failed, operation: String, object: String, cause: String
+  ) {
+    self.exitCode = exitCode
+    self.operation = operation
+    self.object = object
+    self.cause = cause
+  }
+
+  /// A failed system call, by its `errno`.
+  package init(operation: String, object: String, systemError code: Int32) {
+    let text = String(cString: strerror(code))
+    self.init(
+      operation: operation, object: object, cause: text.prefix(1).lowercased() + text.dropFirst())
+  }
+
+  /// Wrong usage of the command line, found before any data is touched.
+  package static func usage(_ object: String, _ cause: String) -> RulesFailure {
+    RulesFailure(.usage, operation: "parse arguments", object: object, cause: cause)
+  }
+
+  /// What could not be done with a stream.
+  package init(_ error: ExchangeError, operation: String, object: String) {
+    switch error {
+    case .system(let code):
+      self.init(operation: operation, object: object, systemError: code)
+    case .cutShort:
+      self.init(operation: operation, object: object, cause: "it ends before its end")
+    case .invalid(let cause):
+      self.init(operation: operation, object: object, cause: cause)
+    case .cellTooLarge(let byteCount):
+      self.init(
+        operation: operation, object: object,
+        cause: "\(byteCount) bytes do not fit in a batch or an end")
+    }
+  }
+
+  init(_ error: LedgerError) {
+    self.init(
+      ExitCode(rawValue: error.exitCode) ?? .failed, operation: error.operation,
+      object: error.object,
+      cause: error.damage.map { "\($0.verdict.rawValue): \(error.cause)" } ?? error.cause)
+  }
+
+  /// - Parameter command: the name of the command that failed.
+  package init(_ error: any Error, command: String) {
+    switch error {
+    case let error as RulesFailure: self = error
+    case let error as LedgerError: self.init(error)
+    case let error as ExchangeError:
+      self.init(error, operation: "write", object: "standard output")
+    default:
+      // The error's own text is unknown here and might contain a secret.
+      self.init(operation: command, object: "input", cause: "failed: \(type(of: error))")
+    }
+  }
+
+  /// The line for standard error, without control characters.
+  package var line: String {
+    let text = "ledger-rules: \(operation): \(object): \(cause)"
+    return String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.map {
+          $0.properties.generalCategory == .control ? "?" : $0
+        }))
+  }
+}
+
+// MARK: - `version`: what decides whether another program and this one understand each other
+
+enum VersionCommand {
+  static func run(_ arguments: RulesArguments) throws {
+    try arguments.finish()
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.member("version", programVersion)
+    writer.member("exchange", ExchangeFormat.version)
+    writer.member("format_version", Format.versionWithRedactions)
+    writer.endObject()
+    try StandardOutput.write(line: writer.bytes)
+  }
+}
+
+/// Text on standard output.
+enum StandardOutput {
+  static func write(line: [UInt8]) throws(ExchangeError) {
+    let output = DescriptorOutput(1)
+    try output.write(line)
+    try output.write([0x0A])
+    try output.flush()
   }
 }

@@ -166,3 +166,152 @@ package struct Reply {
     rows = ordered
   }
 }
+
+// MARK: - The meaning of the App Store's statuses, in words for people
+
+/// The statuses of verifyReceipt.
+package enum ReplyStatus {
+  package static let valid: Int64 = 0
+  package static let notAuthenticated: Int64 = 21003
+  package static let expiredSubscription: Int64 = 21006
+  package static let isFromSandbox: Int64 = 21007
+  package static let isFromProduction: Int64 = 21008
+  package static let accountNotFound: Int64 = 21010
+  /// Failures within the App Store.
+  package static let internalFailures: ClosedRange<Int64> = 21100...21199
+
+  /// Rule R1: whether the status is final, so no further reply is expected.
+  package static func isFinal(_ status: Int64?) -> Bool {
+    status == valid || status == notAuthenticated || status == expiredSubscription
+      || status == accountNotFound
+  }
+
+  /// The meaning of a status; nil for an undocumented one.
+  package static func meaning(_ status: Int64) -> String? {
+    switch status {
+    case valid: "the receipt is valid"
+    case 21000: "the request was not made correctly"
+    case 21001: "the request is of a kind that is no longer supported"
+    case 21002: "the receipt is malformed, or the service failed temporarily"
+    case notAuthenticated: "the receipt could not be authenticated"
+    case 21004: "the shared secret does not match the app's account"
+    case 21005: "the receipt server was not available"
+    case expiredSubscription: "the receipt is valid, and its subscription has expired"
+    case isFromSandbox: "the receipt is from the sandbox"
+    case isFromProduction: "the receipt is from production"
+    case 21009: "the service failed temporarily"
+    case accountNotFound: "the account was not found, or has been deleted"
+    case internalFailures: "the service had an internal error"
+    default: nil
+    }
+  }
+}
+
+// MARK: - Checks whether a reply belongs to the receipt that it was given for
+
+/// Why a reply belongs to another receipt. The raw value is stored in events and exceptions.
+package enum ReplyMismatch: String, Sendable {
+  /// The reply is about an app outside the receipt's app family, or names none and shows nothing of the receipt.
+  case bundle
+  /// Receipt and reply both show purchases but have none in common.
+  case transactions
+}
+
+/// The content of a receipt that can be compared with a reply.
+package struct ReceiptSubject {
+  private let isReadable: Bool
+  private var transactionIDs: Set<String> = []
+  private var lineItems: Set<String> = []
+
+  /// - Parameter receipt: nil if its file cannot be read; any purchase may then belong to it.
+  package init(_ receipt: Receipt?) {
+    isReadable = receipt != nil
+    for purchase in receipt?.purchases ?? [] {
+      if let id = purchase.transactionID { transactionIDs.insert(id) }
+      if let id = purchase.originalTransactionID { transactionIDs.insert(id) }
+      if let id = purchase.webOrderLineItemID, id != "0" { lineItems.insert(id) }
+    }
+  }
+
+  /// Why the reply does not fit; nil if it fits.
+  /// - Parameter isOwnBundle: whether the receipt's app family has this bundle id.
+  package func mismatch(
+    of reply: Reply, isOwnBundle: (JSONBytes) -> Bool
+  ) -> ReplyMismatch? {
+    guard let bundleID = reply.bundleID else { return mismatchOfNameless(reply) }
+    guard isOwnBundle(bundleID) else { return .bundle }
+    return showsOtherTransactions(reply.rows) ? .transactions : nil
+  }
+
+  /// The same for a reply that names no bundle. It is about a receipt that can be read only if it shows something of
+  /// it (rule R2), and about any other if it shows no purchases.
+  package func mismatchOfNameless(_ reply: Reply) -> ReplyMismatch? {
+    if isReadable { return shares(reply.rows) ? nil : .bundle }
+    return reply.rows.isEmpty ? nil : .bundle
+  }
+
+  /// Whether a transaction id, original transaction id or line item of the rows is the receipt's.
+  package func shares(_ rows: [ReplyRow]) -> Bool {
+    rows.contains { row in
+      [row.transactionID, row.originalTransactionID].contains { id in
+        id.map { transactionIDs.contains(String(decoding: $0, as: UTF8.self)) } ?? false
+      }
+        || row.webOrderLineItemID.map { lineItems.contains(String(decoding: $0, as: UTF8.self)) }
+          ?? false
+    }
+  }
+
+  /// Whether receipt and rows both have purchases with ids, but no transaction id, original transaction id or
+  /// line item in common.
+  package func showsOtherTransactions(_ rows: [ReplyRow]) -> Bool {
+    if transactionIDs.isEmpty, lineItems.isEmpty { return false }
+    let hasIDs = rows.contains {
+      $0.transactionID != nil || $0.originalTransactionID != nil || $0.webOrderLineItemID != nil
+    }
+    return hasIDs && !shares(rows)
+  }
+}
+
+// MARK: - Why an upload is a fraud, as named in events, answers and reports
+
+/// Why an upload is a fraud. The raw values are stored in events and shown in responses and reports.
+package enum FraudReason: String, Sendable {
+  case signatureInvalid = "signature_invalid"
+  case notAuthenticated = "not_authenticated"
+  /// The app family declares its products, and a row shows a product that is not among them.
+  case productUnknown = "product_unknown"
+  /// A declared consumable's transaction belongs to another user.
+  case transactionReplayed = "transaction_replayed"
+}
+
+// MARK: - The App Store's names of its environments
+
+/// The names that receipts and replies give an environment. Other names occur; they are kept as they are.
+package enum EnvironmentName {
+  package static let production: StaticString = "Production"
+  package static let sandbox: StaticString = "Sandbox"
+
+  /// Whether the name is exactly one of the two.
+  package static func isKnown(_ name: String) -> Bool {
+    name == production.description || name == sandbox.description
+  }
+
+  /// The name that a person means, who may write these two in any case.
+  package static func meant(by text: String) -> String {
+    switch text.lowercased() {
+    case production.description.lowercased(): production.description
+    case sandbox.description.lowercased(): sandbox.description
+    default: text
+    }
+  }
+}
+
+// MARK: - The App Store has two of each service: for purchases, and for tests
+
+/// The two endpoints of verifyReceipt.
+package enum AppStoreEndpoint: String, Sendable, CaseIterable {
+  case production, sandbox
+
+  /// The endpoint that statuses 21007 and 21008 point to.
+  package var other: AppStoreEndpoint { self == .production ? .sandbox : .production }
+}

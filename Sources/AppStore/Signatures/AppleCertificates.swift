@@ -1,6 +1,7 @@
 // Apple's public certificates that transaction receipts need but do not contain: the intermediates and their
 // root.
 package import Base
+package import JSON
 
 /// A certificate that ships with the program: its text, and the fingerprint that the text must have.
 package struct ShippedCertificate: Sendable {
@@ -150,4 +151,34 @@ package enum AppleCertificates {
       wmhI3v+0lpsM+zI2np4NlV84CouW0hJst4sLjtc+7G8Bqs5NRWDbhHFmYuUZZTDNiv9FU/tu+4h3Q8NIY/n3UbNyXnniVs+8u4S5
       OFp4rhFIUrsNNYuU3sx0mmj1SWCUrPKosxWGkNDMMEOG0+VwAlG0gcCol9Tq6rCMCUDvOJOyzSID62dDZchF
       """)
+}
+
+// MARK: - The fingerprints of the root certificates that receipts and signed objects are trusted by
+
+extension SHA256Digest {
+  /// The fingerprint of the Apple Inc. Root certificate, which signs every receipt's intermediate.
+  package static let appleRoot = SHA256Digest(
+    0xB0B1_730E_CBC7_FF45, 0x0514_2C49_F129_5E6E, 0xDA6B_CAED_7E2C_68C5, 0xBE91_B5A1_1001_F024)
+
+  /// The fingerprint of Apple Root CA - G3, which signs every signed object's intermediate, and no receipt's.
+  package static let appleRootG3 = SHA256Digest(
+    0x6334_3ABF_B89A_6A03, 0xEBB5_7E9B_3F5F_A7BE, 0x7C4F_5C75_6F30_17B3, 0xA8C4_88C3_653E_9179)
+}
+
+// MARK: - Which hosts and certificates are Apple's: those that answer for the App Store, and those that sign receipts and objects
+
+/// Distinguishes Apple's hosts and certificates from configured ones.
+package enum AppleTrust {
+  /// Whether a host, as `VerifyReceiptOptions.host(of:)` returns it, is one of Apple's for verifyReceipt.
+  package static func isHost(_ host: JSONString) -> Bool {
+    host == "buy.itunes.apple.com" || host == "sandbox.itunes.apple.com"
+  }
+
+  package static func isHost(_ host: String) -> Bool {
+    host == "buy.itunes.apple.com" || host == "sandbox.itunes.apple.com"
+  }
+
+  /// SHA-256 fingerprints of Apple's roots and of the intermediates that ship with the program.
+  package static let certificates = Set(
+    AppleCertificates.shippedIntermediates.map(\.fingerprint) + [.appleRoot, .appleRootG3])
 }

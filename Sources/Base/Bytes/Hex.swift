@@ -1,4 +1,4 @@
-// Hexadecimal digits, both ways.
+// Hexadecimal digits, both ways; texts compared by bytes; binary search.
 
 /// Hexadecimal; always written in lower case. The per-byte functions are public because only then can they be
 /// inlined.
@@ -59,4 +59,30 @@ public enum Hex {
       return 2 * bytes.count
     }
   }
+}
+
+// MARK: - Comparing texts by their bytes
+
+extension StringProtocol {
+  /// Whether two texts have the same UTF-8 bytes. `==` also treats canonically equivalent texts as equal, such as an
+  /// accented letter written as one scalar or as two. Names, origins and other people's keys must match byte for
+  /// byte.
+  package func hasSameBytes(as other: some StringProtocol) -> Bool {
+    utf8.elementsEqual(other.utf8)
+  }
+}
+
+// MARK: - Binary search
+
+/// The first index in a range for which `isBefore` is false. `isBefore` must be true for all indexes before some
+/// point and false for all after it.
+@inlinable @inline(__always)
+package func lowerBound(_ range: Range<Int>, _ isBefore: (Int) -> Bool) -> Int {
+  var low = range.lowerBound
+  var high = range.upperBound
+  while low < high {
+    let middle = low + (high - low) / 2
+    if isBefore(middle) { low = middle + 1 } else { high = middle }
+  }
+  return low
 }

@@ -59,3 +59,89 @@ package final class SHA256 {
     if status != 1 { fatalError("SHA-256: libcrypto failed") }
   }
 }
+
+// MARK: - A SHA-256 digest as a value
+
+/// 32 bytes: a SHA-256 digest, a certificate fingerprint, or a leaf or node of the tree.
+package struct SHA256Digest: Sendable, Hashable {
+  private var words: (UInt64, UInt64, UInt64, UInt64)
+
+  /// The length of a digest in bytes.
+  package static let byteCount = 32
+
+  /// All zeros; the code that computes the digest fills it in.
+  init() { words = (0, 0, 0, 0) }
+
+  /// Copies a digest; nil unless there are exactly 32 bytes.
+  package init?(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count == SHA256Digest.byteCount else { return nil }
+    words = (0, 0, 0, 0)
+    Swift.withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
+  }
+
+  /// A constant digest, given as four 16-digit numbers in the order in which its hexadecimal form is read.
+  package init(_ first: UInt64, _ second: UInt64, _ third: UInt64, _ fourth: UInt64) {
+    words = (first.bigEndian, second.bigEndian, third.bigEndian, fourth.bigEndian)
+  }
+
+  /// Reads 64 lower-case hexadecimal digits; nil for anything else.
+  package init?(hex: UnsafeRawBufferPointer) {
+    guard hex.count == 64 else { return nil }
+    words = (0, 0, 0, 0)
+    let isValid = Swift.withUnsafeMutableBytes(of: &words) { target in
+      guard let digits = hex.baseAddress, let bytes = target.baseAddress else { return false }
+      for index in 0..<8 {
+        let word = digits.loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self)
+        guard let four = Hex.bytes(UInt64(littleEndian: word)) else { return false }
+        bytes.storeBytes(of: four.littleEndian, toByteOffset: 4 * index, as: UInt32.self)
+      }
+      return true
+    }
+    if !isValid { return nil }
+  }
+
+  /// Gives the 32 bytes to a closure.
+  package func withUnsafeBytes<Result, Failure: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try Swift.withUnsafeBytes(of: words) { (bytes) throws(Failure) in try body(bytes) }
+  }
+
+  /// Lets a closure write the 32 bytes.
+  mutating func withUnsafeMutableBytes<Result>(
+    _ body: (UnsafeMutableRawBufferPointer) -> Result
+  ) -> Result {
+    Swift.withUnsafeMutableBytes(of: &words, body)
+  }
+
+  /// The bytes, in order.
+  package var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
+
+  /// 64 lower-case hexadecimal digits.
+  package var hex: String { withUnsafeBytes { Hex.text($0) } }
+
+  package static func == (left: SHA256Digest, right: SHA256Digest) -> Bool {
+    left.words.0 == right.words.0 && left.words.1 == right.words.1
+      && left.words.2 == right.words.2 && left.words.3 == right.words.3
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(words.0)
+    hasher.combine(words.1)
+    hasher.combine(words.2)
+    hasher.combine(words.3)
+  }
+}
+
+// MARK: - The library behind digests and signatures
+
+package enum CryptoLibrary {
+  /// For example `OpenSSL 3.0.16`, as this system has it.
+  package static var name: String {
+    "OpenSSL "
+      + (OpenSSL_version(OPENSSL_VERSION_STRING).map { String(cString: $0) } ?? unknownVersion)
+  }
+
+  /// What stands for the version of a library that does not tell it.
+  package static let unknownVersion = "of an unknown version"
+}

@@ -106,3 +106,188 @@ extension UnsafeRawBufferPointer {
     Value(bigEndian: loadUnaligned(fromByteOffset: place, as: type))
   }
 }
+
+// MARK: - TimeZoneRule: the POSIX TZ string at the end of a TZif file, which covers all later years
+
+/// Standard time and, where the zone has it, daylight saving time, for every year: the footer of RFC 9636 section
+/// 3.3.
+struct TimeZoneRule: Hashable, Sendable {
+  struct Saving: Hashable, Sendable {
+    let offsetSeconds: Int
+    let start: YearlyDate
+    let end: YearlyDate
+  }
+
+  /// A day and time of each year, on the wall clock before the change.
+  struct YearlyDate: Hashable, Sendable {
+    enum Day: Hashable, Sendable {
+      /// 1 to 365; February 29 is not counted.
+      case julian(Int)
+      /// 0 to 365; February 29 is counted.
+      case zeroBased(Int)
+      /// Month 1 to 12, week 1 to 5 (5 is the last), weekday 0 (Sunday) to 6.
+      case weekday(month: Int, week: Int, weekday: Int)
+    }
+
+    let day: Day
+    /// From -167 to 167 hours.
+    let timeSeconds: Int
+
+    /// The wall-clock time of this date in a year, read as UTC, in seconds since 1970.
+    func wallSeconds(year: Int) -> Int64 {
+      Int64(dayNumber(year: year)) * 86_400 + Int64(timeSeconds)
+    }
+
+    private func dayNumber(year: Int) -> Int {
+      let newYearDay = CivilDate(firstOf: year).dayNumber
+      switch day {
+      case .julian(let day):
+        return newYearDay + day - 1 + (CivilDate.isLeap(year: year) && day >= 60 ? 1 : 0)
+      case .zeroBased(let day):
+        return newYearDay + day
+      case .weekday(let month, let week, let weekday):
+        let firstDay = CivilDate(firstOf: year, month: month).dayNumber
+        // 1970-01-01 was a Thursday, weekday 4.
+        let firstWeekday = (firstDay + 4) - floorDivide(firstDay + 4, 7) * 7
+        var dayOfMonth = (weekday - firstWeekday + 7) % 7 + (week - 1) * 7
+        if dayOfMonth >= CivilDate.dayCount(year: year, month: month) { dayOfMonth -= 7 }
+        return firstDay + dayOfMonth
+      }
+    }
+  }
+
+  let standardOffsetSeconds: Int
+  let saving: Saving?
+
+  /// Seconds east of UTC at an instant.
+  func offsetSeconds(atSeconds seconds: Int64) -> Int {
+    guard saving != nil else { return standardOffsetSeconds }
+    let year = CivilDate(dayNumber: Int(floorDivide(seconds, 86_400))).year
+    // The nearest change before an instant is in its year or an adjacent one, even with the offsets.
+    var nearest: Transition?
+    for candidateYear in (year - 1)...(year + 1) {
+      for transition in transitions(year: candidateYear) where transition.atSeconds <= seconds {
+        if let known = nearest, known.atSeconds >= transition.atSeconds { continue }
+        nearest = transition
+      }
+    }
+    return nearest?.offsetSeconds ?? standardOffsetSeconds
+  }
+
+  struct Transition: Hashable, Sendable {
+    let atSeconds: Int64
+    let offsetSeconds: Int
+  }
+
+  /// The changes of a year, ascending. There are none if saving time never begins, or ends when it begins. If saving
+  /// time ends at the instant when next year's begins, it lasts all year and has no end.
+  func transitions(year: Int) -> [Transition] {
+    guard let saving else { return [] }
+    let start = Transition(
+      atSeconds: saving.start.wallSeconds(year: year) - Int64(standardOffsetSeconds),
+      offsetSeconds: saving.offsetSeconds)
+    let end = Transition(
+      atSeconds: saving.end.wallSeconds(year: year) - Int64(saving.offsetSeconds),
+      offsetSeconds: standardOffsetSeconds)
+    let nextStartSeconds = saving.start.wallSeconds(year: year + 1) - Int64(standardOffsetSeconds)
+    if end.atSeconds == nextStartSeconds { return [start] }
+    if start.atSeconds == end.atSeconds { return [] }
+    return start.atSeconds < end.atSeconds ? [start, end] : [end, start]
+  }
+}
+
+extension TimeZoneRule {
+  /// Reads a POSIX TZ string with RFC 9636's extensions; nil if it is malformed or names saving time without its
+  /// dates.
+  init?(parsing text: UnsafeRawBufferPointer) {
+    var scanner = Scanner(text: text)
+    guard scanner.skipName(), let west = scanner.offset(hoursMax: 24) else { return nil }
+    standardOffsetSeconds = -west
+    guard !scanner.isAtEnd else {
+      saving = nil
+      return
+    }
+    guard scanner.skipName() else { return nil }
+    var savingOffsetSeconds = standardOffsetSeconds + 3600
+    if scanner.peek != UInt8(ascii: ",") {
+      guard let savingWest = scanner.offset(hoursMax: 24) else { return nil }
+      savingOffsetSeconds = -savingWest
+    }
+    guard let start = scanner.yearlyDate(), let end = scanner.yearlyDate(), scanner.isAtEnd
+    else { return nil }
+    saving = Saving(offsetSeconds: savingOffsetSeconds, start: start, end: end)
+  }
+
+  private struct Scanner {
+    let text: UnsafeRawBufferPointer
+    var place = 0
+
+    var isAtEnd: Bool { place == text.count }
+    var peek: UInt8? { place < text.count ? text[place] : nil }
+
+    mutating func skip(_ byte: UInt8) -> Bool {
+      guard peek == byte else { return false }
+      place += 1
+      return true
+    }
+
+    /// `EST`, or `<-03>`: at least three characters.
+    mutating func skipName() -> Bool {
+      let isQuoted = skip(UInt8(ascii: "<"))
+      let start = place
+      while let byte = peek {
+        let isSignOrDigit =
+          digitValue(byte) != nil || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-")
+        guard letterIndex(byte) != nil || (isQuoted && isSignOrDigit) else { break }
+        place += 1
+      }
+      guard place - start >= 3 else { return false }
+      return isQuoted ? skip(UInt8(ascii: ">")) : true
+    }
+
+    /// One to three digits.
+    mutating func number(_ range: ClosedRange<Int>) -> Int? {
+      let start = place
+      var value = 0
+      while place - start < 3, let byte = peek, let digit = digitValue(byte) {
+        value = value * 10 + Int(digit)
+        place += 1
+      }
+      return place > start && range.contains(value) ? value : nil
+    }
+
+    /// `[+-]hours[:minutes[:seconds]]` in seconds.
+    mutating func offset(hoursMax: Int) -> Int? {
+      let isNegative = skip(UInt8(ascii: "-"))
+      if !isNegative { _ = skip(UInt8(ascii: "+")) }
+      guard let hours = number(0...hoursMax) else { return nil }
+      var seconds = hours * 3600
+      for unitSeconds in [60, 1] {
+        guard skip(UInt8(ascii: ":")) else { break }
+        guard let value = number(0...59) else { return nil }
+        seconds += value * unitSeconds
+      }
+      return isNegative ? -seconds : seconds
+    }
+
+    /// `,Jn`, `,n` or `,Mm.w.d`, then `/time` if it is not 02:00.
+    mutating func yearlyDate() -> YearlyDate? {
+      guard skip(UInt8(ascii: ",")), let day = day() else { return nil }
+      var timeSeconds = 7200
+      if skip(UInt8(ascii: "/")) {
+        guard let time = offset(hoursMax: 167) else { return nil }
+        timeSeconds = time
+      }
+      return YearlyDate(day: day, timeSeconds: timeSeconds)
+    }
+
+    private mutating func day() -> YearlyDate.Day? {
+      if skip(UInt8(ascii: "J")) { return number(1...365).map { .julian($0) } }
+      guard skip(UInt8(ascii: "M")) else { return number(0...365).map { .zeroBased($0) } }
+      guard let month = number(1...12), skip(UInt8(ascii: ".")), let week = number(1...5),
+        skip(UInt8(ascii: ".")), let weekday = number(0...6)
+      else { return nil }
+      return .weekday(month: month, week: week, weekday: weekday)
+    }
+  }
+}

@@ -156,3 +156,131 @@ package enum TimestampError: Error, Equatable, CustomStringConvertible {
     }
   }
 }
+
+// MARK: - The fixed form of times in events, read and written without allocating
+
+extension Timestamp {
+  /// The length of the fixed form in bytes: `2026-01-02T03:04:05.678Z`.
+  package static let fixedByteCount = 24
+  /// The instants that the fixed form can express: the years 1970 to 9999.
+  package static let fixedRangeMs: ClosedRange<Int64> = 0...253_402_300_799_999
+
+  /// Reads the fixed form; nil for anything else, including days that do not exist.
+  package static func parseFixed(_ text: UnsafeRawBufferPointer) -> Int64? {
+    guard text.count == fixedByteCount, text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-"),
+      text[10] == UInt8(ascii: "T"), text[13] == UInt8(ascii: ":"), text[16] == UInt8(ascii: ":"),
+      text[19] == UInt8(ascii: "."), text[23] == UInt8(ascii: "Z"),
+      let year = decimalValue(text, 0..<4), let month = decimalValue(text, 5..<7),
+      let day = decimalValue(text, 8..<10), let hour = decimalValue(text, 11..<13),
+      let minute = decimalValue(text, 14..<16), let second = decimalValue(text, 17..<19),
+      let fractionMs = decimalValue(text, 20..<23), year >= 1970,
+      let date = CivilDate(year: year, month: month, day: day),
+      hour < 24, minute < 60, second < 60
+    else { return nil }
+    let seconds = date.dayNumber * 86_400 + hour * 3600 + minute * 60 + second
+    return Int64(seconds * 1000 + fractionMs)
+  }
+
+  /// Writes the fixed form of an instant into the `fixedByteCount` bytes at `target`. An instant outside
+  /// `fixedRangeMs` is clamped to it.
+  package static func writeFixed(ms: Int64, to target: UnsafeMutableRawPointer) {
+    let clamped = Int(min(max(ms, fixedRangeMs.lowerBound), fixedRangeMs.upperBound))
+    let (dayNumber, msOfDay) = clamped.quotientAndRemainder(dividingBy: Int(dayMs))
+    let date = CivilDate(dayNumber: dayNumber)
+    func put(_ value: Int, _ offset: Int, digits: Int) {
+      var rest = value
+      for place in stride(from: offset + digits - 1, through: offset, by: -1) {
+        put(UInt8(ascii: "0") + UInt8(rest % 10), place)
+        rest /= 10
+      }
+    }
+    func put(_ character: UInt8, _ offset: Int) {
+      target.storeBytes(of: character, toByteOffset: offset, as: UInt8.self)
+    }
+    put(date.year, 0, digits: 4)
+    put(UInt8(ascii: "-"), 4)
+    put(date.month, 5, digits: 2)
+    put(UInt8(ascii: "-"), 7)
+    put(date.day, 8, digits: 2)
+    put(UInt8(ascii: "T"), 10)
+    put(msOfDay / 3_600_000, 11, digits: 2)
+    put(UInt8(ascii: ":"), 13)
+    put(msOfDay / 60_000 % 60, 14, digits: 2)
+    put(UInt8(ascii: ":"), 16)
+    put(msOfDay / 1000 % 60, 17, digits: 2)
+    put(UInt8(ascii: "."), 19)
+    put(msOfDay % 1000, 20, digits: 3)
+    put(UInt8(ascii: "Z"), 23)
+  }
+
+  /// The fixed form of an instant. An instant outside `fixedRangeMs` is clamped to it.
+  package static func fixedText(ms: Int64) -> String {
+    String(unsafeUninitializedCapacity: fixedByteCount) { bytes in
+      if let start = bytes.baseAddress { writeFixed(ms: ms, to: start) }
+      return fixedByteCount
+    }
+  }
+}
+
+// MARK: - Digits and letters in times, dates and codes, and division that rounds down
+
+/// The quotient rounded towards negative infinity; `divisor` is above 0. Not generic, because reports call it for
+/// every instant.
+@inlinable @inline(__always)
+package func floorDivide(_ dividend: Int64, _ divisor: Int64) -> Int64 {
+  let (quotient, remainder) = dividend.quotientAndRemainder(dividingBy: divisor)
+  return remainder < 0 ? quotient - 1 : quotient
+}
+
+/// The same for day and year numbers.
+@inlinable @inline(__always)
+package func floorDivide(_ dividend: Int, _ divisor: Int) -> Int {
+  let (quotient, remainder) = dividend.quotientAndRemainder(dividingBy: divisor)
+  return remainder < 0 ? quotient - 1 : quotient
+}
+
+/// Appends four digits. Outside 0000 to 9999, appends ISO 8601's expanded form: a sign and at least six digits.
+package func appendYear(_ year: Int, to output: inout [UInt8]) {
+  if (0...9999).contains(year) {
+    appendTwoDigits(year / 100, to: &output)
+    appendTwoDigits(year % 100, to: &output)
+    return
+  }
+  output.append(year < 0 ? UInt8(ascii: "-") : UInt8(ascii: "+"))
+  let digits = String(year.magnitude)
+  for _ in digits.utf8.count..<max(6, digits.utf8.count) { output.append(UInt8(ascii: "0")) }
+  output.append(contentsOf: digits.utf8)
+}
+
+/// Appends a number from 0 to 99 with two digits.
+package func appendTwoDigits(_ value: Int, to output: inout [UInt8]) {
+  output.append(UInt8(ascii: "0") + UInt8(value / 10))
+  output.append(UInt8(ascii: "0") + UInt8(value % 10))
+}
+
+/// The number written in ASCII digits; nil if a byte of the range is not a digit. The range must lie within the text.
+@inline(__always)
+func decimalValue(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
+  var value = 0
+  for place in range {
+    let digit = text[place] &- UInt8(ascii: "0")
+    guard digit < 10 else { return nil }
+    value = value * 10 + Int(digit)
+  }
+  return value
+}
+
+/// The index of an ASCII letter in the alphabet, from 0, in either case; nil for other bytes.
+@inlinable @inline(__always)
+package func letterIndex(_ byte: UInt8) -> Int? {
+  let capital = byte & 0xDF
+  guard (0x41...0x5A).contains(capital) else { return nil }
+  return Int(capital - 0x41)
+}
+
+/// The value of an ASCII digit; nil for other bytes.
+@inline(__always)
+package func digitValue(_ byte: UInt8) -> UInt8? {
+  let value = byte &- UInt8(ascii: "0")
+  return value <= 9 ? value : nil
+}

@@ -1,5 +1,7 @@
 // What a request redacts: positions, and how much of each event goes.
+import Base
 package import Ledger
+package import Projections
 
 /// How much of an event's data goes.
 package enum ErasureExtent: UInt8, Sendable {
@@ -123,4 +125,126 @@ package struct ErasurePreview: Sendable {
   package init() {}
 
   package var eventCount: Int { events.reduce(0) { $0 + $1.count } }
+}
+
+// MARK: - What an erasure would do, without doing it
+
+extension ErasurePreview {
+  /// What a request would redact now.
+  ///
+  /// Throws `refused` for what can't be erased.
+  /// - Parameter isExact: whether to read the events, to count those that lose data, and the log, to look for the
+  ///   identifier in data of others. The log is searched in any case if nothing would be redacted.
+  package static func of(
+    _ subject: ErasureSubject, _ reader: LogReader, _ database: Database, isExact: Bool,
+    isCancelled: () -> Bool = { false }
+  ) throws(ErasureError) -> ErasurePreview {
+    try of(reader, database, isExact, isCancelled) {
+      try $0.plan(subject, requestedAtMs: Timestamp.now())
+    }
+  }
+
+  /// What retention would redact now.
+  package static func of(
+    _ rules: RetentionRules, nowMs: Int64, _ reader: LogReader, _ database: Database,
+    isCancelled: () -> Bool = { false }
+  ) throws(ErasureError) -> ErasurePreview {
+    var pass: RetentionPass?
+    var preview = try of(reader, database, true, isCancelled) { planner in
+      let plan = try planner.plan(rules, nowMs: nowMs)
+      pass = try planner.pass(of: plan)
+      return plan
+    }
+    preview.retention = pass
+    return preview
+  }
+
+  private static func of(
+    _ reader: LogReader, _ database: Database, _ isExact: Bool, _ isCancelled: () -> Bool,
+    _ makePlan: (ErasurePlanner) throws -> ErasurePlan
+  ) throws(ErasureError) -> ErasurePreview {
+    do {
+      var preview = ErasurePreview()
+      let end = reader.head.size
+      let plan = try withoutActuallyEscaping(isCancelled) { isCancelled in
+        try makePlan(
+          try ErasurePlanner(database, reader, before: end, isCancelled: isCancelled))
+      }
+      (preview.plan, preview.frontier) = (plan, reader.head.frontier)
+      preview.receipts = plan.receiptCount
+      (preview.waitingReceipts, preview.waitsUntilMs) = (
+        plan.waitingReceiptCount, plan.waitsUntilMs
+      )
+      preview.sharedUploads = plan.targets.count { $0.extent == .names }
+      preview.withoutUser = plan.withoutUser.sorted { $0.key < $1.key }
+        .map { (position: $0.key, reason: $0.value) }
+      preview.snapshots = SnapshotStore(reader.directory).snapshots.count
+      guard isExact || plan.isEmpty else {
+        preview.targetCount = plan.targets.count
+        return preview
+      }
+      // The digest of a line is of no matter here: nothing is written.
+      var reduction = try LineReduction([(end, plan)], database) { $0 }
+      try reduction.run(reader, isCancelled: isCancelled) { _ in }
+      preview.events = reduction.events(of: 0)
+      preview.targetCount = preview.eventCount
+      let search = IdentifierSearch(plan.identifiers)
+      try search.run(
+        reader, before: end, excluding: Set(plan.targets.map(\.position)),
+        isCancelled: isCancelled)
+      (preview.remaining, preview.remainingPositions) = search.result
+      if search.isPartial { preview.notSearched = [.shortIdentifiers] }
+      return preview
+    } catch { throw Eraser.erasureError(error) }
+  }
+}
+
+// MARK: - How long fields of uploads are kept
+
+/// How long fields are kept, in milliseconds since they were recorded; nil for ever.
+package struct RetentionRules: Equatable, Sendable {
+  package var ipAddressMs: Int64?
+  package var identifierForVendorMs: Int64?
+  /// Prices in the metadata are kept for ever: figures follow from them.
+  package var metadataMs: Int64?
+
+  package init() {}
+
+  /// Whether anything is ever taken out.
+  package var isEmpty: Bool {
+    ipAddressMs == nil && identifierForVendorMs == nil && metadataMs == nil
+  }
+}
+
+/// What one pass of retention takes: how many uploads lose fields, and when the first and the last were recorded.
+package struct RetentionPass: Equatable, Sendable {
+  package var eventCount: Int
+  /// Epoch milliseconds.
+  package var firstRecordedAtMs: Int64
+  package var lastRecordedAtMs: Int64
+  /// Whether it takes so much more than passes before it that the clock may be wrong. Then it waits for an operator.
+  package var isUnusual: Bool
+
+  package init(
+    eventCount: Int, firstRecordedAtMs: Int64, lastRecordedAtMs: Int64, isUnusual: Bool
+  ) {
+    self.eventCount = eventCount
+    (self.firstRecordedAtMs, self.lastRecordedAtMs) = (firstRecordedAtMs, lastRecordedAtMs)
+    self.isUnusual = isUnusual
+  }
+
+  /// What every pass may take.
+  package static let usualCountMax = 1_000
+  /// How many passes say what is usual, and how far beyond their median a pass may go.
+  static let comparedCount = 30
+  static let medianFactor = 10
+
+  /// - Parameter earlier: how many events each of the last passes took.
+  package static func isUnusual(_ eventCount: Int, earlier: [Int]) -> Bool {
+    if eventCount <= usualCountMax { return false }
+    if earlier.isEmpty { return true }
+    let median = earlier.sorted()[(earlier.count - 1) / 2]
+    return eventCount / medianFactor > median
+      || (eventCount / medianFactor == median && eventCount % medianFactor > 0)
+  }
 }

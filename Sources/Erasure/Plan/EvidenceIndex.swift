@@ -1,6 +1,8 @@
 // Finds the events that show something of some people, wherever it stands: one pass over the log for all of them.
+import AppStore
 import Base
-import Ledger
+import JSON
+package import Ledger
 import Projections
 import Revenue
 
@@ -129,6 +131,169 @@ extension LogReader {
         return next < wanted.count && wanted[next] == position
       }) { try body($0) }
       return true
+    }
+  }
+}
+
+// MARK: - The facts of the purchases in one event that tell whose they are
+
+/// A purchase, or the renewal of a subscription, as an event shows it. Its bytes belong to the event.
+struct ShownPurchase {
+  var transactionID: JSONBytes?
+  var originalTransactionID: JSONBytes?
+  var lineItemID: JSONBytes?
+  /// As sent.
+  var appAccountToken: JSONBytes?
+  /// The id of the Apple Account in the app.
+  var appTransactionID: JSONBytes?
+  /// Renewal information is about a subscription, not about a sale.
+  var isRenewal = false
+  /// The JSON object as sent; nil if the event has none.
+  var object: JSONBytes?
+
+  init(_ row: ReplyRow) {
+    transactionID = row.transactionID
+    originalTransactionID = row.originalTransactionID
+    lineItemID = row.webOrderLineItemID
+    appAccountToken = row.appAccountToken
+    object = row.object
+  }
+
+  init(_ transaction: SignedTransaction) {
+    self.init(transaction.row)
+    appAccountToken = transaction.appAccountToken
+    appTransactionID = transaction.appTransactionID
+  }
+
+  init(_ renewal: RenewalInfo) {
+    originalTransactionID = renewal.originalTransactionID
+    appAccountToken = renewal.appAccountToken
+    isRenewal = true
+  }
+
+  init(_ renewal: SignedRenewal) {
+    self.init(renewal.info)
+    appTransactionID = renewal.appTransactionID
+  }
+}
+
+/// The same, kept.
+package struct PurchaseFacts: Sendable {
+  package let transactionID: [UInt8]?
+  let originalTransactionID: [UInt8]?
+  let lineItemID: [UInt8]?
+  /// In the form in which rule R6 compares it; nil for text that is no token.
+  let appAccountToken: [UInt8]?
+  package let appTransactionID: [UInt8]?
+  package let isRenewal: Bool
+
+  init(_ purchase: ShownPurchase) {
+    transactionID = purchase.transactionID.map { Array($0) }
+    originalTransactionID = purchase.originalTransactionID.map { Array($0) }
+    lineItemID = purchase.lineItemID.map { Array($0) }
+    appAccountToken = purchase.appAccountToken.flatMap { TokenUser.canonical($0) }
+    appTransactionID = purchase.appTransactionID.map { Array($0) }
+    isRenewal = purchase.isRenewal
+  }
+
+  /// What an event can be found by.
+  var keys: [EvidenceKey] {
+    var keys: [EvidenceKey] = []
+    if let transactionID { keys.append(.transaction(transactionID)) }
+    if let originalTransactionID, originalTransactionID != transactionID {
+      keys.append(.transaction(originalTransactionID))
+    }
+    if let appAccountToken { keys.append(.token(appAccountToken)) }
+    if let appTransactionID { keys.append(.account(appTransactionID)) }
+    return keys
+  }
+}
+
+/// What links events to a person.
+enum EvidenceKey: Hashable, Sendable {
+  /// The id of a transaction, or an original one.
+  case transaction([UInt8])
+  /// As rule R6 compares it.
+  case token([UInt8])
+  case account([UInt8])
+
+  static func hash(transaction: JSONBytes) -> UInt64 { transaction.placeHash(1) }
+  static func hash(token: JSONBytes) -> UInt64 { token.placeHash(2) }
+  static func hash(account: JSONBytes) -> UInt64 { account.placeHash(3) }
+
+  /// The same for equal texts of one kind.
+  var textHash: UInt64 {
+    switch self {
+    case .transaction(let text): text.withUnsafeBytes { Self.hash(transaction: $0) }
+    case .token(let text): text.withUnsafeBytes { Self.hash(token: $0) }
+    case .account(let text): text.withUnsafeBytes { Self.hash(account: $0) }
+    }
+  }
+}
+
+extension ScannedEvent {
+  /// Visits the purchases that an event shows: rows of replies, signed transactions, renewal information; of a fetched
+  /// page also what was refused.
+  func forEachPurchase(_ body: (ShownPurchase) throws -> Void) rethrows {
+    switch content {
+    case .verified(_, let reply):
+      guard let reply else { return }
+      for row in reply.rows { try body(ShownPurchase(row)) }
+      for renewal in reply.renewals { try body(ShownPurchase(renewal)) }
+    case .received(let upload):
+      for case let transaction? in upload.transactions { try body(ShownPurchase(transaction)) }
+    case .notified(let notification):
+      if let transaction = notification.transaction { try body(ShownPurchase(transaction)) }
+      if let renewal = notification.renewal {
+        try body(ShownPurchase(renewal))
+      } else if let original = notification.originalTransactionID {
+        var info = RenewalInfo()
+        info.originalTransactionID = original
+        try body(ShownPurchase(info))
+      }
+    case .fetched(let page):
+      for case let transaction? in page.transactions { try body(ShownPurchase(transaction)) }
+      for renewal in page.renewals { try body(ShownPurchase(renewal)) }
+      let keeper = TextKeeper()
+      let refused = page.refused(keeper)
+      for transaction in refused.transactions { try body(ShownPurchase(transaction)) }
+      for renewal in refused.renewals { try body(ShownPurchase(renewal)) }
+    case .uploaded, .other: return
+    }
+  }
+}
+
+extension PurchaseFacts {
+  /// Those of an event.
+  package static func all(of event: EventLine) -> [PurchaseFacts] {
+    var facts: [PurchaseFacts] = []
+    let scan = EventScan()
+    withExtendedLifetime(scan) {
+      scan.scan(event).forEachPurchase { facts.append(PurchaseFacts($0)) }
+    }
+    return facts
+  }
+
+  /// The objects of an event's purchases that `isWanted` chooses, as JSON.
+  static func objects(
+    of event: EventLine, where isWanted: (PurchaseFacts) -> Bool
+  ) -> [[UInt8]] {
+    var objects: [[UInt8]] = []
+    let scan = EventScan()
+    withExtendedLifetime(scan) {
+      scan.scan(event).forEachPurchase { purchase in
+        guard let object = purchase.object, isWanted(PurchaseFacts(purchase)) else { return }
+        objects.append(Array(object))
+      }
+    }
+    return objects
+  }
+
+  /// Those of a receipt that waits for the App Store, as the projections keep its purchases.
+  static func all(ofReply bytes: [UInt8]) -> [PurchaseFacts] {
+    let keeper = TextKeeper()
+    return bytes.withUnsafeBytes { bytes in
+      (try? Reply(bytes, keeper))?.rows.map { PurchaseFacts(ShownPurchase($0)) } ?? []
     }
   }
 }

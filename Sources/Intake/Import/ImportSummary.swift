@@ -74,3 +74,67 @@ package struct ImportProgress: Equatable, Sendable {
   package var lines: Int
   package var uploads: Int
 }
+
+// MARK: - The problems of single lines that an import reports
+
+/// All problems of one line.
+package struct ImportProblem: Equatable, Sendable, CustomStringConvertible {
+  package enum Severity: String, Sendable {
+    /// The line was not imported.
+    case refused
+    /// The line was imported or, in a check, would have been.
+    case warning
+  }
+
+  /// The input's name.
+  package let input: String
+  /// From 1.
+  package let line: Int
+  package let severity: Severity
+  /// All reasons, at least one.
+  package let reasons: [FieldProblem]
+
+  package init(input: String, line: Int, severity: Severity, reasons: [FieldProblem]) {
+    self.input = input
+    self.line = line
+    self.severity = severity
+    self.reasons = reasons
+  }
+
+  package var description: String {
+    let kind = severity == .warning ? "warning: " : ""
+    return "\(input):\(line): \(kind)\(reasons.map(\.description).joined(separator: "; "))"
+  }
+}
+
+// MARK: - Why an input cannot be read: operation, object and cause
+
+/// An error that affects a whole input file. For single lines, see `ImportProblem`.
+package struct IntakeError: Error, Equatable, Sendable, CustomStringConvertible {
+  package enum Kind: Sendable {
+    /// The input cannot be opened or read, or is not something that can be imported.
+    case unreadable
+    /// Its compressed data is damaged or truncated.
+    case damaged
+    /// Its content is not valid.
+    case invalid
+    /// The operator asked to stop.
+    case interrupted
+  }
+
+  package let kind: Kind
+  /// What was attempted, as a verb phrase: "read".
+  package let operation: String
+  /// The path as given, or "standard input".
+  package let object: String
+  package let cause: String
+
+  package init(_ kind: Kind, operation: String, object: String, cause: String) {
+    self.kind = kind
+    self.operation = operation
+    self.object = object
+    self.cause = cause
+  }
+
+  package var description: String { "\(operation) \(object): \(cause)" }
+}

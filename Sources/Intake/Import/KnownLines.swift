@@ -1,5 +1,8 @@
 // Records which lines and notifications were imported before.
+import AppStore
 package import Base
+import JSON
+import Ledger
 
 /// The lines already in the ledger, by the SHA-256 of their bytes.
 package protocol KnownLines {
@@ -69,5 +72,148 @@ struct DigestSet {
     let old = slots
     slots = [Slot](repeating: Slot(high: 0, low: 0), count: old.count * 2)
     for slot in old where slot.low != 0 { slots[place(of: slot)] = slot }
+  }
+}
+
+// MARK: - The events of one valid import line
+
+/// Builds the events of lines.
+struct LineDrafts {
+  /// The part of a line that is the same for importing and for checking.
+  struct Subject {
+    var line: ReceiptLine
+    /// Nil if the file cannot be decoded, which is acceptable only with an operator's recorded reply.
+    var receipt: Receipt?
+    /// Why the recorded reply does not fit the receipt; nil if it fits or there is none.
+    var mismatch: ReplyMismatch?
+
+    /// The bundle id in the receipt, otherwise the one in the reply, otherwise empty.
+    var bundleID: String {
+      if let receipt, !receipt.bundleID.isEmpty { return receipt.bundleID }
+      return line.recorded?.bundleID ?? ""
+    }
+
+    var style: ReceiptStyle {
+      receipt?.style ?? (line.recorded?.isLegacy == true ? .transaction : .unified)
+    }
+  }
+
+  var number: Int
+  var digest: SHA256Digest
+  var appFamily: UUID16
+  /// The time of the import, in epoch milliseconds.
+  var nowMs: Int64
+  let hasher: SHA256
+
+  /// The upload and its verification results, in the order in which they are appended.
+  /// - Parameters:
+  ///   - local: the result of the local check, if there was one.
+  ///   - firstIndex: the upload's index among the drafts that are appended together.
+  func drafts(
+    _ subject: Subject, local: LocalVerification?, firstIndex: Int
+  ) -> [EventDraft] {
+    let recorded = subject.line.recorded
+    let uploadedAtMs = subject.line.occurredAtMs ?? recorded?.requestDateMs ?? nowMs
+    var drafts = [upload(subject, occurredAtMs: uploadedAtMs)]
+    if let local {
+      drafts.append(
+        UploadDrafts.verification(
+          local.data(of: subject.receipt, occurredAtMs: nowMs), ofDraftAt: firstIndex))
+    }
+    // A reply to a forged receipt is not evidence of a sale.
+    if let recorded, local?.outcome != .invalid {
+      let event = verification(recorded, subject.mismatch, uploadedAtMs: uploadedAtMs)
+      drafts.append(
+        UploadDrafts.verification(
+          event.data(upload: nil, reply: .json(Array(recorded.bytes))), ofDraftAt: firstIndex,
+          version: event.version))
+    }
+    return drafts
+  }
+
+  private func upload(_ subject: Subject, occurredAtMs: Int64) -> EventDraft {
+    let fields = subject.line.fields
+    let sha256 = fields.receiptFile.withUnsafeBytes { hasher.hash($0) }
+    return UploadDrafts.upload(
+      fields,
+      UploadDrafts.Context(
+        identity: ReceiptIdentity(sha256: sha256, appFamily: appFamily), appFamily: appFamily,
+        style: subject.style, bundleID: subject.bundleID, occurredAtMs: occurredAtMs,
+        origin: .importLine(number: number, sha256Hex: digest.hex)))
+  }
+
+  private func verification(
+    _ recorded: ReceiptLine.RecordedReply, _ mismatch: ReplyMismatch?, uploadedAtMs: Int64
+  ) -> ReceiptVerified {
+    var event = ReceiptVerified(
+      authority: .appStore, outcome: recorded.outcome,
+      occurredAtMs: recorded.occurredAtMs ?? uploadedAtMs)
+    event.environment = recorded.environment
+    event.status = recorded.status
+    event.reason = recorded.fraudReason
+    event.endpoint = recorded.endpoint
+    event.source = .imported
+    event.notification = recorded.notification
+    if recorded.outcome == .valid {
+      event.mismatch = mismatch?.rawValue ?? ReceiptVerified.noMismatch
+    }
+    return event
+  }
+}
+
+// MARK: - What is decided about an import line
+
+/// A line that is to be appended.
+struct AcceptedLine {
+  enum Kind {
+    case upload
+    /// - Parameter uuid: the digest of its `notificationUUID`.
+    case notification(uuid: SHA256Digest)
+    /// Of version 1, which has no UUID.
+    case legacyNotification
+
+    var isNotification: Bool {
+      if case .upload = self { false } else { true }
+    }
+  }
+
+  var kind = Kind.upload
+  var drafts: [EventDraft]
+  var warnings: [FieldProblem] = []
+  /// The app that one of the drafts registers; nil if none does.
+  var newFamily: (bundleID: String, id: UUID16)?
+  /// Whether a signature was checked.
+  var isChecked: Bool
+  /// For the census of a dry run.
+  var facts = ImportCensus.Facts()
+}
+
+enum LineVerdict {
+  case accepted(AcceptedLine)
+  /// At least one reason.
+  case refused([FieldProblem])
+  /// A notification that the ledger has already.
+  case known
+}
+
+/// What the judges of lines have in common, as long as one line is judged.
+struct LineContext {
+  /// From 1.
+  var number: Int
+  /// Of the line's bytes.
+  var digest: SHA256Digest
+  /// The time of the import, in epoch milliseconds.
+  var nowMs: Int64
+  /// To be recorded before the first signature is checked; nil once it is recorded.
+  var trust: TrustDeclared?
+
+  var origin: ReceiptUploaded.Origin { .importLine(number: number, sha256Hex: digest.hex) }
+
+  /// Accepts a line, unless one of its events would be too large.
+  static func verdict(_ line: AcceptedLine) -> LineVerdict {
+    if line.drafts.contains(where: { $0.data.count > EventLimits.dataBytes }) {
+      return .refused([FieldProblem("", .tooLarge, "is too large for an event of 16 MiB")])
+    }
+    return .accepted(line)
   }
 }

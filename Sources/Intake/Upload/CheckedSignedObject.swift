@@ -1,6 +1,6 @@
 // A signed object after the check of its signature, with the app and the environment that it names.
 package import AppStore
-import Base
+package import Base
 package import JSON
 package import Ledger
 
@@ -137,4 +137,92 @@ private struct PayloadFacts {
     if let environment { self.environment = String(decoding: environment, as: UTF8.self) }
     self.missing = missing
   }
+}
+
+// MARK: - Where a signed object stands in an upload or an import line, and how its faults are put into words
+
+/// The place of a signed object, as reports name it.
+package enum SignedObjectPlace: Equatable, Sendable, CustomStringConvertible {
+  /// An entry of `signed_transactions`, from 0.
+  case transaction(Int)
+  case appTransaction
+  case notification
+  /// The transaction inside the notification's payload.
+  case notifiedTransaction
+  /// The renewal information inside the notification's payload.
+  case notifiedRenewal
+  /// The app transaction inside the notification's payload.
+  case notifiedAppTransaction
+
+  package var description: String {
+    switch self {
+    case .transaction(let index): "signed_transactions[\(index)]"
+    case .appTransaction: "app_transaction"
+    case .notification: "notification"
+    case .notifiedTransaction: "notification.data.signedTransactionInfo"
+    case .notifiedRenewal: "notification.data.signedRenewalInfo"
+    case .notifiedAppTransaction: "notification.appData.signedAppTransactionInfo"
+    }
+  }
+}
+
+extension FieldProblem {
+  /// An object of Production that names another app than its family declares.
+  static func wrongAppAppleID(_ place: SignedObjectPlace) -> FieldProblem {
+    FieldProblem(
+      place.description, .wrongAppAppleID,
+      "is refused: its appAppleId is not the one that the app declares (wrong_app_apple_id)")
+  }
+
+  /// Why a signed object is refused, with the fault's sentence and its word.
+  package init(_ place: SignedObjectPlace, _ fault: SignedObjectFault) {
+    let code: Code =
+      switch fault.kind {
+      case .malformed: .signedObjectMalformed
+      case .forged: .signatureInvalid
+      case .time: .signatureOutOfTime
+      case .environment: .environmentNotAccepted
+      }
+    self.init(place.description, code, fault.refusal)
+  }
+}
+
+// MARK: - Checks the signatures of an upload's signed objects and reads what decides about it: app, environment, times
+
+/// An upload of signed transactions after the check of its signatures.
+package struct CheckedSignedUpload: Sendable {
+  /// The transactions in the order of the list.
+  package let transactions: [CheckedSignedObject]
+  package let appTransaction: CheckedSignedObject?
+
+  /// What an operator says of those objects that name no environment; nil if each of them names one.
+  package let statedEnvironment: String?
+
+  /// Checks all signatures.
+  /// - Parameter nowMs: the time of the check, in epoch milliseconds.
+  package init(_ fields: SignedUploadFields, _ verifier: SignedObjectVerifier, nowMs: Int64) {
+    let keeper = TextKeeper()
+    let stated = fields.environment
+    transactions = fields.transactions.enumerated().map { index, object in
+      CheckedSignedObject(
+        object, .transaction(index), verifier, keeper, nowMs: nowMs, environment: stated)
+    }
+    appTransaction = fields.appTransaction.map { object in
+      CheckedSignedObject(
+        object, .appTransaction, verifier, keeper, nowMs: nowMs, environment: stated)
+    }
+    let objects = fields.transactions + (fields.appTransaction.map { [$0] } ?? [])
+    statedEnvironment = objects.allSatisfy(\.namesEnvironment) ? nil : stated
+  }
+
+  /// The transactions, then the app transaction.
+  package var objects: [CheckedSignedObject] { transactions + (appTransaction.map { [$0] } ?? []) }
+
+  /// The id of the upload in an app family: the same for the same list.
+  package func id(in appFamily: UUID16) -> UUID16 {
+    TransactionsReceived.uploadID(of: objects.map(\.object.text), in: appFamily)
+  }
+
+  /// The greatest time at which one of the transactions was signed, in epoch milliseconds.
+  package var newestSignedAtMs: Int64? { transactions.compactMap(\.object.signedDateMs).max() }
 }

@@ -1,7 +1,8 @@
 // Reads what an upload or an import line is about: a receipt, signed transactions, or a notification.
-import AppStore
+package import AppStore
 import Base
 import JSON
+package import Ledger
 
 /// Reads the property `receipt`.
 struct ReceiptReader {
@@ -142,5 +143,97 @@ extension ClientFieldReader {
       note(FieldProblem(place, error))
       return nil
     }
+  }
+}
+
+// MARK: - The recorded result of a local check of a receipt's signature
+
+/// The result of a local signature check.
+package struct LocalVerification: Equatable, Sendable {
+  package let outcome: Outcome
+  package let reason: String?
+  /// Whether the fault is in whom is trusted here, not in the receipt: another configuration may find it good.
+  package var isOfTrust = false
+
+  package static let valid = LocalVerification(outcome: .valid, reason: nil)
+  /// Forged or damaged.
+  package static let signatureInvalid = LocalVerification(
+    outcome: .invalid, reason: FieldProblem.Code.signatureInvalid.rawValue)
+
+  /// Signed by an authority that is not trusted here.
+  package static let signatureUntrusted = LocalVerification(
+    outcome: .invalid, reason: signatureInvalid.reason, isOfTrust: true)
+
+  /// The receipt's app is not in the uploader's app family.
+  package static let bundleIDMismatch = LocalVerification(
+    outcome: .invalid, reason: "bundle_id_mismatch")
+
+  /// The chain fails only because of dates. This is not fraud: the App Store decides.
+  package static func timeOnly(_ anomaly: String) -> LocalVerification {
+    LocalVerification(outcome: .unreachable, reason: anomaly)
+  }
+
+  /// The data of the event, without the upload's position.
+  /// - Parameters:
+  ///   - receipt: nil if it cannot be decoded.
+  ///   - occurredAtMs: the time of the check, in epoch milliseconds.
+  package func data(of receipt: Receipt?, occurredAtMs: Int64) -> [UInt8] {
+    var event = ReceiptVerified(
+      authority: .local, outcome: outcome, occurredAtMs: occurredAtMs)
+    // Unsigned text may have any length, and the projections keep every name.
+    event.environment = receipt.flatMap(PendingEnvironment.named).flatMap {
+      $0.utf8.count <= EventLimits.environmentBytes ? $0 : nil
+    }
+    event.reason = reason
+    return event.data(upload: nil, reply: .none)
+  }
+}
+
+/// Checks the signatures of receipts.
+package protocol SignatureChecker {
+  /// Checks the signature of a receipt file that was decoded as `receipt`.
+  func check(_ receiptFile: UnsafeRawBufferPointer, _ receipt: Receipt) -> LocalVerification
+}
+
+extension ReceiptVerifier: SignatureChecker {
+  package func check(
+    _ receiptFile: UnsafeRawBufferPointer, _ receipt: Receipt
+  ) -> LocalVerification {
+    switch verify(receiptFile, receipt: receipt) {
+    case .valid: .valid
+    case .invalid(let fault): fault.isOfTrust ? .signatureUntrusted : .signatureInvalid
+    case .timeOnly(let fault), .undecided(let fault): .timeOnly(fault.rawValue)
+    }
+  }
+}
+
+// MARK: - How much of a forged receipt is kept: small ones whole, of large ones facts, which are bounded
+
+/// What an event keeps of a receipt that was altered or made up.
+package enum ForgedReceipt {
+  /// Files of this size and more are reduced to facts.
+  package static let reducedFromBytes = 256 << 10
+  /// Whoever makes a receipt up decides how much it says.
+  private static let purchaseCountMax = 20
+  private static let textBytesMax = 255
+
+  /// Facts of its first purchases as one JSON object, without texts that no genuine receipt has.
+  static func facts(of receipt: Receipt, eventStyle: String, eventBundleID: String) -> [UInt8] {
+    var kept = receipt
+    kept.environment = bounded(receipt.environment)
+    kept.purchases = receipt.purchases.prefix(purchaseCountMax).map { purchase in
+      var kept = purchase
+      kept.productID = bounded(purchase.productID)
+      kept.transactionID = bounded(purchase.transactionID)
+      kept.originalTransactionID = bounded(purchase.originalTransactionID)
+      kept.webOrderLineItemID = bounded(purchase.webOrderLineItemID)
+      kept.quantity = bounded(purchase.quantity)
+      return kept
+    }
+    return kept.keptFacts(eventStyle: eventStyle, eventBundleID: eventBundleID)
+  }
+
+  private static func bounded(_ text: String?) -> String? {
+    text.flatMap { $0.utf8.count <= textBytesMax ? $0 : nil }
   }
 }

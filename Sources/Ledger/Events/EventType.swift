@@ -129,3 +129,42 @@ package enum EventError: Error, Equatable, Sendable, CustomStringConvertible {
     }
   }
 }
+
+// MARK: - Where the data of an old version would become that of the next one. Stored bytes are never rewritten
+
+extension EventType {
+  /// Throws unless the decoder takes data of a version as it is: no type has an older one yet.
+  package func checkVersion(_ version: Int) throws(EventError) {
+    if reads(version) { return }
+    throw version > currentVersion
+      ? .newerVersion(self, version: version) : .missingUpcaster(self, version: version)
+  }
+}
+
+// MARK: - What a redaction keeps of an event that readers pass over: what is wrong with it
+
+/// The data of a malformed event after its redaction. It names the fault, so that the exception stays as it was.
+package enum MalformedEvent {
+  /// What is kept.
+  /// - Parameter field: the faulty member, or `data`, as the exception names it.
+  package static func kept(_ field: String) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.member("malformed", field)
+    writer.endObject()
+    return writer.bytes
+  }
+
+  /// The fault of a redacted event that was malformed; nil for any other event.
+  package static func fault(of event: EventLine, _ type: EventType) -> EventError? {
+    guard event.isRedacted else { return nil }
+    var cursor = JSONCursor(event.data)
+    do throws(JSONError) {
+      try cursor.beginObject()
+      guard let key = try cursor.nextKey(), key == "malformed", try cursor.kind() == .string else {
+        return nil
+      }
+      return .badField(type, field: try cursor.readString().string)
+    } catch { return nil }
+  }
+}

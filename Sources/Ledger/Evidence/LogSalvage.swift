@@ -50,3 +50,110 @@ package struct LogSalvage {
     return SalvageReport(audit: report, leftOut: leftOut)
   }
 }
+
+// MARK: - Finds whole members in a segment that is damaged or partly unreadable
+
+/// Finds members by their first bytes and their checksum. An audit uses one, because its budgets are for all of it.
+struct MemberSearch {
+  private static let windowByteCount = 1 << 20
+  /// The unit of reading: one unreadable byte makes all of these unreadable.
+  private static let pageByteCount = 4096
+
+  private let header = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
+  // Crafted bytes could have a plausible member at every offset: limits the bytes that are checksummed.
+  private var checksumBudgetBytes = 1 << 32
+  // A dying disk may take seconds for each failing read.
+  private var failureBudget = 4096
+
+  /// The header of the member at an offset; nil if there is none that fits into the file.
+  func header(
+    at offsetBytes: Int, of file: StorageFile, _ sizeBytes: Int
+  ) throws(LedgerError) -> MemberHeader? {
+    guard let found = try file.memberHeader(at: offsetBytes, header),
+      found.memberByteCount <= sizeBytes - offsetBytes
+    else { return nil }
+    return found
+  }
+
+  /// Whether the member at an offset can be read and matches its checksum.
+  func isWholeMember(at offsetBytes: Int, of file: StorageFile, _ sizeBytes: Int) -> Bool {
+    let found = (try? header(at: offsetBytes, of: file, sizeBytes)) ?? nil
+    return found.flatMap { try? $0.isWhole(in: file, at: offsetBytes) } ?? false
+  }
+
+  /// The offset of the next whole member; nil if there is none. Skips unreadable bytes.
+  mutating func next(after offsetBytes: Int, in file: StorageFile, _ sizeBytes: Int) -> Int? {
+    let window = ByteBuffer(capacity: Self.windowByteCount)
+    var start = offsetBytes + 1
+    while start < sizeBytes {
+      let count = min(Self.windowByteCount, sizeBytes - start)
+      guard fill(window, count, from: start, of: file) else { return nil }
+      var place = 0
+      while let found = Self.memberStart(window.bytes, from: place) {
+        let candidate = start + found
+        if let header = (try? header(at: candidate, of: file, sizeBytes)) ?? nil {
+          checksumBudgetBytes -= header.memberByteCount
+          if checksumBudgetBytes < 0 { return nil }
+          if (try? header.isWhole(in: file, at: candidate)) == true { return candidate }
+        }
+        place = found + 1
+      }
+      // The next window includes a start that this window's end may cut.
+      start += count == Self.windowByteCount ? count - Format.memberStart.count + 1 : count
+    }
+    return nil
+  }
+
+  /// Reads a part of a file, page by page if reading it at once fails. Unreadable pages become zeros, in
+  /// which no member begins. Returns false if the file became shorter or too many pages are unreadable.
+  private mutating func fill(
+    _ window: ByteBuffer, _ count: Int, from start: Int, of file: StorageFile
+  ) -> Bool {
+    if let isThere = try? file.readWhole(count, offsetBytes: start, into: window) {
+      return isThere
+    }
+    let page = ByteBuffer(capacity: Self.pageByteCount)
+    window.count = 0
+    while window.count < count {
+      let offset = start + window.count
+      let size = min(count - window.count, Self.pageByteCount - offset % Self.pageByteCount)
+      if let isThere = try? file.readWhole(size, offsetBytes: offset, into: page) {
+        guard isThere else { return false }
+      } else {
+        failureBudget -= 1
+        if failureBudget < 0 { return false }
+        memset(page.base, 0, size)
+        page.count = size
+      }
+      window.append(page.bytes)
+    }
+    return true
+  }
+
+  /// The next offset of the bytes that every member starts with.
+  private static func memberStart(_ bytes: UnsafeRawBufferPointer, from: Int) -> Int? {
+    guard let base = bytes.baseAddress else { return nil }
+    let start = Format.memberStart
+    var place = from
+    while place + start.count <= bytes.count,
+      let found = memchr(base + place, Int32(start[0]), bytes.count - place)
+    {
+      place = UnsafeRawPointer(found) - base
+      if place + start.count > bytes.count { return nil }
+      if start.withUnsafeBytes({ memcmp(base + place, $0.baseAddress ?? base, start.count) }) == 0 {
+        return place
+      }
+      place += 1
+    }
+    return nil
+  }
+}
+
+extension MemberHeader {
+  /// Whether the file has this header's whole member at an offset, with its checksum.
+  func isWhole(in file: StorageFile, at offsetBytes: Int) throws(LedgerError) -> Bool {
+    let member = ByteBuffer(capacity: memberByteCount)
+    return try file.readWhole(memberByteCount, offsetBytes: offsetBytes, into: member)
+      && isWhole(in: member.bytes)
+  }
+}

@@ -1,4 +1,5 @@
 // The constants of the on-disk format, for writers and readers.
+import CDeflate
 
 /// Sizes, names and fixed bytes of the log; docs/format.md explains them.
 package enum Format {
@@ -94,4 +95,11 @@ package enum Format {
     else { return nil }
     return value
   }
+}
+
+// MARK: - The library that compresses blocks
+
+package enum DeflateLibrary {
+  /// For example `libdeflate 1.14`: the version that this program was built with. The library does not tell its own.
+  package static var name: String { "libdeflate " + LIBDEFLATE_VERSION_STRING }
 }

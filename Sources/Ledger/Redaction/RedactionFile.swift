@@ -1,5 +1,6 @@
 // The file of redacted lines that are not all in their segments yet: its names, header and removal.
-import Base
+package import Base
+import Glibc
 import JSON
 
 /// `erasures/lines`: a header of fixed size, then redacted event lines by position. Once it has its name it is the
@@ -70,5 +71,186 @@ package enum RedactionFile {
     else { return }
     try folder.unlink(leafName)
     try folder.sync()
+  }
+}
+
+// MARK: - Writes the file of redacted lines: the lines first, then the header, then its name
+
+/// Writes `erasures/lines.new` and gives it its name. Not thread-safe.
+///
+/// Call `append` for each line, then `finish`, then `commit`; or `discard` at any time before `commit`.
+package final class RedactionFileWriter {
+  private static let bufferByteCount = 1 << 20
+
+  private let folder: Folder
+  private let file: StorageFile
+  private let pass: UUID16
+  private let hasher = SHA256()
+  private let buffer = ByteBuffer(capacity: RedactionFileWriter.bufferByteCount)
+  private var lineCount = 0
+  /// The size of the lines that were written, without those in the buffer.
+  private var writtenByteCount = 0
+  private var lastPosition: Position = -1
+  private var isFinished = false
+
+  /// Begins the file; replaces one that was never completed.
+  ///
+  /// Throws `invalidInput` if the lines of an earlier pass are not all in their segments yet.
+  package init(_ directory: LedgerDirectory, pass: UUID16) throws(LedgerError) {
+    self.pass = pass
+    try directory.makePrivateDirectory(RedactionFile.directoryName)
+    folder = try directory.root.folder(RedactionFile.directoryName)
+    try directory.root.giveNewFolderToOwner(folder)
+    guard try folder.status(RedactionFile.leafName) == nil else {
+      throw LedgerError(
+        .invalidInput, operation: "write redacted lines", object: RedactionFile.name,
+        cause: "an earlier erasure is not finished")
+    }
+    file = try folder.makeFile(RedactionFile.temporaryLeafName)
+    try folder.giveNewFileToOwner(file)
+  }
+
+  /// Adds a redacted line, without its line feed, after all lines of smaller positions.
+  package func append(line: UnsafeRawBufferPointer) throws(LedgerError) {
+    precondition(!isFinished, "the file is finished")
+    guard let event = EventLine(line), event.isRedacted else {
+      preconditionFailure("only redacted lines belong in the file")
+    }
+    precondition(
+      !event.hasType("data.redacted"), "an erasure's own events keep their data: they list lines")
+    precondition(event.position > lastPosition, "redacted lines come by position")
+    lastPosition = event.position
+    lineCount += 1
+    buffer.append(line)
+    buffer.append("\n")
+    if buffer.count >= Self.bufferByteCount { try flush() }
+  }
+
+  /// The same for an array.
+  package func append(line: [UInt8]) throws(LedgerError) {
+    try line.withUnsafeBufferPointer { (bytes) throws(LedgerError) in
+      try append(line: UnsafeRawBufferPointer(bytes))
+    }
+  }
+
+  private func flush() throws(LedgerError) {
+    hasher.update(buffer.bytes)
+    try file.write(
+      buffer.bytes, offsetBytes: RedactionFile.Header.byteCount + writtenByteCount)
+    writtenByteCount += buffer.count
+    file.startWriting()
+    buffer.count = 0
+    if buffer.capacity > 8 << 20 { buffer.shrink() }
+  }
+
+  /// Writes the header and syncs the file, which still has its temporary name.
+  package func finish() throws(LedgerError) {
+    precondition(!isFinished, "the file is finished already")
+    try flush()
+    let header = RedactionFile.Header(
+      pass: pass, lineCount: lineCount, byteCount: writtenByteCount, digest: hasher.finish())
+    try file.write(header.bytes, offsetBytes: 0)
+    try file.syncData()
+    isFinished = true
+  }
+
+  /// Gives the file its name, durably: from then on, readers show its lines.
+  package func commit() throws(LedgerError) {
+    precondition(isFinished, "a file is finished before it is committed")
+    try folder.rename(
+      RedactionFile.temporaryLeafName, to: RedactionFile.leafName, of: file)
+    try folder.sync()
+  }
+
+  /// Removes the file, which was not committed.
+  package func discard() throws(LedgerError) {
+    try folder.unlink(RedactionFile.temporaryLeafName)
+  }
+}
+
+// MARK: - Reads the file of redacted lines from its beginning, line by line
+
+/// Delivers redacted lines in the order of their file. Not thread-safe.
+package struct RedactionLineReader {
+  static let operation = "read redacted lines"
+  private static let windowByteCount = 1 << 20
+
+  private let file: StorageFile
+  private let sizeBytes: Int
+  let header: RedactionFile.Header
+  private let hasher = SHA256()
+  /// The part of the file in memory, where it ends in the file, and how much of it was delivered.
+  private let window = ByteBuffer(capacity: RedactionLineReader.windowByteCount)
+  private var windowEndBytes = RedactionFile.Header.byteCount
+  private var doneByteCount = 0
+  /// Where the line that was delivered last begins in the file.
+  private(set) var lineOffsetBytes = 0
+
+  /// Reads the header. Throws `corruption` if it is not that of a file of this size.
+  init(_ file: StorageFile, sizeBytes: Int) throws(LedgerError) {
+    self.file = file
+    self.sizeBytes = sizeBytes
+    let bytes = ByteBuffer(capacity: RedactionFile.Header.byteCount)
+    guard
+      try file.readWhole(RedactionFile.Header.byteCount, offsetBytes: 0, into: bytes),
+      let header = RedactionFile.Header(Array(bytes.bytes))
+    else { throw Self.damage("its header is damaged") }
+    guard sizeBytes - RedactionFile.Header.byteCount == header.byteCount else {
+      throw Self.damage("its size is not the one that its header names")
+    }
+    self.header = header
+  }
+
+  static func damage(_ cause: String) -> LedgerError {
+    LedgerError(
+      .init(verdict: .corrupt, file: RedactionFile.name, position: nil), operation: operation,
+      cause: cause)
+  }
+
+  /// The next line; nil after the last. It is valid until the next call.
+  package mutating func next() throws(LedgerError) -> EventLine? {
+    while true {
+      let rest = UnsafeRawBufferPointer(rebasing: window.bytes[doneByteCount...])
+      if let line = EventLines.first(rest) {
+        guard let event = EventLine(line), event.isRedacted else {
+          throw Self.damage("a line is not a redacted event")
+        }
+        lineOffsetBytes = windowEndBytes - rest.count
+        doneByteCount += line.count + 1
+        return event
+      }
+      if windowEndBytes == sizeBytes {
+        guard rest.isEmpty else { throw Self.damage("it ends inside a line") }
+        return nil
+      }
+      guard rest.count < Format.lineByteCountMax else {
+        throw Self.damage("a line is larger than an event can be")
+      }
+      try fill()
+    }
+  }
+
+  /// Moves what was not delivered to the window's start, and reads what follows it.
+  private mutating func fill() throws(LedgerError) {
+    let restByteCount = window.count - doneByteCount
+    memmove(window.base, window.base + doneByteCount, restByteCount)
+    window.count = restByteCount
+    doneByteCount = 0
+    let byteCount = min(Self.windowByteCount, sizeBytes - windowEndBytes)
+    window.reserve(byteCount)
+    let target = UnsafeMutableRawBufferPointer(
+      rebasing: window.storage[restByteCount..<restByteCount + byteCount])
+    guard try file.read(into: target, offsetBytes: windowEndBytes) == byteCount else {
+      throw Self.damage("it was truncated")
+    }
+    hasher.update(UnsafeRawBufferPointer(target))
+    window.count += byteCount
+    windowEndBytes += byteCount
+  }
+
+  /// The SHA-256 of the lines, after the last one.
+  func digest() -> SHA256Digest {
+    precondition(windowEndBytes == sizeBytes, "not all lines were read")
+    return hasher.finish()
   }
 }

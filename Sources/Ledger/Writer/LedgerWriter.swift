@@ -1,5 +1,6 @@
 // The single writer of a ledger: its lock, its threads and their shutdown.
-import Base
+package import Base
+import CCrypto
 
 /// Appends events to a ledger, durably and in order. Thread-safe.
 ///
@@ -144,5 +145,158 @@ package final class LedgerWriter: Sendable {
       throw refusal("together the events are larger than \(Format.frameByteCountMax) bytes")
     }
     return AppendTicket(try salters.salt(drafts), byteCountLimit: byteCountLimit)
+  }
+}
+
+// MARK: - The writer's options: sizes, times, and the sources of time and salts
+
+/// Says when events that are on disk may be acknowledged. Called by several threads at once.
+package protocol AppendConfirmation: Sendable {
+  /// Waits until all events before a position may be acknowledged.
+  ///
+  /// Throws `unconfirmed` if that takes too long: the events are on disk all the same.
+  /// - Parameter sinceMs: since when the wait counts, on the monotonic clock.
+  func waitUntilConfirmed(_ end: Position, sinceMs: Int64) throws(LedgerError)
+}
+
+extension AppendConfirmation {
+  package func waitUntilConfirmed(_ end: Position) throws(LedgerError) {
+    try waitUntilConfirmed(end, sinceMs: MonotonicClock.nowMs())
+  }
+}
+
+/// The options of a writer. The format document states the defaults.
+package struct WriterOptions: Sendable {
+  /// A tail with this many event bytes is full and will be sealed; 1 to 15 MiB.
+  package var blockByteCount = 1 << 20
+  /// A new segment begins before this one would grow beyond this size.
+  package var segmentByteCount = 256 << 20
+  /// Appends wait while this many tails are unsealed: a reader may have all of them open. Lower if the limit of open
+  /// files is low.
+  package var unsealedTailCountMax = 3072
+  /// Appends wait while this many bytes of tails are unsealed: opening the log reads all of them.
+  package var unsealedByteCountMax = 3 << 30
+  /// A full tail rests for this long. A process that ends earlier thus never starts an idle-priority thread, which
+  /// would delay its exit.
+  package var sealingRestMs: Int64 = 5_000
+  /// After that, tails are sealed on idle processors, until one has waited this long or the backlog reaches three
+  /// quarters of its limit.
+  package var sealingDelayMs: Int64 = 30_000
+  /// A closing writer seals its own tails for at most this long and leaves the others to the next writer.
+  package var closingLimitMs: Int64 = 5_000
+  /// The same, for tails that an earlier writer left.
+  package var closingInheritedLimitMs: Int64 = 1_000
+  /// The priority of sealing after that, and while the writer is closing.
+  package var sealingPriority = ThreadPriority.usual
+  /// A group commit accepts no further submissions once it has this many bytes.
+  package var groupByteCount = 1 << 20
+  /// After a commit of several submissions, the next commit waits for more until this much time has passed since that
+  /// commit began: many small commits take processor time from the submitters.
+  package var groupPauseMs: Int64 = 0
+  /// `submit` waits while the queue has this many bytes.
+  package var queueByteCount = 16 << 20
+  /// The compression level of libdeflate, 1 to 12.
+  package var compressionLevel: Int32 = 6
+  /// Appends return only after it has confirmed them; nil if the disk alone decides.
+  package var confirmation: (any AppendConfirmation)?
+  /// Also opens a ledger that has a note that nothing may be appended to it, to take over.
+  package var ignoresStandby = false
+  /// Also opens a log that is shorter than the newest signed head recorded in `heads`, for accepting its history.
+  package var acceptsShorterLog = false
+  /// The time in milliseconds since 1970.
+  package var clock: @Sendable () -> Int64 = { Timestamp.now() }
+  /// Fills a buffer with random bytes; returns false if it fails.
+  package var random: @Sendable (UnsafeMutableRawBufferPointer) -> Bool = { buffer in
+    RAND_bytes(
+      buffer.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(buffer.count)) == 1
+  }
+
+  package init() {}
+}
+
+/// How far the clock was behind the time of the last event. Event times never decrease, so the events got that time
+/// instead of the clock's.
+package struct ClockSetBack: Sendable, Equatable {
+  /// The largest difference in milliseconds.
+  package internal(set) var distanceMsMax: Int64 = 0
+  /// How many events were recorded during that time.
+  package internal(set) var eventCount = 0
+
+  /// A sentence for users; nil if the difference is below one second, as after a clock adjustment.
+  package var note: String? {
+    guard distanceMsMax >= 1000 else { return nil }
+    return "the clock was \(distanceMsMax / 1000) s behind the last event: \(eventCount) "
+      + "event\(eventCount == 1 ? " was" : "s were") recorded with that event's time"
+  }
+}
+
+/// What recovery found and did when a ledger was opened for writing.
+package struct RecoveryReport: Sendable, Equatable {
+  /// An incomplete end that was cut off: it was never acknowledged, or a tail contains it.
+  package struct Cut: Sendable, Equatable {
+    /// The file's path inside the ledger.
+    package let file: String
+    /// The new end of the file.
+    package let offsetBytes: Int
+    /// How many bytes were cut off.
+    package let byteCount: Int
+
+    package init(file: String, offsetBytes: Int, byteCount: Int) {
+      self.file = file
+      self.offsetBytes = offsetBytes
+      self.byteCount = byteCount
+    }
+  }
+
+  /// The torn frame at the end of the newest tail.
+  package internal(set) var tornFrame: Cut?
+  /// The newest tail, if it contained no whole frame and was removed.
+  package internal(set) var emptyTail: String?
+  /// The torn member at the end of the newest segment.
+  package internal(set) var tornMember: Cut?
+  /// A damaged block that was rewritten.
+  package struct RepairedBlock: Sendable, Equatable {
+    /// The segment's path inside the ledger.
+    package let file: String
+    /// The block's ordinal in it, from 0.
+    package let block: Int
+    /// The path of the tail that contained its events.
+    package let tail: String
+
+    package init(file: String, block: Int, tail: String) {
+      self.file = file
+      self.block = block
+      self.tail = tail
+    }
+  }
+
+  /// Damaged blocks that were rewritten from their tails.
+  package internal(set) var repairedBlocks: [RepairedBlock] = []
+  /// Tails that were removed because blocks contain their events.
+  package internal(set) var coveredTails: [String] = []
+  /// Tails that are being sealed in the background: work that the previous writer left, not damage.
+  package internal(set) var unsealedTails: [String] = []
+  /// Incomplete files that were removed.
+  package internal(set) var temporaryFiles: [String] = []
+
+  /// One sentence for each repair, for users. A full tail does not count: a closing writer does not seal the newest
+  /// one, however full it is.
+  package var notes: [String] {
+    var notes: [String] = []
+    if let cut = tornFrame {
+      notes.append(
+        "cut \(cut.byteCount) byte\(cut.byteCount == 1 ? "" : "s") of a torn frame off \(cut.file)")
+    }
+    if let emptyTail { notes.append("removed \(emptyTail): it held no event") }
+    if let cut = tornMember {
+      notes.append(
+        "cut \(cut.byteCount) byte\(cut.byteCount == 1 ? "" : "s") of a torn block off \(cut.file)")
+    }
+    notes += repairedBlocks.map {
+      "rewrote block \($0.block) of \($0.file) from \($0.tail): it was damaged"
+    }
+    notes += coveredTails.map { "removed \($0): its events are in a block" }
+    notes += temporaryFiles.map { "removed \($0): it was incomplete" }
+    return notes
   }
 }

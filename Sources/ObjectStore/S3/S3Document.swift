@@ -147,3 +147,215 @@ private enum S3Element {
     }
   }
 }
+
+// MARK: - Reads XML, as far as answers of S3 have it: elements and their text
+
+/// Why a text is not such XML.
+package struct XMLFault: Error, Equatable {
+  /// Starts with a lower-case letter; shows nothing of the text.
+  package let cause: String
+
+  package init(cause: String) { self.cause = cause }
+}
+
+/// Reads elements and text one after the other. Strict: it takes no document type, no CDATA, no entities but XML's own
+/// five and numbers, and nothing that is not well-formed; of attributes it reads only where they end.
+package struct XMLReader {
+  package enum Event: Equatable {
+    case start(String)
+    case text([UInt8])
+    case end
+  }
+
+  package static let depthMax = 16
+  private static let nameByteCountMax = 128
+
+  private let bytes: [UInt8]
+  private var place = 0
+  private var open: [String] = []
+  private var hasRoot = false
+  /// The last start was `<name/>`.
+  private var endsAtOnce = false
+
+  package init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+    if starts(with: "\u{FEFF}") { place = 3 }
+  }
+
+  /// The next event; nil at the end of the document.
+  package mutating func next() throws(XMLFault) -> Event? {
+    if endsAtOnce {
+      endsAtOnce = false
+      open.removeLast()
+      return .end
+    }
+    while true {
+      if open.isEmpty {
+        skipBlanks()
+        if place == bytes.count {
+          if hasRoot { return nil }
+          throw XMLFault(cause: "it is empty")
+        }
+      }
+      guard place < bytes.count else { throw XMLFault(cause: "it is cut off") }
+      if bytes[place] != UInt8(ascii: "<") {
+        if open.isEmpty { throw XMLFault(cause: "there is text outside of the element") }
+        return .text(try text())
+      }
+      if starts(with: "<?") {
+        if !open.isEmpty { throw XMLFault(cause: "it has an instruction") }
+        try skip(past: "?>")
+      } else if starts(with: "<!--") {
+        place += 4
+        try skip(past: "-->")
+      } else if starts(with: "<!") {
+        throw XMLFault(cause: "it has a declaration")
+      } else if starts(with: "</") {
+        return try end()
+      } else {
+        return try start()
+      }
+    }
+  }
+
+  private func starts(with text: String) -> Bool {
+    bytes[place...].starts(with: text.utf8)
+  }
+
+  private mutating func skipBlanks() {
+    while place < bytes.count, Self.isBlank(bytes[place]) { place += 1 }
+  }
+
+  private mutating func skip(past text: String) throws(XMLFault) {
+    while place < bytes.count {
+      if starts(with: text) {
+        place += text.utf8.count
+        return
+      }
+      place += 1
+    }
+    throw XMLFault(cause: "it is cut off")
+  }
+
+  private static func isBlank(_ byte: UInt8) -> Bool {
+    byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
+  }
+
+  private mutating func start() throws(XMLFault) -> Event {
+    place += 1
+    if open.isEmpty, hasRoot { throw XMLFault(cause: "it has two elements at its top") }
+    guard open.count < Self.depthMax else { throw XMLFault(cause: "it is nested too deeply") }
+    let name = try name()
+    hasRoot = true
+    open.append(name)
+    while true {
+      let before = place
+      skipBlanks()
+      guard place < bytes.count else { throw XMLFault(cause: "it is cut off") }
+      if bytes[place] == UInt8(ascii: ">") {
+        place += 1
+        return .start(name)
+      }
+      if starts(with: "/>") {
+        place += 2
+        endsAtOnce = true
+        return .start(name)
+      }
+      guard place > before else { throw XMLFault(cause: "a tag is malformed") }
+      try skipAttribute()
+    }
+  }
+
+  private mutating func skipAttribute() throws(XMLFault) {
+    _ = try name()
+    skipBlanks()
+    guard starts(with: "=") else { throw XMLFault(cause: "an attribute is malformed") }
+    place += 1
+    skipBlanks()
+    guard place < bytes.count else { throw XMLFault(cause: "it is cut off") }
+    let quote = bytes[place]
+    guard quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") else {
+      throw XMLFault(cause: "an attribute is malformed")
+    }
+    guard let close = bytes[(place + 1)...].firstIndex(of: quote) else {
+      throw XMLFault(cause: "it is cut off")
+    }
+    if bytes[place..<close].contains(UInt8(ascii: "<")) {
+      throw XMLFault(cause: "an attribute is malformed")
+    }
+    place = close + 1
+  }
+
+  private mutating func end() throws(XMLFault) -> Event {
+    place += 2
+    let name = try name()
+    skipBlanks()
+    guard starts(with: ">"), open.last == name else {
+      throw XMLFault(cause: "a tag is malformed")
+    }
+    place += 1
+    open.removeLast()
+    return .end
+  }
+
+  private mutating func name() throws(XMLFault) -> String {
+    let start = place
+    while place < bytes.count, Self.isNameByte(bytes[place]) { place += 1 }
+    guard (1...Self.nameByteCountMax).contains(place - start) else {
+      throw XMLFault(cause: "a name is malformed")
+    }
+    return String(decoding: bytes[start..<place], as: UTF8.self)
+  }
+
+  private static func isNameByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x3A, 0x5F: true
+    default: false
+    }
+  }
+
+  /// The text up to the next tag.
+  private mutating func text() throws(XMLFault) -> [UInt8] {
+    var result: [UInt8] = []
+    while place < bytes.count, bytes[place] != UInt8(ascii: "<") {
+      if bytes[place] == UInt8(ascii: "&") {
+        result += try entity()
+      } else {
+        result.append(bytes[place])
+        place += 1
+      }
+    }
+    return result
+  }
+
+  private mutating func entity() throws(XMLFault) -> [UInt8] {
+    // `&#x10FFFF;` is the longest.
+    let window = bytes[place..<min(place + 10, bytes.count)]
+    guard let close = window.firstIndex(of: UInt8(ascii: ";")) else {
+      throw XMLFault(cause: "it has an unknown entity")
+    }
+    let name = String(decoding: bytes[(place + 1)..<close], as: UTF8.self)
+    place = close + 1
+    switch name {
+    case "lt": return [UInt8(ascii: "<")]
+    case "gt": return [UInt8(ascii: ">")]
+    case "amp": return [UInt8(ascii: "&")]
+    case "quot": return [UInt8(ascii: "\"")]
+    case "apos": return [UInt8(ascii: "'")]
+    default:
+      guard name.hasPrefix("#"), let scalar = Self.scalar(name.dropFirst()) else {
+        throw XMLFault(cause: "it has an unknown entity")
+      }
+      return Array(String(Character(scalar)).utf8)
+    }
+  }
+
+  private static func scalar(_ digits: Substring) -> Unicode.Scalar? {
+    let isHex = digits.hasPrefix("x")
+    let digits = isHex ? digits.dropFirst() : digits
+    // `UInt32` would take a sign.
+    guard digits.first?.isHexDigit == true, let value = UInt32(digits, radix: isHex ? 16 : 10)
+    else { return nil }
+    return Unicode.Scalar(value)
+  }
+}

@@ -1,4 +1,5 @@
 // A stream of events, sorted by time, ledger and position, read one after another.
+import Glibc
 import Ledger
 
 /// What orders the events of several ledgers: `at` never falls within one.
@@ -91,4 +92,75 @@ final class EventStream {
   private func failure(_ object: String, _ cause: String) -> RulesFailure {
     RulesFailure(operation: "read", object: object, cause: cause)
   }
+}
+
+// MARK: - A file without a name that holds the lines of folded events, for those that are read again
+
+/// Appends lines and reads them back.
+final class EventSpool {
+  private let file: ScratchFile
+  private var buffer: [UInt8] = []
+  private var writtenByteCount = 0
+  private static let capacityBytes = 1 << 20
+
+  init(_ file: ScratchFile) {
+    self.file = file
+    buffer.reserveCapacity(Self.capacityBytes)
+  }
+
+  /// The size so far: the offset of the next line.
+  var byteCount: Int { writtenByteCount + buffer.count }
+
+  func append(_ line: UnsafeRawBufferPointer) throws(RulesFailure) {
+    if buffer.count + line.count > Self.capacityBytes { try flush() }
+    if line.count >= Self.capacityBytes {
+      try file.append(line)
+      writtenByteCount += line.count
+    } else {
+      buffer.append(contentsOf: line)
+    }
+  }
+
+  private func flush() throws(RulesFailure) {
+    let pending = buffer
+    buffer.removeAll(keepingCapacity: true)
+    let result: Result<Void, RulesFailure> = pending.withUnsafeBytes { bytes in
+      do throws(RulesFailure) { return .success(try file.append(bytes)) } catch {
+        return .failure(error)
+      }
+    }
+    try result.get()
+    writtenByteCount += pending.count
+  }
+
+  /// The bytes of a range of offsets, which must lie before `byteCount`.
+  func read(_ range: Range<Int>) throws(RulesFailure) -> [UInt8] {
+    precondition(range.upperBound <= byteCount, "a line that was not appended is read")
+    // A line is in the file or in the buffer, never in both.
+    if range.lowerBound >= writtenByteCount {
+      return Array(
+        buffer[range.lowerBound - writtenByteCount..<range.upperBound - writtenByteCount])
+    }
+    return try file.read(range)
+  }
+}
+
+// MARK: - A file that a task names
+
+/// A regular file, open for reading, closed with the value.
+final class InputFile {
+  let descriptor: Int32
+
+  init(_ path: String) throws(RulesFailure) {
+    descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else {
+      throw RulesFailure(operation: "open", object: path, systemError: errno)
+    }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      throw RulesFailure(operation: "open", object: path, cause: "it is not a regular file")
+    }
+  }
+
+  deinit { close(descriptor) }
 }

@@ -120,3 +120,145 @@ final class PartitionRows: ReportWriter {
 
   func end(_ summary: ReportSummary) throws {}
 }
+
+// MARK: - The columns of a table that a fold writes, and how their cells are encoded
+
+/// How the cells of a column are encoded; an empty cell has no bytes.
+package enum PartitionContent: String {
+  /// As it is.
+  case text
+  /// Decimal digits.
+  case integer
+  /// Micros, as decimal digits; the column `currency` has their currency.
+  case amount
+  /// A JSON object: micros, as texts of decimal digits, by currency.
+  case amounts
+  /// Epoch milliseconds, as decimal digits.
+  case time
+  /// `true` or `false`.
+  case flag
+  /// A JSON array of texts.
+  case list
+  /// The index of a ledger, `:`, a position.
+  case position
+  /// A JSON array of such texts.
+  case positions
+}
+
+/// A column of a table.
+package struct PartitionColumn: Equatable {
+  package let name: String
+  package let content: PartitionContent
+
+  init(_ name: String, _ content: PartitionContent) {
+    self.name = name
+    self.content = content
+  }
+
+  fileprivate init(_ column: ReportColumn, of kind: ReportKind) {
+    name = column.name
+    if name == "position" || name.hasSuffix("_position") {
+      content = .position
+    } else if name.hasSuffix("_positions") {
+      content = .positions
+    } else if kind == .users, name == "net" {
+      // The report declares it as a text.
+      content = .amounts
+    } else {
+      content =
+        switch column.content {
+        case .text: .text
+        case .integer: .integer
+        case .amount: .amount
+        case .time: .time
+        case .flag: .flag
+        case .list: .list
+        }
+    }
+  }
+}
+
+extension ReportRequest {
+  /// The report's own columns.
+  package var reportColumns: [PartitionColumn] { columns.map { PartitionColumn($0, of: kind) } }
+
+  /// What a table has before them. An exception that is kept once per text has the scope `distinct`, and says when its
+  /// event was recorded: of those that different partitions have, the first by time, ledger and position counts.
+  package var leadingColumns: [PartitionColumn] {
+    kind == .exceptions
+      ? [PartitionColumn("scope", .text), PartitionColumn("recorded_at", .time)] : []
+  }
+
+  package var tableColumns: [PartitionColumn] { leadingColumns + reportColumns }
+}
+
+/// A table in the end of a stream, and in the answer to `--describe`.
+struct PartitionTable {
+  let request: ReportRequest
+  /// Nil if no rows were written.
+  var rowCount: Int?
+
+  func write(to writer: inout JSONWriter) {
+    let columns = request.tableColumns
+    writer.beginObject()
+    writer.member("kind", request.kind.rawValue)
+    writer.member("columns", columns.map(\.name))
+    writer.member("content", columns.map(\.content.rawValue))
+    writer.member("rows", ifPresent: rowCount)
+    writer.endObject()
+  }
+
+  static func write(_ tables: [PartitionTable], to writer: inout JSONWriter) {
+    writer.key("tables")
+    writer.beginArray()
+    for table in tables { table.write(to: &writer) }
+    writer.endArray()
+    writer.key("report_versions")
+    writer.beginObject()
+    for kind in ReportKind.allCases where tables.contains(where: { $0.request.kind == kind }) {
+      writer.key(kind.rawValue)
+      writer.integer(kind.version)
+    }
+    writer.endObject()
+  }
+}
+
+// MARK: - Which filters a report of one partition may have: its rows and those of other partitions are put together afterwards
+
+enum PartitionFilters {
+  /// The members that `ReportRequest.write(to:)` writes.
+  private static let known: Set<String> = [
+    "by", "period", "refunds", "timezone", "from", "to", "at", "environment", "include_pending",
+    "in", "rates_max_age", "app", "product", "country", "user", "kind",
+  ]
+  /// Those that need all rows at once, or change how rows look.
+  private static let ofWholeReports: Set<String> = [
+    "sort", "top", "amounts", "columns", "total", "csv_delimiter", "csv_decimal", "csv_dates",
+  ]
+
+  /// Refuses members that this program does not know: a mistyped one would be ignored.
+  static func check(_ filters: JSONValue, of kind: ReportKind) throws(TaskError) {
+    guard case .object(let members) = filters else { throw TaskError("its filters are no object") }
+    for key in members.map(\.key) {
+      if ofWholeReports.contains(key) {
+        throw TaskError("the filter '\(key)' applies to whole reports, not to those of partitions")
+      }
+      guard known.contains(key) else { throw TaskError("the filter '\(key)' is unknown") }
+    }
+    if let key = members.map(\.key).firstRepeated {
+      throw TaskError("the filter '\(key)' is given twice")
+    }
+  }
+
+  /// Refuses reports whose rows cannot be put together.
+  static func check(_ request: ReportRequest) throws(TaskError) {
+    if request.isByMonth {
+      throw TaskError("subscriptions by month cannot be put together from partitions")
+    }
+    // The first of equal exceptions decides whether a filter shows them, and it may be of another partition.
+    guard request.kind == .exceptions else { return }
+    if request.from != nil || request.to != nil || !request.filter.isEmpty {
+      throw TaskError("exceptions of partitions can be filtered by environment alone")
+    }
+  }
+}

@@ -400,3 +400,10 @@ package final class Statement {
     }
   }
 }
+
+// MARK: - The library that holds the projections
+
+package enum DatabaseLibrary {
+  /// For example `SQLite 3.40.1`, as this system has it.
+  package static var name: String { "SQLite " + String(cString: sqlite3_libversion()) }
+}

@@ -1,4 +1,5 @@
 // Writes rows into the database in batches, on a separate thread where there is one.
+import Base
 import Ledger
 package import Revenue
 
@@ -218,5 +219,206 @@ package final class RowWriter {
   package func drain() throws(DatabaseError) {
     try sendAll()
     try lane?.wait()
+  }
+}
+
+// MARK: - Rows of one table as flat values, so that passing hundreds of them to another thread allocates nothing
+
+/// Rows for one target, and the bytes of their texts. The creator frees it.
+struct RowBatch {
+  /// The number of values or bytes at which a batch is full.
+  static let (fullValueCount, fullByteCount) = (8192, 192 << 10)
+  /// Has room for one row more than a full batch.
+  private static let valueCapacity = fullValueCount + RowTable.columnLimit
+  private static let firstByteCapacity = 64 << 10
+
+  private(set) var values = UnsafeMutablePointer<RowValue>.allocate(capacity: valueCapacity)
+  private(set) var valueCount = 0
+  private(set) var bytes = UnsafeMutableRawPointer.allocate(
+    byteCount: firstByteCapacity, alignment: 8)
+  private var byteCapacity = firstByteCapacity
+  private var byteCount = 0
+
+  func deallocate() {
+    values.deallocate()
+    bytes.deallocate()
+  }
+
+  /// The allocated memory, used or not.
+  var allocatedByteCount: Int {
+    Self.valueCapacity * MemoryLayout<RowValue>.stride + byteCapacity
+  }
+
+  var isEmpty: Bool { valueCount == 0 }
+  @inline(__always)
+  var isFull: Bool { valueCount >= Self.fullValueCount || byteCount >= Self.fullByteCount }
+
+  mutating func removeAll() {
+    (valueCount, byteCount) = (0, 0)
+    if byteCapacity <= 4 * Self.fullByteCount { return }
+    // Shrinks again, so that one huge text does not hold memory until the end.
+    bytes.deallocate()
+    byteCapacity = Self.firstByteCapacity
+    bytes = .allocate(byteCount: byteCapacity, alignment: 8)
+  }
+
+  @inline(__always)
+  mutating func add(_ value: RowValue) {
+    (values + valueCount).initialize(to: value)
+    valueCount &+= 1
+  }
+
+  @inline(__always)
+  mutating func add(_ text: Text, _ kind: RowValue.Kind) {
+    if byteCount &+ text.count > byteCapacity { grow(by: text.count) }
+    add(RowValue(kind: kind, byteCount: UInt32(text.count), word: Int64(byteCount)))
+    guard let start = text.baseAddress else { return }
+    (bytes + byteCount).copyMemory(from: start, byteCount: text.count)
+    byteCount &+= text.count
+  }
+
+  private mutating func grow(by additionalCount: Int) {
+    byteCapacity = max(2 * byteCapacity, byteCount + additionalCount)
+    let grown = UnsafeMutableRawPointer.allocate(byteCount: byteCapacity, alignment: 8)
+    grown.copyMemory(from: bytes, byteCount: byteCount)
+    bytes.deallocate()
+    bytes = grown
+  }
+}
+
+// MARK: - The thread that writes rows in parallel with the fold, and the batches queued for it
+
+/// A statement that writes rows. The thread that first runs it prepares it: preparing it earlier would have to wait
+/// for all queued rows.
+final class RowStatement {
+  private let sql: String
+  private var prepared: Statement?
+
+  init(_ sql: String) { self.sql = sql }
+
+  func run(_ database: Database) throws(DatabaseError) {
+    if let prepared { return try prepared.run() }
+    let statement = try database.prepare(sql)
+    prepared = statement
+    try statement.run()
+  }
+}
+
+/// Writes batches and runs statements in the order in which they were sent.
+final class RowWriterThread: Sendable {
+  /// A batch with the statement that writes it, or separate statements.
+  ///
+  /// Sendable because the sender gives it away whole and does not use it again.
+  struct Work: @unchecked Sendable {
+    fileprivate var rows: RowBatch?
+    private var valueCount = 0
+    private var statement: RowStatement?
+    private var sql = ""
+
+    init(rows: RowBatch, valueCount: Int, statement: RowStatement) {
+      (self.rows, self.valueCount, self.statement) = (rows, valueCount, statement)
+    }
+
+    init(sql: String) { self.sql = sql }
+
+    /// The memory that it holds.
+    var byteCount: Int { rows?.allocatedByteCount ?? 0 }
+
+    func write(_ database: Database) throws(DatabaseError) {
+      guard let rows, let statement else { return try database.execute(sql) }
+      if rows.isEmpty { return }
+      try database.withRows(
+        RowSource(
+          first: rows.values, end: rows.values + rows.valueCount, rowValueCount: valueCount,
+          bytes: rows.bytes)
+      ) { () throws(DatabaseError) in try statement.run(database) }
+    }
+  }
+
+  /// The connection. Sendable because only the thread uses it while there is work.
+  private struct Connection: @unchecked Sendable {
+    let database: Database
+  }
+
+  private struct State {
+    var waiting: [Work] = []
+    var waitingByteCount = 0
+    var spares: [RowBatch] = []
+    var isWriting = false
+    var isStopped = false
+    var failure: DatabaseError?
+  }
+
+  /// Conditions: the thread has work; the fold can continue.
+  private static let (hasWork, hasProgress) = (0, 1)
+  /// Hundreds of batches, so that the fold need not wait while an index is created.
+  private static let waitingByteCountMax = 64 << 20
+  private let monitor = Monitor(State(), conditionCount: 2)
+  private let thread: WorkerThread
+
+  init(_ database: Database) throws(LedgerError) {
+    let monitor = monitor
+    let connection = Connection(database: database)
+    thread = try WorkerThread.start { Self.work(monitor, connection.database) }
+  }
+
+  private static func work(_ monitor: Monitor<State>, _ database: Database) {
+    while true {
+      let next: (work: Work, mayWrite: Bool)? = monitor.wait(on: hasWork) { state in
+        if state.isStopped { return .some(nil) }
+        if !state.waiting.isEmpty {
+          state.isWriting = true
+          let work = state.waiting.removeFirst()
+          state.waitingByteCount -= work.byteCount
+          return .some((work, state.failure == nil))
+        }
+        return nil
+      }
+      guard var next else { return }
+      var found: DatabaseError?
+      if next.mayWrite {
+        do throws(DatabaseError) { try next.work.write(database) } catch { found = error }
+      }
+      next.work.rows?.removeAll()
+      monitor.withLock { state in
+        if state.failure == nil { state.failure = found }
+        state.isWriting = false
+        if let rows = next.work.rows { state.spares.append(rows) }
+      }
+      monitor.signal(hasProgress)
+    }
+  }
+
+  /// If it throws, the work's batch still belongs to the caller.
+  func send(_ work: Work) throws(DatabaseError) {
+    try monitor.wait(on: Self.hasProgress) { (state) throws(DatabaseError) in
+      if let failure = state.failure { throw failure }
+      if state.waitingByteCount >= Self.waitingByteCountMax { return Void?.none }
+      state.waiting.append(work)
+      state.waitingByteCount += work.byteCount
+      return ()
+    }
+    monitor.signal(Self.hasWork)
+  }
+
+  /// An empty batch; reuses one that was written, if there is one.
+  func spare() -> RowBatch { monitor.withLock { $0.spares.popLast() } ?? RowBatch() }
+
+  /// Waits until all is written.
+  func wait() throws(DatabaseError) {
+    try monitor.wait(on: Self.hasProgress) { (state) throws(DatabaseError) in
+      if let failure = state.failure { throw failure }
+      return state.waiting.isEmpty && !state.isWriting ? () : Void?.none
+    }
+  }
+
+  /// Ends the thread. Discards what is not written yet: a caller that needs it has already waited.
+  func stop() {
+    monitor.withLock { $0.isStopped = true }
+    monitor.signal(Self.hasWork)
+    thread.join()
+    monitor.withLock { state in
+      for batch in state.spares + state.waiting.compactMap(\.rows) { batch.deallocate() }
+    }
   }
 }

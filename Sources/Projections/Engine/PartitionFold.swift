@@ -46,3 +46,54 @@ package final class PartitionFold {
     return database
   }
 }
+
+// MARK: - What a fold from nothing does during its last events; doing it afterwards would use only one thread
+
+/// When a fold from nothing writes rows that may still change.
+package struct WritingPace: Sendable {
+  /// Rows unchanged for this many events will rarely change again.
+  package var settledEventCount = 4096
+  /// The closing steps run during the last events: one in this many of all events, but no more than the maximum.
+  package var closingDivisor = 5
+  var closingEventCountMax = 65_536
+
+  package init() {}
+
+  /// How many last events the closing steps have, of a total.
+  func closingEventCount(of total: Int) -> Int {
+    min(total / closingDivisor, closingEventCountMax)
+  }
+}
+
+/// A step that runs once, when most events are folded.
+package enum ClosingStep: Equatable {
+  /// Writes the users; most of them are known by then.
+  case users
+  /// Writes again the rows that changed after they were written.
+  case sales, subscriptions, receipts
+  /// Creates an index. Rows written afterwards cost more.
+  case index(String)
+}
+
+/// The remaining steps, in order: rows that are written again should not have indexes yet.
+package struct ClosingSteps {
+  private static let all =
+    [.users, .sales, .subscriptions, .receipts] + Schema.earlyIndexes.map { ClosingStep.index($0) }
+
+  private var left = all[...]
+  private let pace: WritingPace
+
+  package init(_ pace: WritingPace) { self.pace = pace }
+
+  /// The next step if it is due; the steps are spread over the last events. Nothing runs in parallel after the very
+  /// last event, so the remaining steps then run when all rows are written.
+  package mutating func next(after foldedCount: Int, of total: Int) -> ClosingStep? {
+    let closingCount = pace.closingEventCount(of: total)
+    guard foldedCount < total, (total - foldedCount) * Self.all.count < closingCount * left.count
+    else { return nil }
+    return left.popFirst()
+  }
+
+  /// The next step, whether or not it is due.
+  package mutating func next() -> ClosingStep? { left.popFirst() }
+}

@@ -1,6 +1,7 @@
 // The parts of an additional projection: name, version, tables, fold.
 import Base
 package import Ledger
+import Revenue
 
 /// A fold of the log into additional tables. They share the database and transactions of the standard ones, and are
 /// rebuilt and caught up with them. docs/projections.md builds one from nothing.
@@ -222,5 +223,117 @@ package struct ProjectionSet: Sendable {
   /// The tables whose rows count as a projection's rows; empty for an unknown name.
   func tableNames(of name: String) -> [String] {
     Schema.tableNames[name] ?? additional.first { $0.name == name }?.tables.map(\.name) ?? []
+  }
+}
+
+// MARK: - The errors of folding, opening and reading projections
+
+/// A failure of the projections: the operation and its cause.
+package enum ProjectionError: Error, CustomStringConvertible {
+  case database(DatabaseError)
+  case ledger(LedgerError)
+  case event(position: Int, EventError)
+  /// An event names an upload or a reply that the log does not have.
+  case missingEvent(position: Int, names: Int)
+  case file(operation: String, name: String, cause: String)
+  /// A snapshot that cannot be used, by its name.
+  case snapshot(name: String, cause: String)
+  /// The projections' history differs from the log's.
+  case anotherHistory(HistoryConflict)
+  /// An invalid argument, such as an unknown time zone.
+  case usage(String)
+  /// The tables contradict each other: another program wrote to them.
+  case inconsistent(String)
+  /// The caller stopped the work.
+  case interrupted
+  /// The consumer wants no more output or cannot accept more.
+  case output(any Error)
+
+  package var description: String {
+    switch self {
+    case .database(let error): "projections: \(error)"
+    case .ledger(let error): "\(error)"
+    case .event(let position, let error): "reading the event at position \(position): \(error)"
+    case .missingEvent(let position, let names):
+      "reading the event at position \(position): it refers to position \(names), which is not such an event"
+    case .file(let operation, let name, let cause): "\(operation) \(name): \(cause)"
+    case .snapshot(let name, let cause): "\(name): \(cause)"
+    case .anotherHistory(let conflict): "projections: \(conflict)"
+    case .usage(let text): text
+    case .inconsistent(let what):
+      "projections: \(what); 'ledgerctl rebuild' rebuilds them from the log"
+    case .interrupted: "interrupted"
+    case .output(let error): "\(error)"
+    }
+  }
+}
+
+// MARK: - Errors of the rules when sales and exceptions are in a database: they are database errors
+
+/// Runs the rules, which throw what their source of sales or their exception sink throws.
+@inline(__always)
+func byRules<Result>(_ body: () throws -> Result) throws(DatabaseError) -> Result {
+  do { return try body() } catch let error as DatabaseError { throw error } catch {
+    throw DatabaseError(operation: "applying the rules", cause: "\(error)", code: 0)
+  }
+}
+
+// MARK: - Drives the additional projections from the standard fold
+
+/// Passes events and sales to the additional projections.
+final class AdditionalFold {
+  private let projections: [any Projection]
+  private let rows: ProjectionRows
+  private let symbols: StringInterner
+  private let userIdentifier: (Int32) throws(DatabaseError) -> Text
+
+  /// Nil if there are none, so that the fold has no cost for them.
+  init?(
+    _ projections: ProjectionSet, _ rows: RowWriter, _ symbols: StringInterner,
+    userIdentifier: @escaping (Int32) throws(DatabaseError) -> Text
+  ) {
+    if projections.additional.isEmpty { return nil }
+    self.projections = projections.additional
+    self.rows = ProjectionRows(rows)
+    self.symbols = symbols
+    self.userIdentifier = userIdentifier
+  }
+
+  func fold(_ event: EventLine, _ data: Text) throws {
+    for projection in projections { try projection.fold(event, data: data, into: rows) }
+  }
+
+  /// Passes on the sale at an index of the store.
+  func fold(_ place: Int, of store: SaleStore) throws(DatabaseError) {
+    let sale = try sale(store.sales[place], store)
+    for projection in projections {
+      do { try projection.fold(sale, into: rows) } catch let error as DatabaseError {
+        throw error
+      } catch {
+        throw DatabaseError(
+          operation: "folding a sale", cause: "projection \(projection.name): \(error)", code: 0)
+      }
+    }
+  }
+
+  private func sale(_ sale: Sale, _ store: SaleStore) throws(DatabaseError) -> FoldedSale {
+    var lines: [FoldedSale.Line] = []
+    try store.forEachJournalLine(of: sale) { line throws(DatabaseError) in
+      lines.append(
+        FoldedSale.Line(
+          type: "\(line.type.word)", dateMs: line.dateMs, quantity: line.quantity,
+          amountMicros: line.amountMicros, position: line.position))
+    }
+    return FoldedSale(
+      number: sale.id, environment: symbols.string(sale.environment),
+      bundleID: symbols.string(sale.bundle), productID: symbols.string(sale.product),
+      kind: "\(sale.kind.word)", isPaid: sale.kind.isPaid, quantity: sale.quantity,
+      saleDateMs: sale.saleDateMs, periodEndMs: sale.periodEndMs,
+      countryCode: sale.country == .none ? "ZZ" : symbols.string(sale.country),
+      userIdentifier: sale.user < 0
+        ? nil : String(decoding: try userIdentifier(sale.user), as: UTF8.self),
+      firstPosition: sale.firstPosition, currency: sale.price?.currency.description,
+      unitPriceMicros: sale.price?.micros, isCancelled: sale.cancellationState == .returned,
+      lines: lines)
   }
 }

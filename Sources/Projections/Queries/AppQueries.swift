@@ -138,3 +138,90 @@ package final class AppQueries {
     } catch { throw .database(error) }
   }
 }
+
+// MARK: - Names that occur in a ledger, for completing command lines
+
+/// A kind of names.
+package enum KnownNames: Sendable {
+  case appFamilies, bundles, products, countries, currencies
+
+  /// The names in the projections, each with what it stands for. Those that a shell would have to quote are left out.
+  package func all(
+    in database: Database
+  ) throws(ProjectionError) -> [(name: String, meaning: String)] {
+    do throws(DatabaseError) {
+      let rows = try database.prepare(statement)
+      var names: [(name: String, meaning: String)] = []
+      while try rows.step() {
+        let name = rows.text(0)
+        if name.utf8.allSatisfy(Self.isPlain) { names.append((name, rows.text(1))) }
+      }
+      return names
+    } catch { throw .database(error) }
+  }
+
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+    default: byte == UInt8(ascii: ".") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+    }
+  }
+
+  /// The newest sales suffice, and take a moment at most.
+  private static let newestSales = "(SELECT * FROM sales ORDER BY id DESC LIMIT 100000)"
+
+  private var statement: String {
+    switch self {
+    case .appFamilies: "SELECT app_family_id, name FROM apps ORDER BY 1"
+    case .bundles:
+      "SELECT bundle_id, name FROM app_bundles JOIN apps USING (app_family_id) ORDER BY 1"
+    case .products:
+      """
+      SELECT text, '' FROM symbols WHERE id IN (SELECT product FROM \(Self.newestSales)) ORDER BY 1
+      """
+    case .countries:
+      """
+      SELECT text, '' FROM symbols WHERE id IN (SELECT country FROM \(Self.newestSales)) ORDER BY 1
+      """
+    case .currencies: "SELECT base, '' FROM rates UNION SELECT quote, '' FROM rates"
+    }
+  }
+}
+
+// MARK: - Queries about trust: which hosts and certificates verification trusted, and from which event on
+
+/// A trust declaration and its position.
+package struct DeclaredTrust: Equatable, Sendable {
+  package let position: Position
+  package let trust: TrustDeclared
+}
+
+/// Queries about trust in one generation of the projections.
+package struct TrustQueries {
+  private let database: Database
+
+  package init(_ database: Database) { self.database = database }
+
+  /// The latest trust declaration; nil if there is none.
+  package func newest() throws(ProjectionError) -> TrustDeclared? {
+    try declarations("ORDER BY position DESC LIMIT 1").first?.trust
+  }
+
+  /// The declarations that name a host or certificate that is not Apple's, sorted by position.
+  package func foreign() throws(ProjectionError) -> [DeclaredTrust] {
+    try declarations("WHERE is_apple = 0 ORDER BY position")
+  }
+
+  private func declarations(_ condition: String) throws(ProjectionError) -> [DeclaredTrust] {
+    do throws(DatabaseError) {
+      let rows = try database.prepare("SELECT position, data FROM trust_declarations \(condition)")
+      var result: [DeclaredTrust] = []
+      while try rows.step() {
+        // This data was parsed before it was stored, so it parses again.
+        guard let trust = try? TrustDeclared(data: rows.bytes(1)) else { continue }
+        result.append(DeclaredTrust(position: try rows.ordinal(0), trust: trust))
+      }
+      return result
+    } catch { throw .database(error) }
+  }
+}

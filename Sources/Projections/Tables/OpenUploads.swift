@@ -1,5 +1,8 @@
 // Uploads without a final answer from the App Store, and which of them are waiting for one.
-import Ledger
+package import AppStore
+import Base
+import JSON
+package import Ledger
 
 /// Keeps uploads without a final answer. Most are answered at once and never reach the table.
 final class OpenUploads {
@@ -101,4 +104,128 @@ final class OpenUploads {
       entries[position] = nil
     }
   }
+}
+
+// MARK: - Receipts that were verified locally and have no final reply yet (rule R1, *pending*)
+
+/// Stores the contents of each pending receipt's file, in the shape of a reply.
+package struct PendingReceipts {
+  private let database: Database
+  private let readEvent: EventAccess
+
+  init(_ database: Database, _ readEvent: @escaping EventAccess) {
+    self.database = database
+    self.readEvent = readEvent
+  }
+
+  /// Adds receipts that have become pending, and removes those that have been answered.
+  func update(
+    added: [(number: Int32, upload: Int)], removed: [Int32]
+  ) throws(ProjectionError) {
+    if !removed.isEmpty {
+      do throws(DatabaseError) {
+        let delete = try database.prepare("DELETE FROM pending_receipts WHERE receipt = ?")
+        for number in removed {
+          delete.bind(1, Int(number))
+          try delete.run()
+        }
+      } catch { throw .database(error) }
+    }
+    if added.isEmpty { return }
+    let insert: Statement
+    do throws(DatabaseError) {
+      insert = try database.prepare("INSERT INTO pending_receipts VALUES(?, ?, ?)")
+    } catch { throw .database(error) }
+    for entry in added { try add(entry.number, upload: entry.upload, insert) }
+  }
+
+  private func add(
+    _ receipt: Int32, upload position: Int, _ insert: Statement
+  ) throws(ProjectionError) {
+    let line: [UInt8]
+    do throws(LedgerError) { line = try readEvent(position) } catch { throw .ledger(error) }
+    // If the receipt can't be read, nothing is known about it until the App Store answers. No upload over HTTP leaves
+    // such a receipt.
+    guard let file = Self.file(of: line) else { return }
+    do throws(DatabaseError) {
+      insert.bind(1, Int(receipt))
+      insert.bind(2, text: PendingEnvironment.environment(of: file))
+      insert.bind(3, text: String(decoding: Self.reply(of: file), as: UTF8.self))
+      try insert.run()
+    } catch { throw .database(error) }
+  }
+
+  /// The receipt in an upload's event, with its signature unchecked; nil if it can't be read.
+  static func file(of line: [UInt8]) -> Receipt? {
+    line.withUnsafeBytes { bytes in
+      guard let event = EventLine(bytes),
+        let upload = try? ReceiptUploadedView(
+          data: event.data, isRedacted: event.isRedacted, version: event.version)
+      else { return nil }
+      return file(of: upload)
+    }
+  }
+
+  /// The same of an upload that was read.
+  package static func file(of upload: ReceiptUploadedView) -> Receipt? {
+    if let facts = upload.receiptFacts {
+      let isTransactionStyle = upload.style.map { $0 == "transaction" } ?? false
+      return Receipt(
+        keptFacts: facts, style: isTransactionStyle ? .transaction : .unified,
+        bundleID: upload.bundleID?.string ?? "")
+    }
+    guard let text = upload.receipt, let content = try? Base64.decode(text.raw) else { return nil }
+    return try? content.withUnsafeBytes { try ReceiptFile.decode($0) }
+  }
+
+  /// The receipt file's purchases in the shape of a reply, so that one reader handles both.
+  static func reply(of file: Receipt) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.key("receipt")
+    writer.beginObject()
+    writer.key("bundle_id")
+    writer.string(file.bundleID)
+    writer.key("in_app")
+    writer.beginArray()
+    for purchase in file.purchases { write(purchase, &writer) }
+    writer.endArray()
+    writer.endObject()
+    writer.endObject()
+    return writer.bytes
+  }
+
+  private static func write(_ purchase: ReceiptPurchase, _ writer: inout JSONWriter) {
+    func text(_ key: StaticString, _ value: String?) {
+      guard let value else { return }
+      writer.key(key)
+      writer.string(value)
+    }
+    func instant(_ key: StaticString, _ epochMs: Int64?) { text(key, epochMs.map(String.init)) }
+    writer.beginObject()
+    text("quantity", purchase.quantity)
+    text("product_id", purchase.productID)
+    text("transaction_id", purchase.transactionID)
+    text("original_transaction_id", purchase.originalTransactionID)
+    text("web_order_line_item_id", purchase.webOrderLineItemID)
+    instant("purchase_date_ms", purchase.purchaseDateMs)
+    instant("original_purchase_date_ms", purchase.originalPurchaseDateMs)
+    instant("expires_date_ms", purchase.expiresDateMs)
+    instant("cancellation_date_ms", purchase.cancellationDateMs)
+    text("is_trial_period", purchase.isTrialPeriod ? "true" : nil)
+    text("is_in_intro_offer_period", purchase.isInIntroOfferPeriod ? "true" : nil)
+    text("promotional_offer_id", purchase.promotionalOfferID)
+    // Replies have no such field. It is the product type as numbered in the receipt's attribute 1707.
+    text("product_type", purchase.productType.map { String($0) })
+    writer.endObject()
+  }
+}
+
+extension PendingEnvironment {
+  /// SQL: a receipt's environment as text, taken from the file if only the file names one. The query must read
+  /// `receipts r LEFT JOIN pending_receipts q ON q.receipt = r.id`.
+  static let ofReceiptSQL =
+    "coalesce(nullif(\(storedSQL), 'Unknown'), q.environment, \(storedSQL))"
+
+  private static let storedSQL = "(SELECT text FROM symbols WHERE id = r.environment)"
 }

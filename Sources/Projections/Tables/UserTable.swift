@@ -116,3 +116,133 @@ package final class UserTable {
     return made
   }
 }
+
+// MARK: - The tables `accounts` and `account_users`: the Apple Accounts, and whose they are by uploads (rule R6)
+
+/// Writes the accounts of a store, and fetches those of earlier runs.
+package final class AccountTable: AccountSource {
+  private let database: Database
+  private let arena: TextArena
+  private var target: RowTarget?
+  private var userTarget: RowTarget?
+  private lazy var selectByKey = Result { () throws(DatabaseError) in
+    try database.prepare(
+      """
+      SELECT * FROM accounts WHERE account_hash = ? AND app_transaction_id = ?
+      AND environment = ? AND bundle = ?
+      """)
+  }
+  private lazy var selectByID = Result { () throws(DatabaseError) in
+    try database.prepare("SELECT * FROM accounts WHERE id = ?")
+  }
+  private lazy var selectUsers = Result { () throws(DatabaseError) in
+    try database.prepare(
+      "SELECT user, position FROM account_users WHERE account = ? ORDER BY ordinal")
+  }
+
+  package init(_ database: Database, _ arena: TextArena) {
+    (self.database, self.arena) = (database, arena)
+  }
+
+  // MARK: Fetching
+
+  package func fetch(_ key: AccountKey, into store: AccountStore) throws(DatabaseError) {
+    let statement = try selectByKey.get()
+    defer { statement.reset() }
+    statement.bind(1, key.text.indexHash)
+    statement.bind(2, text: key.text)
+    statement.bind(3, Int(key.environment))
+    statement.bind(4, Int(key.bundle))
+    if try statement.step() { try takeIn(statement, store) }
+  }
+
+  package func fetch(account id: Int32, into store: AccountStore) throws(DatabaseError) {
+    let statement = try selectByID.get()
+    defer { statement.reset() }
+    statement.bind(1, Int(id))
+    guard try statement.step() else {
+      throw DatabaseError(inconsistency: "a sale is of an account that does not exist")
+    }
+    try takeIn(statement, store)
+  }
+
+  private func takeIn(_ row: Statement, _ store: AccountStore) throws(DatabaseError) {
+    var account = Account(
+      id: try row.number(0), environment: try row.number(1), bundle: try row.number(2),
+      text: arena.keep(row.bytes(4)))
+    account.token = row.optionalInteger(5) ?? 0
+    account.hasSeveralTokens = try row.flag(6)
+    account.hasUnknownUsers = try row.flag(7)
+    if let user: Int32 = try row.optionalNumber(8) {
+      account.first = NamedUser(user: user, position: try row.ordinal(9))
+    }
+    account.hasLaterUsers = try row.flag(10)
+    account.isChanged = false
+    store.takeIn(account, users: account.hasLaterUsers ? try users(of: account) : [])
+  }
+
+  private func users(of account: Account) throws(DatabaseError) -> [NamedUser] {
+    let rows = try selectUsers.get()
+    defer { rows.reset() }
+    rows.bind(1, Int(account.id))
+    var users: [NamedUser] = []
+    while try rows.step() {
+      users.append(NamedUser(user: try rows.number(0), position: try rows.ordinal(1)))
+    }
+    return users
+  }
+
+  // MARK: Writing
+
+  /// Writes the changed accounts.
+  package func store(_ store: AccountStore, _ rows: RowWriter) throws(DatabaseError) {
+    for place in store.accounts.indices where store.accounts[place].isChanged {
+      let account = store.accounts[place]
+      rows.begin(try target(rows))
+      rows.add(Int(account.id))
+      rows.add(Int(account.environment))
+      rows.add(Int(account.bundle))
+      rows.add(account.text.indexHash)
+      rows.add(kept: account.text)
+      rows.add(account.token == 0 ? nil : account.token)
+      rows.add(account.hasSeveralTokens ? 1 : 0)
+      rows.add(account.hasUnknownUsers ? 1 : 0)
+      rows.add(symbol: account.first?.user ?? -1)
+      rows.add(position: account.first?.position ?? -1)
+      rows.add(account.hasLaterUsers ? 1 : 0)
+      try rows.end()
+      if account.hasLaterUsers { try write(store.users(place), of: account, rows) }
+      store.setStored(place)
+    }
+  }
+
+  /// Writes all users of an account that has several. They never become fewer.
+  private func write(
+    _ users: [NamedUser], of account: Account, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    for (ordinal, named) in users.enumerated() {
+      if userTarget == nil {
+        userTarget = try rows.target("INSERT OR REPLACE INTO account_users", valueCount: 4)
+      }
+      guard let userTarget else { return }
+      rows.begin(userTarget)
+      rows.add(Int(account.id))
+      rows.add(ordinal)
+      rows.add(Int(named.user))
+      rows.add(named.position)
+      try rows.end()
+    }
+  }
+
+  private func target(_ rows: RowWriter) throws(DatabaseError) -> RowTarget {
+    if let target { return target }
+    let made = try rows.target(
+      upserting: "accounts", valueCount: 11, key: "id",
+      changing: [
+        "token", "has_several_tokens", "has_unknown_users", "user", "user_position",
+        "has_later_users",
+      ])
+    target = made
+    return made
+  }
+}

@@ -1,6 +1,7 @@
 // An Excel file of two sheets: rows, as many as come, and what they are about.
 import Base
 import CXlsxWriter
+import CZlib
 import Glibc
 import Ledger
 
@@ -252,5 +253,51 @@ final class Workbook {
 
   private static func unreadable(_ error: LedgerError) -> SpreadsheetError {
     .system(operation: "read an Excel file", code: error.code)
+  }
+}
+
+// MARK: - Why an Excel file could not be made
+
+/// A failure while an Excel file is made. No file is put in place then.
+package enum SpreadsheetError: Error, Equatable, CustomStringConvertible {
+  /// The report has more rows than a sheet holds.
+  case tooManyRows
+  /// A part of the file would have more bytes than it may have.
+  case tooLarge
+  /// A system call failed, with its `errno`.
+  case system(operation: String, code: Int32)
+  /// The library failed, with its number and words.
+  case library(operation: String, cause: String)
+
+  package var description: String {
+    switch self {
+    case .tooManyRows:
+      "more than 1,048,575 rows, which is what an Excel sheet holds below its heading; "
+        + "choose fewer days with --from and --to, or write CSV"
+    case .tooLarge:
+      "more than 4 GiB of rows, which is what an Excel file can hold; "
+        + "choose fewer days with --from and --to, or write CSV"
+    case .system(let operation, let code): "\(operation): system error \(code)"
+    case .library(let operation, let cause): "\(operation): \(cause)"
+    }
+  }
+}
+
+// MARK: - The libraries that write Excel files
+
+/// The library behind spreadsheets.
+package enum SpreadsheetLibrary {
+  /// The form of the files, as manifests name it. The same cells were packed otherwise in form 1.
+  package static let form = 2
+
+  /// For example `libxlsxwriter 1.1.4`.
+  package static var name: String { "libxlsxwriter " + text(lxw_version()) }
+
+  /// All that decides the bytes of a file, for example `libxlsxwriter 1.1.4, zlib 1.2.13`: other versions may write
+  /// other bytes for the same rows.
+  package static var versions: String { name + ", zlib " + text(zlibVersion()) }
+
+  private static func text(_ version: UnsafePointer<CChar>?) -> String {
+    version.map { String(cString: $0) } ?? "of an unknown version"
   }
 }

@@ -1,4 +1,6 @@
 // What the figures rest on: where prices came from, where evidence came from; and the exceptions, in words.
+import Base
+import Ledger
 import Projections
 import Revenue
 
@@ -110,5 +112,132 @@ extension ExceptionWords {
       true
     default: false
     }
+  }
+}
+
+// MARK: - What changed in ended months, where the figures come from, and the commands that give them again
+
+extension PageWriter {
+  // MARK: Changes
+
+  func changes(_ html: inout HTML) {
+    guard let changes = figures.changes else { return }
+    let since =
+      changes.atMs.map { "the first \(changes.size) events, until \(Timestamp.text(ms: $0))" }
+      ?? "an empty ledger"
+    html.element(
+      "p", ["class": "soft"],
+      text: "Compared with what was known from \(since). Only months that had ended by then are "
+        + "listed: what has been learned about them since."
+        + (figures.request.report.reportingCurrency == nil
+          ? "" : " Each side is converted at the rates known at it, so a new rate is a change too.")
+    )
+    if changes.rows.isEmpty {
+      return html.element("p", text: "No month that had ended has changed.")
+    }
+    var table = PageTable(
+      caption: "Net of ended months, then and now", id: "changed-months",
+      columns: [
+        .text("Month"), .text("Country"), .text("Currency"), .number("Units then"),
+        .number("Units now"), .number("Net then"), .number("Net now"), .number("Change"),
+        .number("Sales"),
+      ], showsCaption: false)
+    for row in changes.rows.prefix(Self.changesMax) {
+      func amount(_ micros: Int128) -> PageTable.Cell {
+        row.currency.map { .amount(micros, $0) } ?? .empty
+      }
+      table.rows.append([
+        .period(row.month), .named(row.countryCode, CountryNames.name(row.countryCode)),
+        .text(row.currency?.description ?? "–"), .count(row.unitsBefore), .count(row.unitsAfter),
+        amount(row.netBefore), amount(row.netAfter),
+        row.currency.map { .signedAmount(row.netAfter - row.netBefore, $0) } ?? .empty,
+        .count(Int128(row.saleCount)),
+      ])
+    }
+    table.write(to: &html)
+    let more = changes.rows.count - Self.changesMax
+    if more > 0 {
+      html.element("p", ["class": "soft"], text: "\(more) more rows are in ledgerctl diff.")
+    }
+  }
+
+  /// More rows belong into the output of `diff`.
+  private static let changesMax = 200
+
+  // MARK: Facts
+
+  func facts(_ html: inout HTML) {
+    html.element(
+      "p", ["class": "soft"],
+      text: "The same events give the same page to the byte. It was made from the log alone, and "
+        + "reads no clock.")
+    html.element("dl", ["class": "facts"]) { html in
+      for (name, value) in factList {
+        html.element("dt", text: name)
+        html.element("dd", text: value)
+      }
+    }
+    html.element("h3", text: "The same figures again")
+    html.element(
+      "p", ["class": "soft"],
+      text: "Each command gives the figures of one section, exactly; --format csv and -o FILE "
+        + "write them to a file.")
+    html.element("dl", ["class": "commands"]) { html in
+      for (name, command) in PageCommands(figures).all {
+        html.element("dt", text: name)
+        html.element("dd") { $0.element("code", text: command) }
+      }
+    }
+  }
+
+  private var factList: [(String, String)] {
+    let report = figures.request.report
+    let summary = figures.places.summary
+    var facts: [(String, String)] = [
+      ("Ledger", "\(figures.basis.ledger.origin), \(figures.basis.ledger.id)"),
+      ("Events", "the first \(figures.head.size)"),
+    ]
+    if let atMs = figures.lastEventAtMs {
+      facts.append(("Last event recorded at", Timestamp.text(ms: atMs)))
+    }
+    facts += [
+      ("Root of these events", Base64.text(figures.head.root.bytes)),
+      ("Days", "\(period.first) to \(period.last), in \(report.zone.name)"),
+      ("Environment", report.environments?.joined(separator: ", ") ?? "all"),
+      (
+        "Returns and reversals",
+        report.refunds == .eventDate ? "on their own dates" : "on the date of the sale"
+      ),
+    ]
+    if let currency = report.reportingCurrency {
+      let age = report.ratesAgeMaxDays.map { ", at rates of the day or at most \($0) days before" }
+      facts.append(("Converted to", "\(currency)\(age ?? "")"))
+      facts.append(("Sources of rates", rateSources(summary.rates)))
+      if let oldest = summary.rates.oldest {
+        facts.append(
+          (
+            "Oldest rate",
+            "\(oldest.base) to \(oldest.quote) of \(CivilDate(dayNumber: oldest.day))"
+          ))
+      }
+    }
+    facts.append(
+      (
+        "Trusted besides Apple",
+        figures.basis.foreignTrust.isEmpty
+          ? "nothing" : figures.basis.foreignTrust.joined(separator: ", ")
+      ))
+    facts += figures.basis.versions.map { ($0.name, $0.version) }
+    return facts
+  }
+
+  private func rateSources(_ rates: UsedRates) -> String {
+    if rates.sources.isEmpty { return "none were needed" }
+    return rates.sources.map { source in
+      // Limited: a file may be declared again every day.
+      let shown = source.positions.suffix(8).map { "\($0)" }.joined(separator: ", ")
+      let more = source.positions.count > 8 ? " and \(source.positions.count - 8) earlier" : ""
+      return "\(source.name) (declared at \(shown)\(more))"
+    }.joined(separator: ", ")
   }
 }

@@ -95,3 +95,55 @@ package struct UploadEvidence {
     self.metadata = metadata
   }
 }
+
+// MARK: - The source of the reply behind a sale
+
+/// The source of the reply in which a sale was first observed.
+public enum ReplyTrust: Int8, CaseIterable, BitwiseCopyable, Sendable {
+  /// A program version that did not record the source wrote the event.
+  case notRecorded
+  /// One of Apple's hosts answered.
+  case appStore
+  /// A host configured by an operator answered.
+  case configured
+  /// The reply was imported.
+  case imported
+  /// There is no reply yet: the sale is pending (rule R1).
+  case unconfirmed
+
+  /// Its name in reports.
+  package var word: StaticString {
+    switch self {
+    case .notRecorded: "not_recorded"
+    case .appStore: "app_store"
+    case .configured: "configured"
+    case .imported: "imported"
+    case .unconfirmed: "unconfirmed"
+    }
+  }
+}
+
+// MARK: - Rule R2: the order of the rows that show one sale
+
+extension ReplyRow {
+  /// R2: sorts the rows of one sale. Rows of `latest_receipt_info` come first, then the smaller purchase
+  /// date, the smaller transaction id and the original order decide.
+  package static func inOrder(_ rows: [ReplyRow]) -> [ReplyRow] {
+    rows.enumerated().sorted { left, right in
+      precedes(left.element, left.offset, right.element, right.offset)
+    }.map(\.element)
+  }
+
+  /// R2: whether one row comes before another, given their indexes.
+  static func precedes(
+    _ one: ReplyRow, _ index: Int, _ other: ReplyRow, _ otherIndex: Int
+  ) -> Bool {
+    let isLatest = one.source == .latestReceiptInfo
+    if isLatest != (other.source == .latestReceiptInfo) { return isLatest }
+    let dates = (one.purchaseDateMs ?? .min, other.purchaseDateMs ?? .min)
+    if dates.0 != dates.1 { return dates.0 < dates.1 }
+    let none = Text(start: nil, count: 0)
+    let ids = (one.transactionID ?? none).order(other.transactionID ?? none)
+    return ids != 0 ? ids < 0 : index < otherIndex
+  }
+}

@@ -1,6 +1,9 @@
-// The body of an upload: decodes JSON into fields, or gives every reason why not.
+// The bodies of requests: decoded into fields, or refused with every reason.
+import Base
 import Intake
 import JSON
+import Ledger
+import Projections
 
 enum UploadRequest {
   /// Tells where a signed object belongs that is sent as a receipt.
@@ -64,5 +67,210 @@ enum UploadRequest {
 
   private static func notJSON(_ error: JSONError) -> HTTPAnswer {
     HTTPAnswer(400, .notJSON, "the body is not JSON: \(error)")
+  }
+}
+
+// MARK: - The path of the App Store's notifications: the body of a request, and the answers
+
+enum NotificationRequest {
+  /// A signed object of 128 KiB with room around it. Notifications have less than 20 KiB.
+  static let bodyBytesMax = 256 << 10
+
+  /// The text of `signedPayload`. Invalid JSON gets 400, JSON that has none 422. Other members are skipped.
+  static func text(_ body: [UInt8]) throws(HTTPAnswer) -> [UInt8] {
+    guard !body.isEmpty else { throw HTTPAnswer(400, .notJSON, "the body is empty") }
+    let text: Result<[UInt8], HTTPAnswer> = body.withUnsafeBytes { bytes in
+      var compact: [UInt8] = []
+      compact.reserveCapacity(bytes.count)
+      do throws(JSONError) { try JSONValidator.compact(bytes, to: &compact) } catch {
+        return .failure(notJSON(error))
+      }
+      return compact.withUnsafeBytes(read)
+    }
+    return try text.get()
+  }
+
+  private static func read(_ bytes: UnsafeRawBufferPointer) -> Result<[UInt8], HTTPAnswer> {
+    let field = NotificationJudgement.field
+    do throws(JSONError) {
+      var cursor = JSONCursor(bytes)
+      guard try cursor.kind() == .object else {
+        return .failure(HTTPAnswer([FieldProblem("", .wrongType, "is not a JSON object")]))
+      }
+      try cursor.beginObject()
+      while let key = try cursor.nextKey() {
+        guard key == "signedPayload" else {
+          try cursor.skipValue()
+          continue
+        }
+        guard try cursor.kind() == .string else {
+          return .failure(HTTPAnswer([FieldProblem(field, .wrongType, "is not a string")]))
+        }
+        return .success(try cursor.readString().bytes)
+      }
+    } catch { return .failure(notJSON(error)) }
+    return .failure(HTTPAnswer([FieldProblem(field, .missing, "is missing")]))
+  }
+
+  private static func notJSON(_ error: JSONError) -> HTTPAnswer {
+    HTTPAnswer(400, .notJSON, "the body is not JSON: \(error)")
+  }
+}
+
+extension HTTPAnswer {
+  private static let recorded = HTTPAnswer(status: 200, body: Array(#"{"result":"recorded"}"#.utf8))
+  private static let known = HTTPAnswer(status: 200, body: Array(#"{"result":"known"}"#.utf8))
+
+  /// What the App Store is told.
+  init(_ answer: NotificationAnswer) {
+    switch answer {
+    case .recorded: self = .recorded
+    case .known: self = .known
+    case .refused(let problems): self.init(problems)
+    case .forged(let problems): self.init(problems, status: 403)
+    case .retry(nil, let seconds): self = .unavailable(retryAfterSeconds: seconds)
+    case .retry(let problem?, let seconds): self = .later([problem], afterSeconds: seconds)
+    }
+  }
+}
+
+// MARK: - The body of a question about a user: decodes JSON, or gives every reason why not
+
+struct UserRequest {
+  /// A body is a user and a place in a list.
+  static let bodyBytesMax = 16 << 10
+  /// The most purchases in one answer, and how many there are where the request does not say.
+  static let limitMax = 100
+  static let limitDefault = 20
+
+  private let user: String
+  private let after: PurchaseCursor?
+  private let limit: Int
+
+  /// Reads a body. Invalid JSON gets 400, JSON that is not a valid question 422. Unknown properties are skipped.
+  init(_ body: [UInt8]) throws(HTTPAnswer) {
+    let value = try Self.object(body)
+    var problems: [FieldProblem] = []
+    user = Self.user(value["user_identifier"], &problems)
+    after = Self.after(value["after"], &problems)
+    limit = Self.limit(value["limit"], &problems)
+    guard problems.isEmpty else { throw HTTPAnswer(problems) }
+  }
+
+  /// The question that a path asks with this body; nil for a path that asks none.
+  func question(_ route: Route, of appFamily: UUID16) -> UserQuestion? {
+    switch route {
+    case .purchases:
+      UserQuestion(.purchases(after: after, limit: limit), user: user, appFamily: appFamily)
+    case .entitlements: UserQuestion(.entitlements, user: user, appFamily: appFamily)
+    default: nil
+    }
+  }
+
+  // MARK: Properties
+
+  /// The JSON object that a body is.
+  static func object(_ body: [UInt8]) throws(HTTPAnswer) -> JSONValue {
+    guard !body.isEmpty else { throw HTTPAnswer(400, .notJSON, "the body is empty") }
+    let value: JSONValue
+    do throws(JSONError) { value = try JSONValue(body) } catch {
+      throw HTTPAnswer(400, .notJSON, "the body is not JSON: \(error)")
+    }
+    guard case .object = value else {
+      throw HTTPAnswer([FieldProblem("", .wrongType, "is not a JSON object")])
+    }
+    return value
+  }
+
+  /// The user whom a body names; a problem where it names none.
+  static func user(_ value: JSONValue?, _ problems: inout [FieldProblem]) -> String {
+    let field = "user_identifier"
+    switch value {
+    case nil, .null?, .string("")?: problems.append(FieldProblem(field, .missing, "is missing"))
+    case .string(let text)?:
+      let limit = UploadLimits.identifierCharacters
+      if text.unicodeScalars.count <= limit { return text }
+      problems.append(FieldProblem(field, .tooLong, "is longer than \(limit) characters"))
+    default: problems.append(FieldProblem(field, .wrongType, "is not a string"))
+    }
+    return ""
+  }
+
+  private static func after(
+    _ value: JSONValue?, _ problems: inout [FieldProblem]
+  ) -> PurchaseCursor? {
+    switch value {
+    case nil, .null?: return nil
+    case .string(let text)?:
+      if let cursor = PurchaseCursor(text) { return cursor }
+      problems.append(FieldProblem("after", .invalidValue, "is not the `next` of a response"))
+    default: problems.append(FieldProblem("after", .wrongType, "is not a string"))
+    }
+    return nil
+  }
+
+  private static func limit(_ value: JSONValue?, _ problems: inout [FieldProblem]) -> Int {
+    switch value {
+    case nil, .null?: return limitDefault
+    case .number?:
+      if let limit = value?.integerValue, (1...Int64(limitMax)).contains(limit) {
+        return Int(limit)
+      }
+      problems.append(
+        FieldProblem("limit", .invalidValue, "is not an integer from 1 to \(limitMax)"))
+    default: problems.append(FieldProblem("limit", .wrongType, "is not a number"))
+    }
+    return limitDefault
+  }
+}
+
+// MARK: - The body of a request to erase: decodes JSON, or gives every reason why not
+
+struct ErasureRequest {
+  private let user: String
+  private let reason: String
+  private let isUrgent: Bool
+
+  /// Reads a body. Invalid JSON gets 400, JSON that is not a valid request 422. Unknown properties are skipped.
+  init(_ body: [UInt8]) throws(HTTPAnswer) {
+    let value = try UserRequest.object(body)
+    var problems: [FieldProblem] = []
+    user = UserRequest.user(value["user_identifier"], &problems)
+    reason = Self.reason(value["reason"], &problems)
+    isUrgent = Self.isUrgent(value["urgent"], &problems)
+    guard problems.isEmpty else { throw HTTPAnswer(problems) }
+  }
+
+  /// The request of an app family's token.
+  func order(of appFamily: UUID16, receivedAtMs: Int64) -> ErasureOrder {
+    ErasureOrder(
+      user: user, reason: reason, isUrgent: isUrgent, appFamily: appFamily,
+      receivedAtMs: receivedAtMs)
+  }
+
+  private static func reason(_ value: JSONValue?, _ problems: inout [FieldProblem]) -> String {
+    let field = "reason"
+    switch value {
+    case nil, .null?, .string("")?: problems.append(FieldProblem(field, .missing, "is missing"))
+    case .string(let text)?:
+      if DataRedacted.isReason(text) { return text }
+      problems.append(
+        FieldProblem(
+          field, .invalidValue,
+          "is not a code such as user_request: a small letter, then small letters, digits and _, at most 32"
+        ))
+    default: problems.append(FieldProblem(field, .wrongType, "is not a string"))
+    }
+    return ""
+  }
+
+  private static func isUrgent(_ value: JSONValue?, _ problems: inout [FieldProblem]) -> Bool {
+    switch value {
+    case nil, .null?: return false
+    case .boolean(let isUrgent)?: return isUrgent
+    default:
+      problems.append(FieldProblem("urgent", .wrongType, "is neither true nor false"))
+      return false
+    }
   }
 }

@@ -1,6 +1,8 @@
 // One TCP connection: its state, its deadline, and how it ends.
 import Base
+import CMicroHTTPD
 import Glibc
+import Ledger
 
 final class Connection: Sendable {
   enum Stage {
@@ -165,6 +167,176 @@ final class Connection: Sendable {
       Glibc.send(
         descriptor, $0.baseAddress, $0.count,
         Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL))
+    }
+  }
+}
+
+// MARK: - Watches over all connections: ends those whose time is over, lets refused ones finish sending, and gives memory back that many have used
+
+final class ConnectionReaper: Sendable {
+  private struct State {
+    var connections: [ObjectIdentifier: Connection] = [:]
+    var lingering: [Lingering] = []
+    var isDraining = false
+    var isClosed = false
+  }
+
+  /// A socket whose answer is sent, and whose peer may still be sending.
+  private struct Lingering {
+    let descriptor: Int32
+    let deadlineMs: Int64
+    var drainedBytes = 0
+  }
+
+  private let state = Monitor(State())
+  private let thread = Monitor<WorkerThread?>(nil)
+
+  private static let periodMs: Int32 = 50
+  private static let lingerMs: Int64 = 2000
+  private static let lingerBytesMax = 8 << 20
+  private static let lingeringMax = 256
+  /// Less than this, once free, is left to the C library.
+  private static let freedBytesMin = 16 << 20
+
+  private let budgets: [ByteBudget]
+
+  /// - Parameter budgets: of the memory that is given back after a peak.
+  init(budgets: [ByteBudget]) { self.budgets = budgets }
+
+  func start() throws(LedgerError) {
+    let started = try WorkerThread.start { [self] in run() }
+    thread.withLock { $0 = started }
+  }
+
+  var count: Int { state.withLock { $0.connections.count } }
+
+  func add(_ connection: Connection) {
+    state.withLock { $0.connections[ObjectIdentifier(connection)] = connection }
+  }
+
+  /// The library closes the connection's socket after this.
+  /// - Parameter requestID: see `Connection.close`.
+  func remove(_ connection: Connection, requestID: (() -> String)?) {
+    let kept = connection.close(requestID: requestID)
+    if let kept { shutdown(kept, Int32(SHUT_WR)) }
+    let lingers = state.withLock { state in
+      state.connections[ObjectIdentifier(connection)] = nil
+      guard let kept, state.lingering.count < Self.lingeringMax, !state.isClosed else {
+        return false
+      }
+      state.lingering.append(
+        Lingering(descriptor: kept, deadlineMs: MonotonicClock.nowMs() + Self.lingerMs))
+      return true
+    }
+    if let kept, !lingers { close(kept) }
+  }
+
+  /// From now on a connection that waits for a request is ended.
+  func drain() { state.withLock { $0.isDraining = true } }
+
+  /// Ends the watch, and every connection that lingers.
+  func finish() {
+    let running = thread.withLock { thread in
+      defer { thread = nil }
+      return thread
+    }
+    state.withLock { $0.isClosed = true }
+    running?.join()
+    let lingering = state.withLock { state in
+      defer { state.lingering = [] }
+      return state.lingering
+    }
+    for lingering in lingering { close(lingering.descriptor) }
+  }
+
+  private func run() {
+    while true {
+      let (connections, lingering, isDraining, isClosed) = state.withLock { state in
+        (Array(state.connections.values), state.lingering, state.isDraining, state.isClosed)
+      }
+      if isClosed { return }
+      // Outside the lock, which the threads that answer requests need. Only this thread removes what lingers.
+      let rest = lingering.compactMap(Self.drained)
+      state.withLock { $0.lingering.replaceSubrange(..<lingering.count, with: rest) }
+      let nowMs = MonotonicClock.nowMs()
+      for connection in connections {
+        connection.expire(nowMs: nowMs)
+        if isDraining { connection.endIfWaiting() }
+      }
+      giveMemoryBack()
+      poll(nil, 0, Self.periodMs)
+    }
+  }
+
+  /// The C library keeps freed memory between blocks still in use.
+  private func giveMemoryBack() {
+    let ended = budgets.compactMap { $0.endedPeak(minBytes: Self.freedBytesMin) }
+    if !ended.isEmpty { cmhd_give_memory_back() }
+  }
+
+  /// Reads what has come and throws it away; nil once the peer has ended, or its time is over.
+  private static func drained(_ lingering: Lingering) -> Lingering? {
+    var lingering = lingering
+    let isOver = withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 8) { buffer in
+      while lingering.drainedBytes < lingerBytesMax {
+        let count = recv(
+          lingering.descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+        if count == 0 { return true }
+        if count < 0 { return errno != EAGAIN && errno != EINTR }
+        lingering.drainedBytes += count
+      }
+      return true
+    }
+    guard isOver || MonotonicClock.nowMs() >= lingering.deadlineMs else { return lingering }
+    close(lingering.descriptor)
+    return nil
+  }
+}
+
+// MARK: - Memory that all requests share, counted in bytes
+
+/// Bytes in use, and how many may be.
+final class ByteBudget: Sendable {
+  private struct State {
+    var used = 0
+    var peak = 0
+  }
+
+  private let state = Monitor(State())
+  private let limitBytes: Int
+
+  init(limitBytes: Int) { self.limitBytes = limitBytes }
+
+  var usedBytes: Int { state.withLock { $0.used } }
+
+  /// Whether a quarter is free: enough for what is under way.
+  var hasRoom: Bool { usedBytes <= limitBytes - limitBytes / 4 }
+
+  /// Reserves a number of bytes; false if they are not available.
+  /// - Parameter evenAlone: whether what is larger than the whole budget may have it all to itself.
+  func reserve(_ count: Int, evenAlone: Bool = false) -> Bool {
+    state.withLock { state in
+      guard state.used + count <= limitBytes || evenAlone && state.used == 0 else { return false }
+      state.used += count
+      state.peak = max(state.peak, state.used)
+      return true
+    }
+  }
+
+  func release(_ count: Int) {
+    state.withLock { state in
+      precondition(count <= state.used, "more bytes released than reserved")
+      state.used -= count
+    }
+  }
+
+  /// The most that was in use since the last call that found it over: nil unless it was `minBytes`, and all but
+  /// a quarter of it has been given back.
+  func endedPeak(minBytes: Int) -> Int? {
+    state.withLock { state in
+      guard state.peak >= minBytes, state.used <= state.peak / 4 else { return nil }
+      defer { state.peak = state.used }
+      return state.peak
     }
   }
 }

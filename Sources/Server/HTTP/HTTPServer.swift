@@ -1,5 +1,6 @@
 // The HTTP server: the client API on one address, metrics on another.
 import Base
+import CMicroHTTPD
 import Glibc
 import Intake
 import Ledger
@@ -157,5 +158,15 @@ package final class HTTPServer: Sendable {
     while client.hasWork, MonotonicClock.nowMs() < lastMs { poll(nil, 0, 10) }
     for listener in listeners { listener.stop() }
     keeper.finish()
+  }
+}
+
+// MARK: - The library that serves HTTP
+
+package enum HTTPServerLibrary {
+  /// For example `libmicrohttpd 0.9.75`, as this system has it.
+  package static var name: String {
+    "libmicrohttpd "
+      + (MHD_get_version().map { String(cString: $0) } ?? CryptoLibrary.unknownVersion)
   }
 }

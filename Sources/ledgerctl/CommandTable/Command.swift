@@ -137,3 +137,96 @@ extension Option {
 
   static let json = Option("json", help: "print JSON instead of text")
 }
+
+// MARK: - All commands, in the order in which a new user needs them
+
+/// The commands of the program.
+struct CommandTable: Sendable {
+  static let standard = CommandTable(commands: [
+    initCommand, appAddCommand, appListCommand, appShowCommand, appEditCommand, tokenCreateCommand,
+    tokenListCommand, tokenRevokeCommand, webhookListCommand, webhookTestCommand,
+    webhookReplayCommand,
+    configCheckCommand, configSetSharedSecretCommand, importCommand, pricesImportCommand,
+    ratesImportCommand, serveCommand, retryCommand, appStoreSyncCommand, appStoreTestCommand,
+    statusCommand, replicateCommand, showCommand, historyCommand, verifyCommand, replayCommand,
+    rebuildCommand,
+    projectionsListCommand, snapshotCreateCommand,
+    snapshotListCommand, snapshotVerifyCommand, snapshotRestoreCommand, snapshotPruneCommand,
+    exportCommand, reportCommand, queryCommand, diffCommand, redactCommand, redactListCommand,
+    userExportCommand, restoreCommand, promoteCommand, divergenceCommand,
+    keyCreateCommand, keyListCommand, checkpointCommand, proveCommand, auditCommand,
+    auditProofCommand, auditConsistencyCommand, auditReportCommand, helpCommand,
+    completionsCommand, versionCommand,
+  ])
+
+  let commands: [Command]
+
+  /// The commands that begin with these words.
+  func commands(under words: [String]) -> [Command] {
+    commands.filter { $0.words.starts(with: words) }
+  }
+
+  /// The command with exactly these words.
+  func command(_ words: [String]) -> Command? { commands.first { $0.words == words } }
+}
+
+// MARK: - How help and the reference write commands, options and arguments
+
+/// What the program is, in a sentence.
+let programSummary = "ledgerctl keeps a ledger of App Store receipts and reports revenue from it."
+
+extension Command {
+  /// The pieces of `ledgerctl app add --name NAME --bundle-id ID… [--product ID=TYPE…]`.
+  var usage: [String] {
+    var parts = ["ledgerctl"] + words
+    parts += positionals.map { positional in
+      switch positional.arity {
+      case .one: positional.name
+      case .optional: "[\(positional.name)]"
+      case .oneOrMore: "\(positional.name)…"
+      case .any: "[\(positional.name)…]"
+      }
+    }
+    parts += options.filter(\.isRequired).map(\.usage)
+    parts += options.filter { !$0.isRequired }.map(\.usage)
+    return parts
+  }
+
+  /// Its own options, then the global ones that apply to it.
+  var allOptions: [Option] {
+    options + Option.global.filter { $0.name == "help" || ($0.name == "ledger" && usesLedger) }
+  }
+}
+
+extension Option {
+  /// `-o, --output FILE`.
+  var signature: String {
+    let name = "--\(name)" + (value.map { " \($0.name)" } ?? "")
+    return short.map { "-\($0), \(name)" } ?? name
+  }
+
+  /// Its description in help: purpose, accepted values and default.
+  var description: String {
+    var text = help
+    if let value, !value.allowed.isEmpty {
+      let names = value.allowed.map { "`\($0)`" }
+      text +=
+        value.isList ? "; any of \(names.joined(separator: ", "))" : ": \(alternatives(names))"
+    }
+    if let standard = value?.standard { text += " (default: `\(standard)`)" }
+    if isRepeatable { text += "; may be repeated" }
+    if isRequired { text += "; required" }
+    return text
+  }
+
+  fileprivate var usage: String {
+    let name = "--\(name)" + (value.map { " \($0.name)" } ?? "") + (isRepeatable ? "…" : "")
+    return isRequired ? name : "[\(name)]"
+  }
+}
+
+extension Positional {
+  var description: String {
+    allowed.isEmpty ? help : "\(help): \(alternatives(allowed.map { "`\($0)`" }))"
+  }
+}

@@ -1,5 +1,10 @@
 // `key create`, `key list`: the keys that sign checkpoints.
+import Base
+import Glibc
 import Ledger
+import Projections
+import Replication
+import Server
 
 let keyCreateCommand = Command(
   "key create", summary: "Create a key that signs checkpoints",
@@ -43,4 +48,98 @@ let keyListCommand = Command(
     try sheet.table("Keys", table)
   }
   return .done
+}
+
+// MARK: - `checkpoint`: signs the ledger's head
+
+let checkpointCommand = Command(
+  "checkpoint", summary: "Sign the ledger's head",
+  details: [
+    "Prints a C2SP checkpoint: the origin, the number of events, their root, and a signature. Whoever keeps "
+      + "it can later verify that none of these events was changed (`ledgerctl audit --checkpoint`).",
+    "The events that it covers are synced to disk first. Every checkpoint is kept in `checkpoints/`; a new one "
+      + "must extend the last one. If the log does not extend it, nothing is signed and the exit code is 20; if "
+      + "only the projections belong to another history, it is 21. The number of checkpoints and the newest head "
+      + "are stored in the file `heads` and in the projections, so that `ledgerctl audit` notices missing "
+      + "checkpoints.",
+  ],
+  options: [Option("output", short: "o", value: .init("FILE"), help: "write to FILE")],
+  examples: [Example("ledgerctl checkpoint -o head.txt", "Sign the head for an auditor")]
+) { invocation, context in
+  let ledger = try OpenLedger(invocation, context)
+  let checkpoint = try ledger.sign()
+  try withDestination(invocation.value("output"), context) { try $0.write(checkpoint.bytes) }
+  return .done
+}
+
+extension OpenLedger {
+  /// Signs a head and records that in the projections in use; refuses if they belong to another history.
+  ///
+  /// With replication, only what a copy has confirmed is signed: a ledger that takes over then continues every signed
+  /// head.
+  /// - Parameter size: the number of events; nil is all, or all that is confirmed.
+  func sign(size: Int? = nil) throws -> Checkpoint {
+    let size = try confirmedSize(of: size)
+    let projector = try self.projector()
+    let store = CheckpointStore(directory)
+    if reader.damage == nil, let conflict = try projector.historyConflict() {
+      // A conflict with signed heads is reported before one with the projections.
+      try store.check(reader)
+      throw ProjectionError.anotherHistory(conflict)
+    }
+    let checkpoint = try store.sign(reader, size: size)
+    if let heads = try store.signedHeads() {
+      // The file `heads` has it already, so projections that can't be read or written are not an error.
+      do { try projector.remember(heads) } catch {
+        say("the projections could not record this checkpoint: \(error)")
+      }
+    }
+    return checkpoint
+  }
+}
+
+// MARK: - How much of a ledger may be signed: with replication, what a copy has confirmed
+
+extension OpenLedger {
+  /// How long a head that is to be signed may wait for its copy.
+  private static let waitMs: Int64 = 15_000
+  private static let pauseMicros: UInt32 = 100_000
+
+  /// The number of events to sign; nil if all may be signed.
+  ///
+  /// Throws if the copy has not confirmed them after a while.
+  /// - Parameter size: the number of events wanted; nil is as many as possible.
+  func confirmedSize(of size: Int?) throws -> Int? {
+    // Such a ledger signs nothing, so there is nothing to wait for.
+    try Standby.refuse(directory, operation: "sign checkpoint")
+    guard let replication = try ConfigurationFile(directory).read().replication else { return size }
+    let deadlineMs = MonotonicClock.nowMs() + Self.waitMs
+    while true {
+      let record = try ReplicationRecord(of: directory)
+      if let record, record.step != nil, record.size >= size ?? 0 {
+        guard record.size <= reader.head.size else {
+          throw LedgerError(
+            .init(verdict: .missing, file: "log", position: reader.head.size),
+            operation: "sign checkpoint",
+            cause: "the copy has confirmed \(record.size) events, but the log holds "
+              + "\(reader.head.size)")
+        }
+        guard try reader.frontier(at: record.size).root == record.root else {
+          throw LedgerError(
+            .init(verdict: .tampered, file: "log", position: nil), operation: "sign checkpoint",
+            cause: "its first \(record.size) events are not those that the copy confirmed")
+        }
+        return size ?? record.size
+      }
+      // Without a number, whatever is confirmed is signed: there is nothing to wait for but the first step.
+      guard MonotonicClock.nowMs() < deadlineMs, !context.interruption.isRequested else {
+        throw Failure(
+          operation: "sign checkpoint", object: replication.target,
+          cause: "the copy has confirmed \(counted(record?.size ?? 0, "event"))"
+            + (size.map { " of \($0)" } ?? "") + "; 'ledgerctl status' shows how far it is behind")
+      }
+      usleep(Self.pauseMicros)
+      try reader.refresh()
+    }
+  }
 }

@@ -2,6 +2,7 @@
 import Intake
 import Ledger
 import Projections
+import Server
 
 let pricesImportCommand = Command(
   "prices import", summary: "Declare a price list",
@@ -152,4 +153,32 @@ private func text(_ type: EventType, _ declaration: Declaration, _ appended: App
     sentence += "; an interrupted run had appended the first of them from position \(known) on"
   }
   return sentence
+}
+
+// MARK: - Sold products that their app does not declare, with the command that declares them
+
+extension UndeclaredProduct {
+  /// `coins.5000 of com.example.shop in 3 transactions: ledgerctl app edit …`.
+  var sentence: String {
+    "\(productID) of \(bundleID) in \(counted(transactionCount, "transaction")): \(declaringCommand)"
+  }
+
+  var record: Record {
+    [
+      "app_family_id": appFamilyID, "bundle_id": bundleID, "product_id": productID,
+      "transactions": transactionCount, "last_position": lastPosition,
+    ]
+  }
+}
+
+/// How many undeclared products are listed individually.
+private let undeclaredCountMax = 10
+
+extension [UndeclaredProduct] {
+  /// A sentence for each of the first ones, then the number of the others.
+  var sentences: [String] {
+    let shown = prefix(undeclaredCountMax).map(\.sentence)
+    return count > undeclaredCountMax
+      ? shown + ["\(count - undeclaredCountMax) more undeclared products"] : shown
+  }
 }

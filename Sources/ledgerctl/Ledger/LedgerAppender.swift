@@ -1,6 +1,9 @@
 // Appends a command's events with its own writer or through the server that holds the ledger.
+import Base
+import Glibc
 import Intake
 import Ledger
+import Replication
 import Server
 
 /// Appends events, by its own writer or through the server.
@@ -66,5 +69,114 @@ enum LedgerAppender: EventAppender {
     case .own(let writer): try writer.close()
     case .server(let server): try server.close()
     }
+  }
+}
+
+// MARK: - A command's own writer, with the replication that its appends need
+
+/// The writer of a command while no server holds the ledger.
+final class OwnWriter {
+  /// How long the end of a command waits for the copy.
+  private static let copyLimitMs: Int64 = 30_000
+
+  let writer: LedgerWriter
+  private let replication: LedgerReplication?
+  private let say: (String) -> Void
+
+  /// Opens the ledger for writing and prints what recovery repaired.
+  ///
+  /// With `sync`, appends wait for the copy, whatever the command.
+  /// - Parameter replicates: whether a copy that nobody waits for is kept too.
+  init(_ ledger: OpenLedger, options: WriterOptions = WriterOptions(), replicates: Bool = false)
+    throws
+  {
+    let context = ledger.context
+    say = { context.say($0) }
+    var options = options
+    let diagnostics = context.diagnostics
+    let asked = Result { () throws -> LedgerReplication? in
+      let configuration = try ConfigurationFile(ledger.directory).read().replication
+      guard let configuration, replicates || configuration.mode == .sync else { return nil }
+      return try LedgerReplication(ledger.directory, configuration) {
+        diagnostics.writeLine(visible("ledgerctl: \($0)"))
+      }
+    }
+    replication = try? asked.get()
+    options.confirmation = replication?.confirmation
+    // Before the configuration is found unusable: a server that holds the ledger goes on with an earlier one.
+    let writer = try LedgerWriter.open(ledger.directory, options: options)
+    self.writer = writer
+    for note in writer.recovery.notes { say(note) }
+    do {
+      _ = try asked.get()
+      try startReplication(writer)
+    } catch {
+      try? writer.close()
+      throw error
+    }
+  }
+
+  private func startReplication(_ writer: LedgerWriter) throws {
+    guard let replication else { return }
+    do throws(LedgerError) {
+      try replication.start { [weak writer] in writer?.refuseAppends($0) }
+    } catch {
+      // Another process copies what this one appends.
+      guard error.kind == .locked, replication.mode == .async else { throw error }
+    }
+  }
+
+  /// Makes everything durable, gives the copy some time, and closes the writer.
+  func close() throws(LedgerError) {
+    if let replication {
+      try? writer.flush()
+      replication.stop(deadlineMs: Self.copyLimitMs)
+      let status = replication.status
+      if status.ending == nil, status.lagCount > 0 {
+        say(
+          "\(status.target): \(counted(status.lagCount, "event")) not in the copy yet"
+            + (status.error.map { ": \($0)" } ?? "") + "; a server or 'ledgerctl replicate' goes on"
+        )
+      }
+    }
+    try writer.close()
+  }
+}
+
+// MARK: - Root in the ledger of another user: the command gives up root's rights and acts as that user
+
+/// The user as whom a run of the program acts in place of root.
+final class LedgerOwner {
+  /// Nil while the program acts as the user that started it.
+  private(set) var actsAs: String?
+
+  /// Makes root act as the owner of a directory for the rest of the run, with that user's groups. What the command makes
+  /// then belongs to the owner, whose server can read and write it, and nothing in the directory can make root read or
+  /// write another file. The C library applies this to all threads.
+  func assume(_ path: String, owner: UInt32, group: UInt32) throws(Failure) {
+    guard geteuid() == 0, owner != 0 else { return }
+    let user = getpwuid(owner)
+    let name = user.map { String(cString: $0.pointee.pw_name) }
+    let groups = user.map { initgroups($0.pointee.pw_name, group) } ?? setgroups(1, [group])
+    let shown = name ?? "#\(owner)"
+    guard groups == 0, setgid(group) == 0, setuid(owner) == 0, geteuid() == owner else {
+      throw Failure(
+        operation: "act as the ledger's owner", object: path,
+        cause:
+          "\(systemErrorText(errno)); run the command as that user: sudo -u '\(shown)' ledgerctl …")
+    }
+    actsAs = shown
+    guard access(path, R_OK | X_OK) == 0 else {
+      throw Failure(
+        operation: "act as the ledger's owner", object: path,
+        cause: "\(shown) cannot open it: \(systemErrorText(errno))")
+    }
+  }
+
+  /// The same for a directory that may become a ledger; one that does not exist yet will be the caller's own.
+  func assume(newLedger path: String) throws(Failure) {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }
+    try assume(path, owner: status.st_uid, group: status.st_gid)
   }
 }

@@ -1,5 +1,7 @@
 // Writes a report in one of the formats, for `export` and `audit report`.
 import Base
+import Intake
+import JSON
 import Ledger
 import Projections
 import ReportDocuments
@@ -72,5 +74,67 @@ struct ReportOutput {
       summary: summary, request: request, size: head?.size ?? 0, root: head?.root ?? sha256,
       byteCount: byteCount,
       sha256: sha256)
+  }
+}
+
+// MARK: - Compares a report with the same report after erasures, without the columns that an erasure changes
+
+/// Reads two files of one report and compares their rows as sets: erased users sort elsewhere.
+enum RedactedComparison {
+  /// The columns in which an erasure shows.
+  static let columns: Set<String> = ["user_identifier", "receipt_id", "detail"]
+  /// Larger files are not compared in memory.
+  static let byteCountMax = 256 << 20
+
+  /// Why two files can't be compared, or that they differ.
+  enum Verdict: Equatable {
+    case same
+    case different
+    case incomparable(String)
+  }
+
+  static func compare(_ left: [UInt8], _ right: [UInt8], _ format: ExportOptions.Format) -> Verdict
+  {
+    switch format {
+    case .csv: return verdict(rows(ofCSV: left), rows(ofCSV: right))
+    case .json: return verdict(rows(ofJSON: left), rows(ofJSON: right))
+    default: return .incomparable("a file of this format can't be compared row by row")
+    }
+  }
+
+  private static func verdict(_ left: [String]?, _ right: [String]?) -> Verdict {
+    guard let left, let right else {
+      return .incomparable("a file does not have the report's form")
+    }
+    return left == right ? .same : .different
+  }
+
+  /// The rows without those columns, sorted; the first is the header. Nil if it is no such file.
+  private static func rows(ofCSV bytes: [UInt8]) -> [String]? {
+    var reader = CSVReader(bytes)
+    guard let header = (try? reader.next()) ?? nil else { return nil }
+    let kept = header.cells.indices.filter { !columns.contains(header.cells[$0]) }
+    var rows: [String] = []
+    while true {
+      let record: CSVRecord?
+      do throws(CSVError) { record = try reader.next() } catch { return nil }
+      guard let record else { break }
+      guard record.cells.count == header.cells.count else { return nil }
+      rows.append(kept.map { record.cells[$0] }.joined(separator: "\u{1F}"))
+    }
+    return [header.cells.joined(separator: "\u{1F}")] + rows.sorted()
+  }
+
+  private static func rows(ofJSON bytes: [UInt8]) -> [String]? {
+    guard let value = try? JSONValue(bytes), case .object(let members) = value,
+      let rows = value["rows"]?.arrayValue
+    else { return nil }
+    func text(_ value: JSONValue) -> String { String(decoding: value.bytes, as: UTF8.self) }
+    let heading = JSONValue.object(members.filter { $0.key != "rows" })
+    let kept = rows.map { row -> JSONValue in
+      guard case .object(let cells) = row else { return row }
+      return .object(cells.filter { !columns.contains($0.key) })
+    }
+    return [text(heading)] + kept.map(text).sorted()
   }
 }

@@ -1,4 +1,5 @@
 // Properties of standard output and standard error as terminals.
+import Base
 import Glibc
 
 /// A standard descriptor that may be a terminal.
@@ -33,3 +34,123 @@ func environmentValue(_ name: String) -> String? {
   guard let pointer = getenv(name), pointer.pointee != 0 else { return nil }
   return String(cString: pointer)
 }
+
+// MARK: - Reads a secret from standard input: piped, or typed at a terminal without echo
+
+/// Reads secrets. They are not arguments because command lines appear in process lists and shell histories.
+enum SecretInput {
+  private static let byteCountMax = 4096
+
+  /// The bytes read, without the line end; from a terminal, one line.
+  /// - Parameter prompt: shown only on a terminal.
+  static func read(prompt: String, _ context: Context) throws -> [UInt8] {
+    var bytes: [UInt8]
+    if isatty(STDIN_FILENO) == 1 {
+      context.diagnostics.write(prompt)
+      bytes = try withoutEcho { try readAll(context, isLine: true) }
+      context.diagnostics.write("\n")
+    } else {
+      bytes = try readAll(context, isLine: false)
+    }
+    if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+    if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+    return bytes
+  }
+
+  private static func readAll(_ context: Context, isLine: Bool) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 1024)
+    while true {
+      try context.interruption.check()
+      let count = Glibc.read(STDIN_FILENO, &piece, piece.count)
+      if count < 0 {
+        if errno == EINTR { continue }
+        throw Failure(operation: "read", object: "standard input", systemError: errno)
+      }
+      bytes += piece[..<count]
+      if bytes.count > byteCountMax {
+        throw Failure(
+          operation: "read", object: "standard input",
+          cause: "it is longer than \(byteCountMax) bytes")
+      }
+      if count == 0 || isLine && bytes.last == UInt8(ascii: "\n") { return bytes }
+    }
+  }
+
+  private static func withoutEcho<Result>(_ body: () throws -> Result) throws -> Result {
+    var shown = termios()
+    guard tcgetattr(STDIN_FILENO, &shown) == 0 else { return try body() }
+    var hidden = shown
+    hidden.c_lflag &= ~tcflag_t(ECHO)
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
+    defer { tcsetattr(STDIN_FILENO, TCSAFLUSH, &shown) }
+    return try body()
+  }
+}
+
+// MARK: - Reads small files named on the command line: checkpoints, proofs, manifests
+
+/// The whole content of a file of at most `byteCountMax` bytes; `-` is standard input.
+func readSmallFile(_ path: String, byteCountMax: Int = 1 << 20) throws(Failure) -> [UInt8] {
+  let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+  guard descriptor >= 0 else { throw Failure(operation: "read", object: path, systemError: errno) }
+  defer { if descriptor != STDIN_FILENO { close(descriptor) } }
+  do throws(SmallFileError) {
+    return try SmallFile.read(descriptor, byteCountMax: byteCountMax)
+  } catch {
+    if case .system(let error) = error {
+      throw Failure(operation: "read", object: path, systemError: error.code)
+    }
+    throw Failure(operation: "read", object: path, cause: error.cause)
+  }
+}
+
+// MARK: - Formatting of counts, sizes, digests and times, and argument values that several commands parse
+
+/// `1 event`, `2 events`.
+func counted(_ count: Int, _ noun: String) -> String {
+  "\(count) \(noun)\(count == 1 ? "" : "s")"
+}
+
+/// `17 B`, `1.5 MiB`, rounded down.
+package func sizeText(_ byteCount: Int) -> String {
+  let names = ["B", "KiB", "MiB", "GiB", "TiB"]
+  var (whole, rest, index) = (byteCount, 0, 0)
+  while whole >= 1024, index + 1 < names.count {
+    (rest, whole, index) = (whole % 1024, whole / 1024, index + 1)
+  }
+  return index == 0 ? "\(whole) B" : "\(whole).\(rest * 10 / 1024) \(names[index])"
+}
+
+extension SHA256Digest {
+  /// In base64, as checkpoints write it.
+  var base64: String { Base64.text(bytes) }
+}
+
+/// A UUID in lower case; nil if `text` is not one.
+func uuidText(_ text: String) -> String? { UUID16(text)?.description }
+
+/// A position: only decimal digits, within the range of `Int`.
+func positionValue(_ text: String) -> Int? {
+  guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+  return Int(text)
+}
+
+extension Invocation {
+  /// The day that an option names. A position or a time gets a hint, if the command takes them elsewhere.
+  func day(_ name: String) throws(UsageError) -> CivilDate? {
+    guard let text = value(name) else { return nil }
+    if let day = try? CivilDate(parsing: text) { return day }
+    var cause = "is not a date, as in 2026-03-14"
+    let options = ["as-of", "since", "until"].filter { option in
+      command.options.contains { $0.name == option }
+    }
+    if PointInTime(text) != nil, !options.isEmpty {
+      cause += "; a point in time is for \(alternatives(options.map { "--\($0)" }))"
+    }
+    throw wrong(name, text, cause)
+  }
+}
+
+/// A time in the format of all output: `2026-01-02T03:04:05.678Z`.
+func timeText(_ epochMs: Int64) -> String { Timestamp.text(ms: epochMs) }

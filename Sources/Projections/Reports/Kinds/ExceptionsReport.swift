@@ -266,3 +266,160 @@ extension TextArena {
   /// Copies bytes into the arena.
   package func keep(_ bytes: [UInt8]) -> Text { withText(bytes) { keep($0) } }
 }
+
+// MARK: - Which exceptions and sales fall within the days that a report covers (rule R9)
+
+/// Selects the exceptions within a report's days, so that a month shows the ones that affect its own figures.
+final class ExceptionDays {
+  /// Whether the report covers all days.
+  let isAll: Bool
+  private let source: ReportSource
+  private let laterLines: Statement
+
+  init(_ source: ReportSource) throws(DatabaseError) {
+    self.source = source
+    isAll = source.request.from == nil && source.request.to == nil
+    laterLines = try source.database.prepare("SELECT date_ms FROM later_lines WHERE sale = ?")
+  }
+
+  /// Whether an exception of a sale counts: one of the sale's lines must be within the days.
+  func hold(sale: Int, saleDateMs: Int64) throws(DatabaseError) -> Bool {
+    if source.isWithinDays(saleDateMs) { return true }
+    if source.decidesBySaleDate { return false }
+    laterLines.bind(1, sale)
+    defer { laterLines.reset() }
+    while try laterLines.step() {
+      if source.isWithinDays(laterLines.integer(0)) { return true }
+    }
+    return false
+  }
+
+  /// Whether an exception without a sale counts: the event that caused it must have occurred within the days. An
+  /// exception without a time always counts.
+  func hold(occurredAtMs: Int64?) -> Bool { occurredAtMs.map(source.isWithinDays) ?? true }
+
+  /// The pending sales that have a line within the days.
+  func pendingSales() -> [Sale] {
+    guard let pending = source.pending else { return [] }
+    if isAll { return pending.sales }
+    var numbers: Set<Int> = []
+    for line in pending.lines where source.isWithinDays(source.decidingDateMs(line)) {
+      numbers.insert(line.sale)
+    }
+    return pending.sales.filter { numbers.contains($0.id) }
+  }
+}
+
+/// The confirmed sales that have a line within the days that a report covers, collected line by line.
+struct ShownSales {
+  private var areShown: [Bool] = []
+  /// How many of these sales have no price.
+  private(set) var unpricedCount = 0
+  private var trusts = InlineArray<5, Int>(repeating: 0)
+
+  /// Records a confirmed line within the days.
+  @inline(__always)
+  mutating func note(_ line: ReportLine) {
+    while areShown.count <= line.sale { areShown.append(false) }
+    if areShown[line.sale] { return }
+    areShown[line.sale] = true
+    trusts[Int(line.trust.rawValue)] += 1
+    if line.basis == .none { unpricedCount += 1 }
+  }
+
+  /// How many of these sales come from replies of each source, in the order of the sources. Sources without sales are
+  /// omitted.
+  var trustCounts: [(word: String, count: Int)] {
+    ReplyTrust.allCases.compactMap { trust in
+      let count = trusts[Int(trust.rawValue)]
+      return count == 0 ? nil : ("\(trust.word)", count)
+    }
+  }
+
+  func holds(_ sale: Int) -> Bool { areShown.indices.contains(sale) && areShown[sale] }
+}
+
+// MARK: - How many exceptions of each type concern what a report shows (rule R9)
+
+extension ReportSource {
+  /// The number of exceptions of each type, by name, for what the report shows. The counts match the exceptions
+  /// report.
+  /// - Parameter shownSales: the confirmed sales that the report's days concern.
+  func exceptionCounts(_ shownSales: ShownSales) throws -> [(type: String, count: Int)] {
+    let days = try ExceptionDays(self)
+    var counts: [ExceptionType: Int] = [:]
+    try count(of: shownSales, days, into: &counts)
+    _ = try forEachUnconverted { type, _, _ in counts[type, default: 0] += 1 }
+    let pendingCount = days.pendingSales().count { shows($0) }
+    if pendingCount > 0 { counts[.pendingSale] = pendingCount }
+    return counts.map { ($0.key.word, $0.value) }.sorted { $0.0 < $1.0 }
+  }
+
+  /// The confirmed sales that have a line in the report's days.
+  func shownSales() throws(ProjectionError) -> ShownSales {
+    var shown = ShownSales()
+    try forEachConfirmedLine { line in
+      if isWithinDays(decidingDateMs(line)) { shown.note(line) }
+    }
+    return shown
+  }
+
+  /// Joins the upload of an exception `e`: the one that its verification belongs to, else the one at its position.
+  static let uploadJoin = """
+    LEFT JOIN uploads x ON x.position = coalesce(
+    (SELECT y.upload FROM verifications y WHERE y.position = e.position), e.position)
+    """
+
+  /// The upload in three columns of a row: its position, country and user. Nil if there is none.
+  static func upload(
+    _ row: Statement, at column: Int32
+  ) throws(DatabaseError) -> (country: Symbol, user: Int32)? {
+    if row.isNull(column) { return nil }
+    return (
+      try row.symbol(column + 1),
+      try row.optionalNumber(column + 2) ?? -1
+    )
+  }
+
+  /// Counts the exceptions of confirmed sales, and those without a sale.
+  private func count(
+    of shownSales: ShownSales, _ days: ExceptionDays, into counts: inout [ExceptionType: Int]
+  ) throws {
+    if shownSales.unpricedCount > 0 { counts[.unpriced] = shownSales.unpricedCount }
+    let excesses = try database.prepare("SELECT sale FROM later_lines WHERE is_first_excess = 1")
+    while try excesses.step() {
+      guard shownSales.holds(try excesses.ordinal(0)) else { continue }
+      counts[.refundExceedsAmount, default: 0] += 1
+    }
+    let occurredAt =
+      days.isAll
+      ? "NULL"
+      : """
+      CASE WHEN sale IS NULL THEN coalesce(
+      (SELECT occurred_at_ms FROM verifications v WHERE v.position = e.position),
+      (SELECT occurred_at_ms FROM uploads u WHERE u.position = e.position),
+      (SELECT occurred_at_ms FROM notifications n WHERE n.position = e.position)) END
+      """
+    // Only filters ask for more; each further column costs time in every report.
+    let (more, join) =
+      filter == nil
+      ? ("", "") : (", bundle, product_id, x.position, x.country, x.user", Self.uploadJoin)
+    let recorded = try database.prepare(
+      "SELECT type, environment, sale, \(occurredAt)\(more) FROM exceptions e \(join)")
+    while try recorded.step() {
+      let type: ExceptionType = try recorded.code(0)
+      guard shows(type, environment: try recorded.number(1))
+      else { continue }
+      if let sale = recorded.optionalInteger(2) {
+        guard shownSales.holds(Int(sale)) else { continue }
+      } else {
+        guard days.hold(occurredAtMs: recorded.optionalInteger(3)),
+          filter?.shows(
+            bundle: try recorded.number(4), product: recorded.bytes(5),
+            upload: try Self.upload(recorded, at: 6)) ?? true
+        else { continue }
+      }
+      counts[type, default: 0] += 1
+    }
+  }
+}

@@ -72,3 +72,145 @@ struct JournalReport {
     try writer.endRow()
   }
 }
+
+// MARK: - The journal's lines in order, without holding all sales: sorted by what is short, then completed batch by batch
+
+/// A journal line's place: what orders it against lines of other dates or apps, and how to find it again.
+struct JournalPlace {
+  var dateMs: Int64
+  /// The rank of its environment and bundle, as bytes.
+  var rank: Int32
+  var sale: Int32
+  /// 0 for a Sale line, the ordinal in `later_lines` for others. For a pending sale, the index of its line.
+  var ordinal: Int32
+
+  @inline(__always)
+  func isBeside(_ other: JournalPlace) -> Bool { dateMs == other.dateMs && rank == other.rank }
+}
+
+/// Reads the lines of a report's days in the journal's order (rule R8).
+package struct JournalOrder {
+  private let source: ReportSource
+  private var places: [JournalPlace] = []
+  private let batchLineCount: Int
+
+  /// - Parameter batchLineCount: how many lines are completed at a time. The sales of a batch are read in the order in
+  ///   which they are stored, so larger batches read less often.
+  package init(_ source: ReportSource, batchLineCount: Int = 1 << 16) throws {
+    self.source = source
+    self.batchLineCount = batchLineCount
+    try collect()
+    places.sort { left, right in
+      if left.dateMs != right.dateMs { return left.dateMs < right.dateMs }
+      if left.rank != right.rank { return left.rank < right.rank }
+      if left.sale != right.sale { return left.sale < right.sale }
+      return left.ordinal < right.ordinal
+    }
+  }
+
+  private mutating func collect() throws {
+    // Rows are counted, not taken from a number in one of them. What is reserved but never used takes no memory.
+    let lineCount = try source.database.integer(
+      """
+      SELECT (SELECT count(*) FROM later_lines)
+      + (SELECT count(*) FROM \(SaleFigures.table)) * \(SaleFigures.rowCapacity)
+      """)
+    places.reserveCapacity(Int(lineCount ?? 0) + (source.pending?.lines.count ?? 0))
+    var apps = AppRanks()
+    try source.forEachLine { line throws(ProjectionError) in
+      guard source.isWithinDays(source.decidingDateMs(line)) else { return }
+      guard let sale = Int32(exactly: line.sale) else {
+        throw .inconsistent("the sales do not match their journal")
+      }
+      places.append(
+        JournalPlace(
+          dateMs: line.dateMs, rank: apps.number(line.environment, line.bundle), sale: sale,
+          ordinal: line.ordinal))
+    }
+    let ranks = apps.ranks(source.symbols)
+    for index in places.indices { places[index].rank = ranks[Int(places[index].rank)] }
+  }
+
+  /// Calls `body` with each line and its sale. Their texts are valid during the call.
+  package func forEach(_ body: (ReportLine, LineSale) throws -> Void) throws {
+    let reader = try JournalReader(source)
+    var start = 0
+    while start < places.count {
+      var end = min(start + batchLineCount, places.count)
+      // Lines that only their keys can order must be in the same batch.
+      while end < places.count, places[end].isBeside(places[end - 1]) { end += 1 }
+      let batch = try reader.batch(of: places[start..<end])
+      try Self.forEach(places[start..<end], batch, reader, body)
+      start = end
+    }
+  }
+
+  private static func forEach(
+    _ places: ArraySlice<JournalPlace>, _ batch: JournalBatch, _ reader: JournalReader,
+    _ body: (ReportLine, LineSale) throws -> Void
+  ) throws {
+    var beside: [(line: ReportLine, sale: LineSale)] = []
+    var start = places.startIndex
+    while start < places.endIndex {
+      var end = start + 1
+      while end < places.endIndex, places[end].isBeside(places[start]) { end += 1 }
+      beside.removeAll(keepingCapacity: true)
+      for place in places[start..<end] {
+        let sale = try batch.sale(place.sale)
+        beside.append((try reader.line(place, sale, keptIn: batch.arena), sale))
+      }
+      if beside.count > 1 { beside.sort { Self.precedes($0, $1) } }
+      for (line, sale) in beside { try body(line, sale) }
+      start = end
+    }
+  }
+
+  /// R8: after date, environment and bundle: key, position, Sale < Return < Reversal.
+  private static func precedes(
+    _ left: (line: ReportLine, sale: LineSale), _ right: (line: ReportLine, sale: LineSale)
+  ) -> Bool {
+    let keys = left.sale.key.order(right.sale.key)
+    if keys != 0 { return keys < 0 }
+    if left.line.position != right.line.position { return left.line.position < right.line.position }
+    if left.line.type != right.line.type {
+      return left.line.type.rawValue < right.line.type.rawValue
+    }
+    return left.sale.keyKind.rawValue < right.sale.keyKind.rawValue
+  }
+}
+
+/// Numbers pairs of environment and bundle as they come, and ranks them at the end.
+private struct AppRanks {
+  private var pairs: [(environment: Symbol, bundle: Symbol)] = []
+  private var numbers: [UInt64: Int32] = [:]
+  /// Consecutive lines often have the same pair.
+  private var last: (key: UInt64, number: Int32)?
+
+  mutating func number(_ environment: Symbol, _ bundle: Symbol) -> Int32 {
+    let key =
+      UInt64(UInt32(bitPattern: environment)) << 32 | UInt64(UInt32(bitPattern: bundle))
+    if let last, last.key == key { return last.number }
+    var number = Int32(pairs.count)
+    if let known = numbers[key] {
+      number = known
+    } else {
+      pairs.append((environment, bundle))
+      numbers[key] = number
+    }
+    last = (key, number)
+    return number
+  }
+
+  /// The rank of each number, by the texts of environment and bundle as bytes.
+  func ranks(_ symbols: StringInterner) -> [Int32] {
+    let sorted = pairs.indices.sorted { left, right in
+      let (one, other) = (pairs[left], pairs[right])
+      let environments = symbols.text(one.environment).order(symbols.text(other.environment))
+      if environments != 0 { return environments < 0 }
+      return symbols.text(one.bundle).precedes(symbols.text(other.bundle))
+    }
+    var ranks = [Int32](repeating: 0, count: pairs.count)
+    for (rank, number) in sorted.enumerated() { ranks[number] = Int32(rank) }
+    return ranks
+  }
+}

@@ -15,3 +15,131 @@ extension ReportRequest {
     }
   }
 }
+
+// MARK: - What each column of a report means, in a line: for manifests and for docs/reports.md
+
+extension Report {
+  /// The meaning of a column, without a full stop. A test requires one for every column.
+  package static func meaning(of column: String, in kind: ReportKind) -> String? {
+    own[kind]?[column] ?? shared[column]
+  }
+
+  /// Meanings that hold in every report but those that have their own.
+  private static let shared: [String: String] = [
+    "amount": "the amount of the line, signed; empty if it is not known",
+    "app_family_id": "the app family",
+    "bundle_id": "the app's bundle identifier",
+    "country_code": "the country, ISO 3166-1 alpha-2; ZZ if unknown",
+    "currency":
+      "the currency of the amounts, ISO 4217; empty if nothing was charged or no price is known",
+    "environment": "the App Store's environment",
+    "kind": "regular, offer, trial or family_shared",
+    "original_transaction_id": "the App Store's id of the first transaction",
+    "position": "the event in the ledger",
+    "price_basis": "where the price comes from",
+    "product_id": "the product",
+    "quantity": "how many units",
+    "sale_key": "identifies the sale within environment and app",
+    "transaction_id": "the App Store's id of the transaction",
+    "trust": "the source of the statement that first showed the sale",
+    "unit_price": "the price of one unit",
+    "user_identifier": "the user, as clients name them",
+  ]
+
+  private static let own: [ReportKind: [String: String]] = [
+    .revenue: [
+      "period": "the period, as in 2026, 2026-Q1, 2026-03, 2026-W09 or 2026-03-14",
+      "units": "regular and offer sales, in units",
+      "gross": "the amount of these sales",
+      "returned_units": "the units that Returns take away, as a positive number",
+      "returns": "the amounts that Returns take away, as a positive number",
+      "reversed_units": "the units that Reversals give back",
+      "reversals": "the amounts that Reversals give back",
+      "net": "gross less returns plus reversals",
+      "unpriced_units": "those of units whose price is not known",
+      "trials": "trials, one for each sale",
+      "family_shared": "family-shared purchases, one for each sale",
+    ],
+    .journal: [
+      "date": "the line's date",
+      "line": "Sale, Return or Reversal",
+      "quantity": "the units of the line, signed; 0 for a refund of no whole unit",
+      "reason": "the App Store's reason of a refund",
+      "position": "the event that made the line",
+    ],
+    .sales: [
+      "sale_date": "the sale's date",
+      "transaction_ids": "all transactions that showed it, separated by spaces",
+      "first_position": "the event that showed it first",
+      "country_position": "the event that named the country",
+      "user_position": "the event that named the user",
+      "user_basis": "how the user is known: an upload, the Apple Account, or its token",
+      "price_position": "the event that gave the price",
+      "is_upgraded": "whether an upgrade replaced it",
+      "cancelled": "whether something of it is refunded",
+      "cancellation_positions": "the events of its Returns, separated by spaces",
+      "reversal_positions": "the events of its Reversals, separated by spaces",
+      "pending": "whether the App Store has not confirmed it yet",
+    ],
+    .exceptions: [
+      "exception": "its type",
+      "product_id": "the product of the sale or of the row",
+      "position": "the event that met it first",
+      "detail": "what it is about, by its type",
+      "date": "the date of the sale or line; without one, when the event happened",
+      "country_code": "the country of the sale, or of the upload",
+      "user_identifier": "the user of the sale, or of the upload",
+    ],
+    .receipts: [
+      "receipt_id": "a UUID made from the app family and the receipt's content",
+      "style": "unified or transaction",
+      "environment": "as the App Store named it; until then as the receipt does, or Unknown",
+      "state": "pending, valid, invalid or unavailable",
+      "is_fraud": "whether it, or any of its uploads, is a fraud",
+      "fraud_reason": "why it is a fraud",
+      "country_code": "the country of the first upload that named one",
+      "user_identifier": "the user of the first upload that named one",
+      "uploads": "how many uploads",
+      "purchases": "how many sales its newest reply shows",
+      "first_position": "the first event about it",
+      "last_position": "the last event about it",
+      "created_at": "when the first event was recorded",
+      "updated_at": "when the last event was recorded",
+    ],
+    .users: [
+      "receipts": "how many receipts",
+      "uploads": "how many uploads",
+      "sales": "how many sales",
+      "returns": "how many sales are refunded",
+      "trials": "how many trials",
+      "countries": "the countries of the sales, separated by spaces",
+      "net": "the net amount in each currency, as in 9.99 EUR 4.00 USD",
+      "first_seen_at": "the first upload",
+      "last_seen_at": "the last upload",
+    ],
+    .subscriptions: [
+      "month": "the month",
+      "active": "subscriptions at its end",
+      "new": "subscriptions that began",
+      "renewed": "subscriptions that were renewed",
+      "converted": "trials and offers that turned into regular subscriptions",
+      "recovered": "subscriptions that came back",
+      "churned": "subscriptions that ended",
+      "gross": "what was charged in the month, by currency",
+      "mrr": "what the active subscriptions bring in per month, by currency",
+      "status": "active, grace_period, billing_retry, expired or revoked",
+      "started_at": "when the first period began",
+      "current_period_start_at": "when the current period began",
+      "expires_at": "when it ends",
+      "grace_period_expires_at": "until when it stays usable unpaid",
+      "auto_renew": "whether it renews",
+      "auto_renew_product_id": "the product that it renews to",
+      "expiration_intent": "why it expired, as the App Store wrote it",
+      "in_billing_retry": "whether the App Store tries to charge",
+      "price": "the price of the current period",
+      "offer": "the offer with which the period was bought",
+      "revoked_at": "when the current period was refunded or revoked",
+      "position": "the newest event about it",
+    ],
+  ]
+}
