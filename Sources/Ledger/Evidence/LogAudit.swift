@@ -147,7 +147,6 @@ package final class LogAudit {
   ) {
     switch step {
     case .segment(let file, let first, let opening):
-      redactions.addSegment(file, first: first)
       begin(file.name, first, opening)
     case .block(let header, let block, let file, let mayBeTorn):
       segmentBlockCount += 1

@@ -42,8 +42,6 @@ struct RedactionAudit {
   private var progress = ErasureProgress()
   /// Lines that are listed and hold their data, and the erasures that list them.
   private var unredacted: [(position: Position, erasure: Position)] = []
-  /// The segments as they were read.
-  private var segments: [(first: Position, name: String, status: FileStatus)] = []
   /// Lines of an erasure in progress: the log may hold them or not.
   private var pending: [RedactedLines] = []
 
@@ -53,12 +51,6 @@ struct RedactionAudit {
   mutating func addPending(_ lines: RedactedLines?) {
     guard let lines, !pending.contains(where: { $0 === lines }) else { return }
     pending.append(lines)
-  }
-
-  /// Remembers which file a segment was read from.
-  mutating func addSegment(_ file: StorageFile, first: Position) {
-    if let last = segments.last, last.first >= first { return }
-    if let status = try? file.status() { segments.append((first, file.name, status)) }
   }
 
   /// Adds a run of intact lines.
@@ -188,24 +180,34 @@ struct RedactionAudit {
         : "the event's data is missing, and no data.redacted event lists it so")
   }
 
-  /// The lines that still hold their data, without those of an erasure that is in progress or went on while the log
-  /// was read, and those that are damaged: they may be redacted.
+  /// The lines that still hold their data when they are read again, since an erasure may have gone on while the log
+  /// was read. Damaged lines do not count: they may be redacted.
   private mutating func settledUnredacted(
     _ directory: LedgerDirectory, _ damage: [AuditFinding]
   ) -> [(position: Position, erasure: Position)] {
     if unredacted.isEmpty { return [] }
     addPending((try? directory.redactions.current(directory)) ?? nil)
-    // Once the file of redacted lines has gone, all segments are rewritten.
-    let isReplaced = segments.map { segment in
-      guard let named = try? directory.statusIfPresent(segment.name) else { return false }
-      return !named.isOfSameFile(as: segment.status)
-    }
+    let redacted = nowRedacted(directory)
     return unredacted.filter { line in
-      let segment = lowerBound(segments.indices) { segments[$0].first <= line.position } - 1
-      return !(segment >= 0 && isReplaced[segment])
-        && !pending.contains { $0.contains(line.position) }
+      !redacted.contains(line.position)
         && !damage.contains { $0.touches(line.position..<line.position + 1) }
     }
+  }
+
+  /// Which of the lines that held their data are redacted now, in the log or by an erasure in progress.
+  private func nowRedacted(_ directory: LedgerDirectory) -> Set<Position> {
+    let held = Set(unredacted.map(\.position))
+    var redacted: Set<Position> = []
+    // A line that cannot be read stays as it was found.
+    guard let first = held.min(), let last = held.max(), let reader = try? LogReader(directory)
+    else { return [] }
+    try? reader.read(from: first, workers: 0) { chunk in
+      try chunk.forEachEvent { line in
+        if line.isRedacted, held.contains(line.position) { redacted.insert(line.position) }
+      }
+      return chunk.endPosition <= last
+    }
+    return redacted
   }
 
   private func addNotes(_ report: inout AuditReport) {
