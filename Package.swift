@@ -50,8 +50,8 @@ let package = Package(
     .library(
       name: "LedgerModules",
       targets: [
-        "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
-        "Erasure", "ObjectStore", "Replication", "Server", "AppStoreAuthority",
+        "Base", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
+        "Erasure", "Replication", "Server", "AppStoreAuthority",
       ]),
   ],
   targets: [
@@ -65,37 +65,35 @@ let package = Package(
     systemLibrary("CMicroHTTPD", pkgConfig: "libmicrohttpd", debian: "libmicrohttpd-dev"),
     systemLibrary("CXlsxWriter", pkgConfig: "xlsxwriter", debian: "libxlsxwriter-dev"),
     inlinedLibrary("Base", knows: ["CCrypto"]),
-    inlinedLibrary("JSON", knows: []),
-    inlinedLibrary("Ledger", knows: ["Base", "JSON", "CDeflate", "CCrypto", "CLinux"]),
-    inlinedLibrary("AppStore", knows: ["Base", "JSON", "CCrypto"]),
+    inlinedLibrary("Ledger", knows: ["Base", "CDeflate", "CCrypto", "CLinux"]),
+    inlinedLibrary("AppStore", knows: ["Base", "CCrypto"]),
     // Apart from AppStore, so that what never asks the App Store links no libcurl.
-    library("AppStoreClient", knows: ["Base", "JSON", "AppStore", "CCrypto", "CCurl"]),
-    inlinedLibrary("Revenue", knows: ["Base", "JSON", "AppStore"]),
+    library("AppStoreClient", knows: ["Base", "AppStore", "CCrypto", "CCurl"]),
+    inlinedLibrary("Revenue", knows: ["Base", "AppStore"]),
     inlinedLibrary(
       "Projections",
-      knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CSQLite", "CLinux"]),
-    library("AdditionalProjections", knows: ["Base", "JSON", "Ledger", "Projections"]),
+      knows: ["Base", "Ledger", "AppStore", "Revenue", "CSQLite", "CLinux"]),
+    library("AdditionalProjections", knows: ["Base", "Ledger", "Projections"]),
     library(
       "ReportDocuments",
-      knows: ["Base", "JSON", "Ledger", "Projections", "Revenue", "CXlsxWriter", "CZlib"]),
-    library("Intake", knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CZlib"]),
+      knows: ["Base", "Ledger", "Projections", "Revenue", "CXlsxWriter", "CZlib"]),
+    library("Intake", knows: ["Base", "Ledger", "AppStore", "Revenue", "CZlib"]),
     library(
       "Erasure",
-      knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "CLinux"]),
-    library("ObjectStore", knows: ["Base", "CCrypto", "CCurl"]),
-    library("Replication", knows: ["Base", "JSON", "Ledger", "ObjectStore"]),
+      knows: ["Base", "Ledger", "AppStore", "Revenue", "Projections", "CLinux"]),
+    library("Replication", knows: ["Base", "Ledger", "CCrypto", "CCurl"]),
     library(
       "Server",
       knows: [
-        "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
-        "Erasure", "ObjectStore", "Replication", "CMicroHTTPD", "CCurl",
+        "Base", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
+        "Erasure", "Replication", "CMicroHTTPD", "CCurl",
       ]),
     // All of ledgerctl but its start: tests see a library, and depend on no program.
     .target(
       name: "Commands",
       dependencies: [
-        "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
-        "Erasure", "ObjectStore", "Replication", "Server", "AdditionalProjections",
+        "Base", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
+        "Erasure", "Replication", "Server", "AdditionalProjections",
         "ReportDocuments",
       ],
       path: "Sources/ledgerctl", exclude: ["Main"], swiftSettings: strict),
@@ -109,10 +107,10 @@ let package = Package(
           ["-static-stdlib", "-Xlinker", "-z", "-Xlinker", "now"], .when(configuration: .release))
       ]),
     library(
-      "PartitionedFold",
-      knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections"]),
+      "LedgerRules",
+      knows: ["Base", "Ledger", "AppStore", "Revenue", "Projections"]),
     .executableTarget(
-      name: "ledger-rules", dependencies: ["PartitionedFold"], swiftSettings: strict,
+      name: "ledger-rules", dependencies: ["LedgerRules"], swiftSettings: strict,
       // A release runs on any Linux of its architecture: executors have neither Swift nor these libraries.
       linkerSettings: [
         .unsafeFlags(["-static-executable"], .when(configuration: .release))
@@ -120,32 +118,32 @@ let package = Package(
     // For the demo, tests and measurements; never part of what is shipped.
     .executableTarget(
       name: "generate-history",
-      dependencies: ["AppStoreAuthority", "ProgramSupport", "Base", "JSON"],
+      dependencies: ["AppStoreAuthority", "ProgramSupport", "Base"],
       path: "Development/generate-history", swiftSettings: strict),
     .executableTarget(
-      name: "fleet-ledgers", dependencies: ["Ledger", "ProgramSupport", "Base", "JSON"],
+      name: "fleet-ledgers", dependencies: ["Ledger", "ProgramSupport", "Base"],
       path: "Development/fleet-ledgers", swiftSettings: strict),
     .target(
-      name: "AppStoreAuthority", dependencies: ["AppStore", "Base", "JSON", "CCrypto"],
+      name: "AppStoreAuthority", dependencies: ["AppStore", "Base", "CCrypto"],
       path: "Development/AppStoreAuthority", swiftSettings: strict),
     .target(
       name: "AppStoreStandIn",
-      dependencies: ["AppStoreAuthority", "AppStore", "Base", "JSON", "CMicroHTTPD"],
+      dependencies: ["AppStoreAuthority", "AppStore", "Base", "CMicroHTTPD"],
       path: "Development/AppStoreStandIn", swiftSettings: strict),
     .executableTarget(
       name: "app-store-stand-in",
       dependencies: [
-        "AppStoreStandIn", "AppStoreAuthority", "ProgramSupport", "AppStore", "Base", "JSON",
+        "AppStoreStandIn", "AppStoreAuthority", "ProgramSupport", "AppStore", "Base",
       ],
       path: "Development/app-store-stand-in", swiftSettings: strict),
     .target(
       name: "ProgramSupport", path: "Development/ProgramSupport", swiftSettings: strict),
     .systemLibrary(name: "CEpoll", path: "Development/CEpoll"),
     .executableTarget(
-      name: "upload-load", dependencies: ["ProgramSupport", "JSON", "CEpoll"],
+      name: "upload-load", dependencies: ["ProgramSupport", "Base", "CEpoll"],
       path: "Development/upload-load", swiftSettings: strict),
     .executableTarget(
-      name: "object-store-tool", dependencies: ["ObjectStore", "ProgramSupport", "Base"],
+      name: "object-store-tool", dependencies: ["Replication", "ProgramSupport", "Base"],
       path: "Development/object-store-tool", swiftSettings: strict),
     .executableTarget(
       name: "ledger-benchmark",
@@ -157,58 +155,55 @@ let package = Package(
     .executableTarget(
       name: "empty-program",
       dependencies: [
-        "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
+        "Base", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
         "Server", "ReportDocuments",
       ],
       path: "Benchmarks/empty-program", swiftSettings: strict),
     .target(
       name: "TestSupport",
-      dependencies: ["Base", "JSON", "Ledger", "Revenue", "Projections", "ObjectStore"],
+      dependencies: ["Base", "Ledger", "Revenue", "Projections", "Replication"],
       path: "Tests/TestSupport", swiftSettings: strict + [unoptimized]),
     tests("BaseTests", of: ["Base"]),
-    tests("JSONTests", of: ["JSON"]),
-    tests("LedgerTests", of: ["Ledger", "Base", "JSON", "CCrypto"]),
+    tests("LedgerTests", of: ["Ledger", "Base", "CCrypto"]),
     tests(
       "AppStoreTests",
-      of: ["AppStore", "AppStoreClient", "AppStoreAuthority", "Base", "JSON", "CCrypto"]),
-    tests("ObjectStoreTests", of: ["ObjectStore", "Base"]),
-    tests("ReplicationTests", of: ["Replication", "ObjectStore", "Ledger", "Base", "JSON"]),
-    tests("RevenueTests", of: ["Revenue", "AppStore", "Base", "JSON"]),
-    tests("ProjectionTests", of: ["Projections", "Revenue", "AppStore", "Ledger", "Base", "JSON"]),
+      of: ["AppStore", "AppStoreClient", "AppStoreAuthority", "Base", "CCrypto"]),
+    tests("ReplicationTests", of: ["Replication", "Ledger", "Base"]),
+    tests("RevenueTests", of: ["Revenue", "AppStore", "Base"]),
+    tests("ProjectionTests", of: ["Projections", "Revenue", "AppStore", "Ledger", "Base"]),
     tests(
       "ReportDocumentsTests",
-      of: ["ReportDocuments", "Projections", "Revenue", "AppStore", "Ledger", "Base", "JSON"]),
+      of: ["ReportDocuments", "Projections", "Revenue", "AppStore", "Ledger", "Base"]),
     tests(
-      "IntakeTests", of: ["Intake", "AppStore", "AppStoreAuthority", "Ledger", "Base", "JSON"]),
+      "IntakeTests", of: ["Intake", "AppStore", "AppStoreAuthority", "Ledger", "Base"]),
     tests(
       "ErasureTests",
       of: [
         "Erasure", "Projections", "Revenue", "AppStore", "AppStoreAuthority", "Ledger", "Base",
-        "JSON",
       ]),
     tests(
       "ServerTests",
       of: [
         "Server", "Erasure", "Intake", "Projections", "Revenue", "AppStore", "AppStoreClient",
-        "AppStoreAuthority", "Ledger", "Base", "JSON",
+        "AppStoreAuthority", "Ledger", "Base",
       ]),
     tests(
-      "PartitionedFoldTests",
+      "LedgerRulesTests",
       of: [
-        "PartitionedFold", "Projections", "Revenue", "AppStore", "AppStoreAuthority", "Ledger",
-        "Base", "JSON",
+        "LedgerRules", "Projections", "Revenue", "AppStore", "AppStoreAuthority", "Ledger",
+        "Base",
       ]),
     tests(
       "DevelopmentTests",
       of: [
         "AppStoreAuthority", "AppStoreStandIn", "app-store-stand-in", "upload-load",
-        "generate-history", "fleet-ledgers", "ProgramSupport", "AppStore", "Ledger", "Base", "JSON",
+        "generate-history", "fleet-ledgers", "ProgramSupport", "AppStore", "Ledger", "Base",
       ]),
     tests(
       "ledgerctlTests",
       of: [
         "Commands", "Server", "Erasure", "Intake", "ReportDocuments", "Projections", "Ledger",
-        "Base", "JSON",
+        "Base",
       ],
       data: ["Transcripts", "EarlierLedgers"]),
   ]

@@ -3,7 +3,6 @@ import AppStoreAuthority
 import AppStoreStandIn
 import Base
 import Glibc
-import JSON
 import ProgramSupport
 
 enum Serve {

@@ -1,6 +1,6 @@
 // `sign-notifications`: notifications about invented customers, one a line.
 import AppStoreAuthority
-import JSON
+import Base
 import ProgramSupport
 
 struct SignNotifications {

@@ -1,6 +1,6 @@
 // `sign-objects`: payloads of others, one a line, signed as signed objects.
 import AppStoreAuthority
-import JSON
+import Base
 import ProgramSupport
 
 struct SignObjects {

@@ -3,7 +3,6 @@ import AppStore
 import AppStoreAuthority
 import Base
 import Glibc
-import JSON
 import ProgramSupport
 
 struct SignReceipts {

@@ -1,7 +1,6 @@
 // `sign-transactions`: signed transactions of invented customers, one list a line.
 import AppStoreAuthority
 import Base
-import JSON
 import ProgramSupport
 
 struct SignTransactions {

@@ -2,7 +2,6 @@
 import AppStoreAuthority
 import Base
 import Glibc
-import JSON
 import ProgramSupport
 
 /// What is wrong with what is signed.

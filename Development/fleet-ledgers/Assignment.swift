@@ -3,7 +3,7 @@ import Ledger
 import ProgramSupport
 
 /// The ledgers of all events of a source, and their positions there. About 16 bytes an event are kept.
-struct Deal {
+struct Assignment {
   let ledgerCount: Int
   private var ledgers: [UInt8]
   private var positions: [Int]

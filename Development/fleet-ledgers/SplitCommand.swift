@@ -1,7 +1,6 @@
 // `split`: deals the events of one ledger out to several.
 import Base
 import Glibc
-import JSON
 import Ledger
 import ProgramSupport
 
@@ -46,7 +45,7 @@ struct SplitCommand {
   func run() throws {
     let source = try EventSource(path: path)
     var random = RandomSource(seed: seed, Stream.deal)
-    let deal = try Deal(
+    let deal = try Assignment(
       source, into: ledgerCount, strayPercent: strayPercent, random: &random)
     if mkdir(folder, 0o700) != 0, errno != EEXIST {
       throw OutputError("can't create", folder, errno)
@@ -79,7 +78,7 @@ struct SplitCommand {
 
   /// Makes the positions that an event names those of its new ledger.
   private func adapt(
-    _ event: inout StoredEvent, at position: Position, of source: EventSource, _ deal: Deal,
+    _ event: inout StoredEvent, at position: Position, of source: EventSource, _ deal: Assignment,
     _ random: inout RandomSource
   ) throws {
     let ledger = deal.ledger(of: position)

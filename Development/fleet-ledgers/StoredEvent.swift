@@ -1,5 +1,5 @@
 // An event apart from its ledger, and the positions that its data names.
-import JSON
+import Base
 import Ledger
 
 /// What of an event is the same in every ledger: all but its position, its salt and its digest.

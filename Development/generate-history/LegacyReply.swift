@@ -1,6 +1,6 @@
 // The App Store's reply about a transaction receipt: one flat purchase, no environment.
 import AppStoreAuthority
-import JSON
+import Base
 
 struct LegacyReply {
   let simulation: Simulation

@@ -1,6 +1,6 @@
 // What an app's own code sends beside a receipt: campaigns, and prices in whatever form it chose.
 import AppStoreAuthority
-import JSON
+import Base
 import ProgramSupport
 
 struct Metadata {

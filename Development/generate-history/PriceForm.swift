@@ -1,6 +1,6 @@
 // One price as a client writes it: in any of the good forms, or with one of the faults that clients have.
 import AppStoreAuthority
-import JSON
+import Base
 import ProgramSupport
 
 enum PriceFault: CaseIterable, Sendable {

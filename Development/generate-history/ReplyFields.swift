@@ -1,6 +1,6 @@
 // How a purchase stands in a reply.
 import AppStoreAuthority
-import JSON
+import Base
 
 extension JSONWriter {
   /// `isTyped`: numbers and booleans are written as such, as some replies have them.

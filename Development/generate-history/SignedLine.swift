@@ -1,7 +1,6 @@
 // One line of the import file that holds what the App Store signs today: transactions, or a notification.
 import AppStoreAuthority
 import Base
-import JSON
 import ProgramSupport
 
 /// Some uploads of the history as signed objects in place of receipts: the same sales with the same ids, dates and

@@ -1,6 +1,6 @@
 // The App Store's reply about a unified receipt.
 import AppStoreAuthority
-import JSON
+import Base
 import ProgramSupport
 
 struct UnifiedReply {

@@ -1,7 +1,6 @@
 // One line of the import file: an upload with the reply that it got.
 import AppStoreAuthority
 import Base
-import JSON
 import ProgramSupport
 
 struct LineWriter {

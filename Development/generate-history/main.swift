@@ -1,7 +1,7 @@
 // Writes a realistic history of uploads, for the demo, for tests and for measurements.
 import AppStoreAuthority
+import Base
 import Glibc
-import JSON
 import ProgramSupport
 
 func signedLines(_ options: Options) throws(AuthorityError) -> SignedLines? {

@@ -1,6 +1,6 @@
 // Two writers that create the same key at the same moment, again and again.
 import Base
-import ObjectStore
+import Replication
 
 struct RaceError: Error, CustomStringConvertible {
   let description: String

@@ -1,8 +1,8 @@
 // The commands but for races.
 import Base
 import Glibc
-import ObjectStore
 import ProgramSupport
+import Replication
 
 /// Where the store is, and how it is asked.
 struct StoreOptions {

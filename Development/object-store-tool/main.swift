@@ -1,8 +1,8 @@
 // Asks a store of objects from the command line, for tests of what replication is built on.
 import Base
 import Glibc
-import ObjectStore
 import ProgramSupport
+import Replication
 
 let help = """
   Usage: object-store-tool COMMAND --target TARGET [options]

@@ -58,14 +58,15 @@ final class LoadRun {
   private var result = LoadResult()
   private var next = 0
   private var startNs: UInt64 = 0
-  private var answers: AnswerFile?
+  private var answers: ResponseFile?
   private static let retryNs: UInt64 = 50_000_000
   /// When the last connection was made, or the run began.
   private var lastConnectedNs: UInt64 = 0
   /// A run that reconnects gives up when it could not connect for so long.
   private static let patienceNs: UInt64 = 300_000_000_000
 
-  init(plan: LoadPlan, requests: RequestSet, target: Target, answers: AnswerFile?) throws(LoadError)
+  init(plan: LoadPlan, requests: RequestSet, target: Target, answers: ResponseFile?)
+    throws(LoadError)
   {
     self.plan = plan
     self.requests = requests

@@ -1,5 +1,5 @@
 // What a run came to, for people and for programs.
-import JSON
+import Base
 
 struct Report {
   let result: LoadResult

@@ -1,7 +1,7 @@
 // One line of JSON for each answer, so that each acknowledged upload can be looked for in the log.
 import ProgramSupport
 
-final class AnswerFile {
+final class ResponseFile {
   private var output: Output
   private var line: [UInt8] = []
 

@@ -98,8 +98,8 @@ func run() throws {
   let requests = try RequestSet(
     path: arguments.required("--bodies"), target: target, token: token(arguments),
     isUnique: arguments.has("--unique"))
-  var answers: AnswerFile?
-  if let path = arguments.text("--answers") { answers = try AnswerFile(path: path) }
+  var answers: ResponseFile?
+  if let path = arguments.text("--answers") { answers = try ResponseFile(path: path) }
   for number in [SIGINT, SIGTERM] {
     signal(number) { _ in isInterrupted.store(true, ordering: .relaxed) }
   }

@@ -1,7 +1,6 @@
 // One run of ledger-rules: parse, run the command, report what went wrong.
 import Base
 import Glibc
-import JSON
 import Ledger
 
 /// The commands of ledger-rules, by name.

@@ -1,7 +1,6 @@
 // Takes requests to erase, and answers questions about them. Its thread is its own: it reads and writes files.
 package import Base
 import Erasure
-import JSON
 package import Ledger
 import Projections
 import Synchronization
@@ -52,19 +51,20 @@ package final class ErasureIntake: Sendable {
   }
 
   /// Takes a request, and answers once it is durable, with `sync` in the copy too.
-  package func take(_ order: ErasureOrder, completion: @escaping @Sendable (ClientAnswer) -> Void) {
+  package func take(_ order: ErasureOrder, completion: @escaping @Sendable (ClientResponse) -> Void)
+  {
     admit(bytes: order.user.utf8.count, completion) { .add(order, $0) }
   }
 
   /// Looks up a request of an app family.
   func look(
-    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void
+    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     admit(bytes: 0, completion) { .look(id, appFamily: appFamily, $0) }
   }
 
   private func admit(
-    bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void,
+    bytes: Int, _ completion: @escaping @Sendable (ClientResponse) -> Void,
     _ job: (PendingResponse) -> Job
   ) {
     guard !isStopping.load(ordering: .acquiring), load.admit(bytes: bytes) else {
@@ -120,7 +120,7 @@ package final class ErasureIntake: Sendable {
   }
 
   /// That of another app family is not found, as one that never was.
-  private func look(_ id: UUID16, _ appFamily: UUID16) -> ClientAnswer {
+  private func look(_ id: UUID16, _ appFamily: UUID16) -> ClientResponse {
     do throws(ErasureError) {
       guard let record = try queue.record(id), record.appFamily == appFamily else {
         return .erasureNotFound
@@ -168,8 +168,8 @@ package struct ErasureOrder: Sendable {
 /// An erasure as HTTP shows it.
 enum ErasureResource {
   /// Of a request that was taken.
-  static func accepted(_ record: ErasureRecord) -> AnswerBody {
-    AnswerBody(
+  static func accepted(_ record: ErasureRecord) -> ResponseBody {
+    ResponseBody(
       JSONValue.object([
         .init("id", .string(record.id.description)), .init("state", .string(record.state.rawValue)),
         .init("requested_at", .string(Timestamp.text(ms: record.requestedAtMs))),
@@ -177,8 +177,8 @@ enum ErasureResource {
   }
 
   /// Of a request that is asked about.
-  static func current(_ record: ErasureRecord) -> AnswerBody {
-    AnswerBody(
+  static func current(_ record: ErasureRecord) -> ResponseBody {
+    ResponseBody(
       JSONValue.object([
         .init("id", .string(record.id.description)), .init("state", .string(record.state.rawValue)),
         .init("reason", .string(record.reason)),

@@ -1,7 +1,6 @@
 // The replication that config.json asks for, beside a writer.
 import Base
 package import Ledger
-package import ObjectStore
 package import Replication
 
 /// Copies a ledger while a process writes to it. Made before the writer is opened, which it may have to hold up.

@@ -1,5 +1,5 @@
 // Starts the program.
 import Glibc
-import PartitionedFold
+import LedgerRules
 
 exit(RulesProgram.run(Array(CommandLine.arguments.dropFirst())))

@@ -1,9 +1,9 @@
 // The errors of commands, and the one place that turns errors into lines on standard error and an exit code.
 import AppStore
 import AppStoreClient
+import Base
 import Erasure
 import Intake
-import JSON
 import Ledger
 import Projections
 import Replication

@@ -1,6 +1,6 @@
 // Replies of the App Store by their shapes, values read leniently, and bytes that are no reply.
 import AppStore
-import JSON
+import Base
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // Runs a development program as a shell would.
+import Base
 import Foundation
-import JSON
 import TestSupport
 
 /// What one run printed, and how it ended.

@@ -1,7 +1,6 @@
 // `fleet-ledgers`: a ledger that is split, and ledgers that are merged.
 import Base
 import Foundation
-import JSON
 import Ledger
 import TestSupport
 import Testing

@@ -3,7 +3,6 @@ import AppStoreAuthority
 import AppStoreStandIn
 import Base
 import Foundation
-import JSON
 import TestSupport
 import Testing
 

@@ -4,7 +4,6 @@ import AppStoreAuthority
 import AppStoreStandIn
 import Base
 import Glibc
-import JSON
 import TestSupport
 import Testing
 

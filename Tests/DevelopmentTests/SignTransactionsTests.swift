@@ -3,7 +3,6 @@ import AppStore
 import AppStoreAuthority
 import Base
 import Foundation
-import JSON
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // Histories of both worlds: what `generate-history` signs in place of receipts.
 import AppStore
 import AppStoreAuthority
-import JSON
+import Base
 import TestSupport
 import Testing
 

@@ -4,7 +4,6 @@ import Base
 import Dispatch
 import Foundation
 import Glibc
-import JSON
 import TestSupport
 import Testing
 

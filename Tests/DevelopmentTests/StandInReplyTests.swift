@@ -3,7 +3,6 @@ import AppStore
 import AppStoreAuthority
 import AppStoreStandIn
 import Base
-import JSON
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // The load generator against a scripted server: what it sends, what it counts, when it gives up.
 import Base
 import Foundation
-import JSON
 import TestSupport
 import Testing
 

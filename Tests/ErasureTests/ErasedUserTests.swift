@@ -1,11 +1,10 @@
 // The names of erased users, and claims of others against them (rule R6).
-import JSON
+import Base
+import Erasure
 import Ledger
 import Revenue
 import TestSupport
 import Testing
-
-import Erasure
 
 @Suite struct ErasedUserTests {
   @Test(

@@ -1,12 +1,10 @@
 // What tests of what is kept have in common: ledgers whose lines are redacted, and reports without names.
 import Base
-import JSON
+import Erasure
 import Ledger
 import Projections
 import TestSupport
 import Testing
-
-import Erasure
 
 /// How much goes of an event, and which of several erasures takes it.
 struct Taking {
@@ -38,7 +36,7 @@ extension LedgerFixture {
     try writer.sealAll()
     try writer.close()
     let reducers = try (0..<erasureCount).map { index in
-      try LineReducer(
+      try LineRedactor(
         erasure: first + index, ownership, database, lineDigest: { KeptLine.hidden($0) })
     }
     let file = try RedactionFileWriter(directory, pass: .random())

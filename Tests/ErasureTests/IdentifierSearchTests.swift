@@ -1,11 +1,9 @@
 // Where an identifier may stand in an event, and in what encoding, so that an erasure's certificate can name it.
 import Base
-import JSON
+import Erasure
 import Ledger
 import TestSupport
 import Testing
-
-import Erasure
 
 @Suite struct IdentifierSearchTests {
   private static let user = "jürgen-k7q2"

@@ -1,11 +1,9 @@
 // What is kept of each type of event, member by member.
 import Base
-import JSON
+import Erasure
 import Ledger
 import TestSupport
 import Testing
-
-import Erasure
 
 @Suite struct KeptDataTests {
   private static let family = TestEvent.signedFamily
@@ -119,7 +117,7 @@ import Erasure
       .raw(type: "receipt.uploaded", version: version, Self.upload(receipt: receipt)),
     ])
     try fixture.redact { event in event.position == 2 ? Taking(extents: [.names]) : nil }
-    let reducer = try LineReducer(
+    let reducer = try LineRedactor(
       erasure: fixture.eventCount, Ownership(), try fixture.rebuilt(),
       lineDigest: { KeptLine.hidden($0) })
     let line = try LogReader(fixture.directory).event(at: 2)

@@ -1,12 +1,10 @@
 // Whatever is redacted, every figure and every exception stays, at any position.
 import Base
-import JSON
+import Erasure
 import Ledger
 import Projections
 import TestSupport
 import Testing
-
-import Erasure
 
 @Suite struct KeptFiguresTests {
   private static let stepCount = 60
@@ -83,7 +81,7 @@ import Erasure
   func again(seed: UInt64) throws {
     let fixture = try Self.fixture(seed: seed)
     try fixture.redact(erasures: Self.users.count, Self.takings)
-    let reducer = try LineReducer(
+    let reducer = try LineRedactor(
       erasure: fixture.eventCount, Ownership(), try fixture.rebuilt(),
       lineDigest: { KeptLine.hidden($0) })
     var redactedCount = 0

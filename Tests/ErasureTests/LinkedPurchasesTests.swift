@@ -1,12 +1,10 @@
 // What belongs to a person although no upload says so: tokens, accounts, transactions, wherever they stand.
 import Base
-import JSON
+import Erasure
 import Ledger
 import Projections
 import TestSupport
 import Testing
-
-import Erasure
 
 private let anna = accountToken(1)
 private let bob = accountToken(2)

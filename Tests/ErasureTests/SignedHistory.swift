@@ -1,6 +1,5 @@
 // Random events with signed objects, whose ids are those of the other random events.
 import Base
-import JSON
 import Ledger
 import TestSupport
 

@@ -1,12 +1,10 @@
 // Receipts that wait for the App Store when their user is erased: they become revenue, and nothing of the user stays.
 import Base
-import JSON
+import Erasure
 import Ledger
 import Projections
 import TestSupport
 import Testing
-
-import Erasure
 
 @Suite struct WaitingReceiptTests {
   private static let dayMs: Int64 = 86_400_000

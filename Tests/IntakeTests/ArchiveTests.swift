@@ -1,12 +1,10 @@
 // Archives in formats other than the import's: the lines that they give, and what is said of the rest.
 import Base
 import Foundation
-import JSON
+import Intake
 import Ledger
 import TestSupport
 import Testing
-
-import Intake
 
 @Suite("Archives") struct ArchiveTests {
   private let sign = SignedSample.self

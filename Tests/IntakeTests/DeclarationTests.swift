@@ -1,7 +1,7 @@
 // Price lists and exchange rates: what is taken, and every reason for which a file is refused.
+import Base
 import Foundation
 import Intake
-import JSON
 import Ledger
 import TestSupport
 import Testing

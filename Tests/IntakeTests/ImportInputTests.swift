@@ -1,7 +1,7 @@
 // Files that are no files, empty, compressed, damaged, or streams.
+import Base
 import Foundation
 import Intake
-import JSON
 import Ledger
 import TestSupport
 import Testing

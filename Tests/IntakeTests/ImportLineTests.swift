@@ -2,7 +2,6 @@
 import Base
 import Foundation
 import Intake
-import JSON
 import Ledger
 import TestSupport
 import Testing

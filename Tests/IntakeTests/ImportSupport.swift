@@ -3,7 +3,6 @@ import AppStore
 import Base
 import Foundation
 import Intake
-import JSON
 import Ledger
 import TestSupport
 import Testing

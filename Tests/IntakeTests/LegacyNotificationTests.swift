@@ -2,7 +2,6 @@
 import AppStore
 import Base
 import Intake
-import JSON
 import Ledger
 import TestSupport
 import Testing

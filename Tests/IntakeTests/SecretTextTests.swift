@@ -1,4 +1,5 @@
 // What has the look of a secret, and what does not.
+import Base
 import Foundation
 import Intake
 import Testing

@@ -4,7 +4,6 @@ import AppStoreAuthority
 import Base
 import Foundation
 import Intake
-import JSON
 import Ledger
 import TestSupport
 import Testing

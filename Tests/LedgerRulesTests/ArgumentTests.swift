@@ -1,8 +1,7 @@
 // The command line of ledger-rules: values, and what is refused.
+import LedgerRules
 import TestSupport
 import Testing
-
-import PartitionedFold
 
 @Suite struct ArgumentTests {
   @Test func optionsAreTaken() throws {

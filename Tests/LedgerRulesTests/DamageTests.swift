@@ -1,12 +1,10 @@
 // Ledgers that cannot be scanned: damage, missing files, newer formats, links. Each has its exit code.
 import Base
 import Foundation
-import JSON
 import Ledger
+import LedgerRules
 import TestSupport
 import Testing
-
-import PartitionedFold
 
 private func ledger() throws -> LedgerFixture {
   let fixture = try LedgerFixture(blockByteCount: 4 << 10, segmentByteCount: 12 << 10)

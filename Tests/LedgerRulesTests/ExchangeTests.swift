@@ -1,9 +1,8 @@
 // The exchange format: what is written is read; what is cut short or wrong is refused.
 import Glibc
+import LedgerRules
 import TestSupport
 import Testing
-
-import PartitionedFold
 
 /// A stream in a file without a name.
 private func withStream<Value>(

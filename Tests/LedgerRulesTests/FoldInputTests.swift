@@ -1,10 +1,9 @@
 // Wrong tasks and wrong streams: a clear error each, and nothing half done.
 import Foundation
+import LedgerRules
 import Projections
 import TestSupport
 import Testing
-
-import PartitionedFold
 
 @Suite struct FoldInputTests {
   // MARK: Tasks

@@ -2,14 +2,12 @@
 import AppStore
 import Base
 import Foundation
-import JSON
 import Ledger
+import LedgerRules
 import Projections
 import Revenue
 import TestSupport
 import Testing
-
-import PartitionedFold
 
 /// An event of a ledger, and the line that stands for it in a stream.
 struct PlacedEvent {

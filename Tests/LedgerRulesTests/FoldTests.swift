@@ -1,11 +1,10 @@
 // A partitioned fold gives the rows that one ledger's reports have.
 import Foundation
 import Ledger
+import LedgerRules
 import Projections
 import TestSupport
 import Testing
-
-import PartitionedFold
 
 @Suite struct FoldTests {
   private static let reports = [

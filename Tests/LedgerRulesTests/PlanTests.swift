@@ -1,12 +1,10 @@
 // Plans: parts without gaps, heads, copies that hold only a part, a writer at work.
 import Base
 import Foundation
-import JSON
 import Ledger
+import LedgerRules
 import TestSupport
 import Testing
-
-import PartitionedFold
 
 /// A ledger of several segments and unsealed tails.
 private func ledger() throws -> LedgerFixture {

@@ -2,11 +2,10 @@
 import AppStore
 import Base
 import Foundation
+import LedgerRules
 import Projections
 import TestSupport
 import Testing
-
-import PartitionedFold
 
 extension [PlacedEvent] {
   /// Events that share a receipt or a transaction, or name each other, have one number.

@@ -2,12 +2,10 @@
 import Base
 import Foundation
 import Glibc
-import JSON
 import Ledger
+import LedgerRules
 import TestSupport
 import Testing
-
-import PartitionedFold
 
 /// The tables of a scan.
 struct Scanned {

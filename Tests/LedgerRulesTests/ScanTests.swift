@@ -1,11 +1,9 @@
 // What a scan writes: every event once, what belongs together connected, receipts only where they are needed.
 import Base
-import JSON
 import Ledger
+import LedgerRules
 import TestSupport
 import Testing
-
-import PartitionedFold
 
 /// A history in which many customers share nothing, and some share late.
 private func customers(_ count: Int) -> [TestEvent] {

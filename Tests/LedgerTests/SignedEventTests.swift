@@ -1,7 +1,6 @@
 // Events with signed objects: what is written is read again, and gives back what was signed.
 import Base
 import Foundation
-import JSON
 import Ledger
 import TestSupport
 import Testing

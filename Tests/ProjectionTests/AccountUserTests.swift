@@ -1,12 +1,10 @@
 // Rule R6 in reports and answers: users by Apple Account, and users that are tokens, in capitals or not.
 import Base
-import JSON
 import Ledger
+import Projections
 import Revenue
 import TestSupport
 import Testing
-
-import Projections
 
 @Suite struct AccountUserTests {
   private static let app = LiveProjectionsTests.app([])

@@ -1,6 +1,6 @@
 // Projections as they were at an earlier position, and the filters that manifests carry.
+import Base
 import Foundation
-import JSON
 import Ledger
 import Projections
 import TestSupport

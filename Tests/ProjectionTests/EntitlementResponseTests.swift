@@ -1,12 +1,11 @@
 // What a company's own back end is told about what a user is entitled to.
 import Base
-import JSON
 import Ledger
 import Projections
 import TestSupport
 import Testing
 
-@Suite struct EntitlementAnswerTests {
+@Suite struct EntitlementResponseTests {
   private static let products: [(String, ProductType)] = [
     ("coins", .consumable), ("life", .nonConsumable), ("season", .nonRenewing),
   ]

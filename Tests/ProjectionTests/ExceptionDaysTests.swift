@@ -1,6 +1,5 @@
 // Rule R9: which exceptions a report of certain days counts and lists.
 import Base
-import JSON
 import Ledger
 import Projections
 import TestSupport

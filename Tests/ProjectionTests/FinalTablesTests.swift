@@ -9,7 +9,7 @@ import Projections
 
   /// After how many events each step is taken, where the fold looks after each chunk.
   private static func turns(of total: Int, chunk: Int) -> [Int] {
-    var steps = ClosingSteps(WritingPace())
+    var steps = FinalTables(WritingPace())
     var turns: [Int] = []
     for end in stride(from: chunk, through: total, by: chunk) {
       while steps.next(after: end, of: total) != nil { turns.append(end) }
@@ -28,7 +28,7 @@ import Projections
   }
 
   @Test func beforeTheLastEventAllAreTakenInTheirOrder() {
-    var steps = ClosingSteps(WritingPace())
+    var steps = FinalTables(WritingPace())
     #expect(steps.next(after: 79_999, of: 100_000) == nil)
     var taken: [ClosingStep] = []
     while let step = steps.next(after: 99_999, of: 100_000) { taken.append(step) }
@@ -39,7 +39,7 @@ import Projections
 
   @Test(arguments: [0, 1, 4, 100_000])
   func behindTheLastEventTheyAreLeftForTheEnd(total: Int) {
-    var steps = ClosingSteps(WritingPace())
+    var steps = FinalTables(WritingPace())
     #expect(steps.next(after: total, of: total) == nil)
     var count = 0
     while steps.next() != nil { count += 1 }

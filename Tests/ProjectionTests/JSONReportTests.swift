@@ -1,5 +1,5 @@
 // The JSON report: its heading, exact amounts, totals, counts of exceptions and the words of rule R11.
-import JSON
+import Base
 import Projections
 import TestSupport
 import Testing

@@ -1,6 +1,5 @@
 // What a company's own back end is told about what a user bought.
 import Base
-import JSON
 import Ledger
 import Projections
 import Revenue
@@ -27,11 +26,11 @@ struct UserQuestions {
   ) throws -> JSONValue {
     let answer = try live.answer(
       question, about: user, of: family ?? self.family, atMs: ms(time))
-    guard case .found(let body) = answer else { throw UnexpectedAnswer() }
+    guard case .found(let body) = answer else { throw UnexpectedResponse() }
     return try JSONValue(body.bytes)
   }
 
-  struct UnexpectedAnswer: Error {}
+  struct UnexpectedResponse: Error {}
 
   func purchases(
     of user: String, after: String? = nil, limit: Int = 100, at time: String = "2026-03-01"
@@ -56,7 +55,7 @@ extension JSONValue {
   }
 }
 
-@Suite struct PurchaseAnswerTests {
+@Suite struct PurchaseResponseTests {
   private static func questions(_ steps: [TestEvent]) throws -> UserQuestions {
     let fixture = try LedgerFixture()
     try fixture.append(

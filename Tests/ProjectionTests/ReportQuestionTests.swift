@@ -1,6 +1,5 @@
 // Rules R9 and R10: questions that a report is asked: converted users, filters, order.
 import Base
-import JSON
 import Ledger
 import Projections
 import TestSupport

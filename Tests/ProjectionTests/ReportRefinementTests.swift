@@ -1,11 +1,9 @@
 // Filters, order, rounding and layout of a report in its manifest.
 import Base
-import JSON
+import Projections
 import Revenue
 import TestSupport
 import Testing
-
-import Projections
 
 @Suite struct ReportRefinementTests {
   private static func text(_ request: ReportRequest) -> String {

@@ -5,7 +5,7 @@ import Projections
 import TestSupport
 import Testing
 
-@Suite("Answer body") struct AnswerBodyTests {
+@Suite("Answer body") struct ResponseBodyTests {
   @Test(
     "whatever the size of the pieces, a body is read from front to back",
     arguments: [
@@ -14,7 +14,7 @@ import Testing
     ] as [([Int], [Int], String)])
   func pieces(places: [Int], values: [Int], expected: String) {
     let text = places.isEmpty ? "" : "abcdef"
-    let body = AnswerBody(
+    let body = ResponseBody(
       text: Array(text.utf8), values: [Array("XYZ".utf8), Array("-".utf8), []],
       places: (places.isEmpty ? values.map { _ in 0 } : places).enumerated().map {
         .init(textByteCount: $0.element, value: values[$0.offset])
@@ -22,7 +22,7 @@ import Testing
     expectEqual(String(decoding: body.bytes, as: UTF8.self), expected)
     expectEqual(body.byteCount, expected.utf8.count)
     for size in 1...12 {
-      var reader = AnswerBodyReader(body)
+      var reader = ResponseBodyReader(body)
       var read: [UInt8] = []
       var buffer = [UInt8](repeating: 0, count: size)
       while true {

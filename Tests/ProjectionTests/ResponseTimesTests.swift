@@ -6,13 +6,13 @@ import Testing
 
 import Projections
 
-@Suite struct AnswerTimesTests {
-  private static func mayHold(_ times: AnswerTimes, _ id: String, since atMs: Int64) -> Bool {
+@Suite struct ResponseTimesTests {
+  private static func mayHold(_ times: ResponseTimes, _ id: String, since atMs: Int64) -> Bool {
     withText(id) { times.mayHold($0, since: atMs) }
   }
 
   @Test func aReceiptsNewestAnswerDecides() {
-    let times = AnswerTimes()
+    let times = ResponseTimes()
     #expect(!Self.mayHold(times, "a", since: 0))
     withText("a") { times.note($0, atMs: 20) }
     withText("a") { times.note($0, atMs: 10) }
@@ -25,7 +25,7 @@ import Projections
   }
 
   @Test func noAnswerIsTooEarlyAmongManyReceipts() {
-    let times = AnswerTimes()
+    let times = ResponseTimes()
     for number in 0..<100_000 {
       withText("\(number)") { times.note($0, atMs: Int64(number)) }
     }

@@ -1,11 +1,10 @@
 // Sales of signed statements in the database: folded in one go and in pieces they are the same, line by line.
 import AppStore
-import JSON
+import Base
+import Projections
 import Revenue
 import TestSupport
 import Testing
-
-import Projections
 
 /// What one event says about sales.
 private enum Evidence {

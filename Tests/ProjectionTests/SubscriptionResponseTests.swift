@@ -5,7 +5,7 @@ import Testing
 
 import Projections
 
-@Suite struct SubscriptionAnswerTests {
+@Suite struct SubscriptionResponseTests {
   private static let app = LiveProjectionsTests.app([])
 
   private static func month(

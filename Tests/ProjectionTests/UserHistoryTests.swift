@@ -1,6 +1,5 @@
 // Random histories: what users are told they bought are the sales of the reports.
 import Base
-import JSON
 import Ledger
 import Projections
 import Revenue

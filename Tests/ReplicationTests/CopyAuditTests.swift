@@ -1,11 +1,9 @@
 // Comparing a ledger with its copy.
 import Base
-import ObjectStore
-import TestSupport
-import Testing
-
 import Ledger
 import Replication
+import TestSupport
+import Testing
 
 @Suite struct CopyAuditTests {
   private func audited(
@@ -13,7 +11,7 @@ import Replication
   ) throws -> CopyAudit.Report {
     var audit = CopyAudit()
     audit.followsAllSteps = all
-    return try #require(try audit.run(directory, PatientStore(store, limitMs: 500)))
+    return try #require(try audit.run(directory, RetryingStore(store, limitMs: 500)))
   }
 
   private func copied(
@@ -87,6 +85,6 @@ import Replication
 
   @Test func withoutACopyThereIsNothingToAudit() throws {
     let ledger = try filledLedger(eventCount: 2)
-    #expect(try CopyAudit().run(ledger.directory, PatientStore(MemoryStore())) == nil)
+    #expect(try CopyAudit().run(ledger.directory, RetryingStore(MemoryStore())) == nil)
   }
 }

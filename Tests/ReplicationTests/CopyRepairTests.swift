@@ -1,11 +1,9 @@
 // A writer whose copy has lost something makes it whole again.
 import Base
-import ObjectStore
-import TestSupport
-import Testing
-
 import Ledger
 import Replication
+import TestSupport
+import Testing
 
 @Suite(.bounded) struct CopyRepairTests {
   /// A copy with segments, blocks, frames of several steps, and a complete step behind the first one.
@@ -36,7 +34,7 @@ import Replication
     try rig.expectWhole(tails: false)
     let temporary = try TemporaryDirectory()
     let path = temporary.path("restored")
-    let report = try CopyRestore().run(from: PatientStore(rig.content, limitMs: 500), to: path)
+    let report = try CopyRestore().run(from: RetryingStore(rig.content, limitMs: 500), to: path)
     let restored = try LedgerDirectory.open(path: path)
     let same = try root(of: restored) == root(of: rig.directory)
     #expect(same && report.missing.isEmpty)
@@ -131,7 +129,7 @@ import Replication
   @Test func aReaderThatKnewTheLostStepsGoesOnFromTheCompleteOne() throws {
     let rig = try copied()
     let newest = try complete(rig).newest
-    let source = try #require(try CopySource(PatientStore(rig.content, limitMs: 500)))
+    let source = try #require(try CopySource(RetryingStore(rig.content, limitMs: 500)))
     rig.content.objects[CopyLayout.stepKey(newest)] = nil
     try rig.append(5)
     try rig.copyAll()

@@ -1,12 +1,10 @@
 // Restoring a ledger from a copy.
 import Base
 import Foundation
-import ObjectStore
-import TestSupport
-import Testing
-
 import Ledger
 import Replication
+import TestSupport
+import Testing
 
 @Suite struct CopyRestoreTests {
   private func restored(
@@ -14,7 +12,7 @@ import Replication
   ) throws -> CopyRestore.Report {
     var restore = CopyRestore()
     change(&restore)
-    return try restore.run(from: PatientStore(store, limitMs: 500), to: path)
+    return try restore.run(from: RetryingStore(store, limitMs: 500), to: path)
   }
 
   private func copied(
@@ -308,7 +306,8 @@ import Replication
     }
     let temporary = try TemporaryDirectory()
     let restore = CopyRestore()
-    _ = try restore.run(from: PatientStore(store, limitMs: 120_000), to: temporary.path("restored"))
+    _ = try restore.run(
+      from: RetryingStore(store, limitMs: 120_000), to: temporary.path("restored"))
     try expectEqual(files(of: temporary.path("restored")), files(of: ledger.path))
   }
 
@@ -333,7 +332,7 @@ import Replication
       run: { storage in
         var restore = CopyRestore()
         (restore.threadCount, restore.storage) = (1, storage)
-        _ = try restore.run(from: PatientStore(store), to: "/ledger")
+        _ = try restore.run(from: RetryingStore(store), to: "/ledger")
       },
       state: { storage in
         let directory: LedgerDirectory

@@ -1,12 +1,10 @@
 // A copy that loses objects behind the writer's back: it is noticed, mended, and nothing is acknowledged meanwhile.
 import Base
 import Foundation
-import ObjectStore
-import TestSupport
-import Testing
-
 import Ledger
 import Replication
+import TestSupport
+import Testing
 
 @Suite(.bounded) struct CopySweepTests {
   /// A copy with segments, blocks, checkpoints, open work and frames of several steps.
@@ -40,7 +38,7 @@ import Replication
   private func expectRestorable(_ rig: ReplicationRig, _ what: String) throws {
     let temporary = try TemporaryDirectory()
     let path = temporary.path("restored")
-    _ = try CopyRestore().run(from: PatientStore(rig.content, limitMs: 500), to: path)
+    _ = try CopyRestore().run(from: RetryingStore(rig.content, limitMs: 500), to: path)
     let same = try root(of: LedgerDirectory.open(path: path)) == root(of: rig.directory)
     #expect(same, "\(what)")
   }
@@ -276,7 +274,8 @@ import Replication
     try replicator.gate(limitMs: 120_000).waitUntilConfirmed(10)
     replicator.stop(deadlineMs: 10_000)
     #expect(
-      try CopyAudit().run(rig.directory, PatientStore(DirectoryStore(path: path)))?.isWhole == true)
+      try CopyAudit().run(rig.directory, RetryingStore(DirectoryStore(path: path)))?.isWhole == true
+    )
   }
 
   @Test func aServerThatStartsWithoutTheDiskWaitsForIt() throws {
@@ -352,10 +351,10 @@ import Replication
     let path = try store()
     try rig.append(5)
     try copyAll(rig, path)
-    let store = PatientStore(DirectoryStore(path: path), limitMs: 500)
+    let store = RetryingStore(DirectoryStore(path: path), limitMs: 500)
     _ = try CopyRestore().run(from: store, to: temporary.path("restored"))
     let restored = try LedgerDirectory.open(path: temporary.path("restored"))
-    _ = try Promotion().run(restored, PatientStore(DirectoryStore(path: path), limitMs: 500))
+    _ = try Promotion().run(restored, RetryingStore(DirectoryStore(path: path), limitMs: 500))
     let (new, old) = (
       try ReplicationRecord(of: restored)?.copy, try ReplicationRecord(of: rig.directory)?.copy
     )

@@ -1,12 +1,9 @@
 // What a ledger that was cut off holds alone.
 import Base
-import JSON
-import ObjectStore
-import TestSupport
-import Testing
-
 import Ledger
 import Replication
+import TestSupport
+import Testing
 
 @Suite struct DivergenceTests {
   private let temporary: TemporaryDirectory
@@ -28,12 +25,12 @@ import Replication
 
   private func takeOver() throws {
     let path = temporary.path("other")
-    _ = try CopyRestore().run(from: PatientStore(store), to: path)
-    _ = try Promotion().run(try LedgerDirectory.open(path: path), PatientStore(store))
+    _ = try CopyRestore().run(from: RetryingStore(store), to: path)
+    _ = try Promotion().run(try LedgerDirectory.open(path: path), RetryingStore(store))
   }
 
   private func found() throws -> Divergence? {
-    try Divergence.find(ledger.directory, PatientStore(store, limitMs: 500))
+    try Divergence.find(ledger.directory, RetryingStore(store, limitMs: 500))
   }
 
   private func written(
@@ -79,8 +76,8 @@ import Replication
     try ledger.append(events(5..<7))
     try takeOver()
     let path = temporary.path("third")
-    _ = try CopyRestore().run(from: PatientStore(store), to: path)
-    _ = try Promotion().run(try LedgerDirectory.open(path: path), PatientStore(store))
+    _ = try CopyRestore().run(from: RetryingStore(store), to: path)
+    _ = try Promotion().run(try LedgerDirectory.open(path: path), RetryingStore(store))
     try expectEqual(found()?.takeover.epoch, 2)
     try expectEqual(found()?.start, 5)
   }
@@ -88,10 +85,10 @@ import Replication
   @Test func aLedgerThatNeverWroteTheCopyIsRefused() throws {
     let other = try filledLedger(eventCount: 2)
     #expect(throws: DivergenceError.neverReplicated) {
-      try Divergence.find(other.directory, PatientStore(store))
+      try Divergence.find(other.directory, RetryingStore(store))
     }
     #expect(throws: DivergenceError.noCopy(store: "memory://test")) {
-      try Divergence.find(ledger.directory, PatientStore(MemoryStore()))
+      try Divergence.find(ledger.directory, RetryingStore(MemoryStore()))
     }
   }
 
@@ -100,7 +97,7 @@ import Replication
     try ReplicationRecord(of: ledger.directory)?.write(to: shorter.directory)
     try takeOver()
     #expect(throws: DivergenceError.shorter(local: 0, confirmed: 5)) {
-      try Divergence.find(shorter.directory, PatientStore(store))
+      try Divergence.find(shorter.directory, RetryingStore(store))
     }
   }
 

@@ -1,12 +1,10 @@
 // Copies that someone made to do harm: nothing crashes, hangs or takes memory.
 import Base
 import Foundation
-import ObjectStore
-import TestSupport
-import Testing
-
 import Ledger
 import Replication
+import TestSupport
+import Testing
 
 @Suite struct HostileCopyTests {
   /// Restores what it can and audits it.
@@ -15,9 +13,9 @@ import Replication
     defer { try? FileManager.default.removeItem(atPath: path) }
     var restore = CopyRestore()
     restore.isPartial = true
-    let report = try? restore.run(from: PatientStore(store, limitMs: 100), to: path)
+    let report = try? restore.run(from: RetryingStore(store, limitMs: 100), to: path)
     _ = try? CopyAudit().run(
-      LedgerDirectory.open(path: path), PatientStore(store, limitMs: 100))
+      LedgerDirectory.open(path: path), RetryingStore(store, limitMs: 100))
     return report?.size
   }
 
@@ -84,7 +82,7 @@ import Replication
     store.objects[CopyLayout.stepKey(0)] = [0x7B]
     let temporary = try TemporaryDirectory()
     #expect(throws: (any Error).self) {
-      try CopyRestore().run(from: PatientStore(store), to: temporary.path("restored"))
+      try CopyRestore().run(from: RetryingStore(store), to: temporary.path("restored"))
     }
     #expect(store.calls.count < 5_000)
   }
@@ -102,7 +100,7 @@ import Replication
       store.objects[step.key] = step.header
       let temporary = try TemporaryDirectory()
       #expect(throws: (any Error).self) {
-        try CopyRestore().run(from: PatientStore(store), to: temporary.path("restored"))
+        try CopyRestore().run(from: RetryingStore(store), to: temporary.path("restored"))
       }
     }
   }
@@ -116,7 +114,7 @@ import Replication
     store.objects[key] = [UInt8](repeating: 0, count: 64 << 20)
     let temporary = try TemporaryDirectory()
     do {
-      _ = try CopyRestore().run(from: PatientStore(store), to: temporary.path("restored"))
+      _ = try CopyRestore().run(from: RetryingStore(store), to: temporary.path("restored"))
       Issue.record("it was taken")
     } catch RestoreError.faults(let faults) { expectEqual(faults.map(\.object), [key]) }
   }

@@ -1,12 +1,10 @@
 // Copies that have lost something: what is named, what is restored, what is left alone.
 import Base
 import Foundation
-import ObjectStore
-import TestSupport
-import Testing
-
 import Ledger
 import Replication
+import TestSupport
+import Testing
 
 /// What may happen to an object of a copy.
 enum ObjectLoss: String, CaseIterable, Sendable {
@@ -57,7 +55,7 @@ enum ObjectLoss: String, CaseIterable, Sendable {
     let path = temporary.path(UUID().uuidString)
     var restore = CopyRestore()
     restore.isPartial = partial
-    let report = try restore.run(from: PatientStore(store, limitMs: 500), to: path)
+    let report = try restore.run(from: RetryingStore(store, limitMs: 500), to: path)
     return (report.size, report.missing.map(\.object), try LedgerDirectory.open(path: path))
   }
 
@@ -112,11 +110,11 @@ enum ObjectLoss: String, CaseIterable, Sendable {
     var restore = CopyRestore()
     ObjectLoss.lost.happen(to: blocks[blocks.count - 1].key, in: store)
     #expect(throws: RestoreError.self) {
-      try restore.run(from: PatientStore(store, limitMs: 500), to: path)
+      try restore.run(from: RetryingStore(store, limitMs: 500), to: path)
     }
     ObjectLoss.lost.happen(to: blocks[1].key, in: store)
     restore.size = blocks[1].first
-    let report = try restore.run(from: PatientStore(store, limitMs: 500), to: path)
+    let report = try restore.run(from: RetryingStore(store, limitMs: 500), to: path)
     expectEqual(report.fetched.objects, 0)
     let directory = try LedgerDirectory.open(path: path)
     #expect(try isWhole(directory))
@@ -144,7 +142,7 @@ enum ObjectLoss: String, CaseIterable, Sendable {
       let audit = CopyAudit()
       let found = try faults {
         let report = try #require(
-          try audit.run(ledger.directory, PatientStore(store, limitMs: 500)))
+          try audit.run(ledger.directory, RetryingStore(store, limitMs: 500)))
         #expect(report.isWhole)
         let isGap = loss == .lost && number < complete
         expectEqual(report.lostSteps.map(\.object), (isGap ? [key] : []))
@@ -189,7 +187,7 @@ enum ObjectLoss: String, CaseIterable, Sendable {
       var promotion = Promotion()
       promotion.threadCount = 1
       let found = try faults {
-        _ = try promotion.run(behind, PatientStore(store, limitMs: 500))
+        _ = try promotion.run(behind, RetryingStore(store, limitMs: 500))
       }
       expectEqual(found, [key])
       expectEqual(store.objects, objects)
@@ -201,7 +199,7 @@ enum ObjectLoss: String, CaseIterable, Sendable {
     for key in known.intersection(newest.namedKeys) where key.hasPrefix("segments/") {
       loss.happen(to: key, in: store)
     }
-    _ = try Promotion().run(behind, PatientStore(store, limitMs: 500))
+    _ = try Promotion().run(behind, RetryingStore(store, limitMs: 500))
     #expect(try isWhole(behind))
     try expectEqual(size(of: behind), size(of: ledger.directory))
   }

@@ -1,13 +1,10 @@
 // How far webhooks came, and requests to erase that wait: in the copy, in what is restored, and gone when they are done.
 import Base
 import Foundation
-import JSON
-import ObjectStore
-import TestSupport
-import Testing
-
 import Ledger
 import Replication
+import TestSupport
+import Testing
 
 @Suite(.bounded) struct OpenWorkCopyTests {
   private static let app = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
@@ -53,7 +50,7 @@ import Replication
     var restore = CopyRestore()
     change(&restore)
     let path = temporary.path("restored")
-    let report = try restore.run(from: PatientStore(store, limitMs: 500), to: path)
+    let report = try restore.run(from: RetryingStore(store, limitMs: 500), to: path)
     return (report, try LedgerDirectory.open(path: path))
   }
 
@@ -165,7 +162,7 @@ import Replication
     rig.stop()
     var promotion = Promotion()
     promotion.boundedWebhook = { Array("\($1) ".utf8) + $0 }
-    _ = try promotion.run(directory, PatientStore(rig.content, limitMs: 500))
+    _ = try promotion.run(directory, RetryingStore(rig.content, limitMs: 500))
     #expect(try openWork(directory).keys.contains("erasures/\(Self.second).json"))
     try expectEqual(openWork(directory)["webhooks/\(Self.app).json"], "12 " + Self.cursor)
     let check = try rig.check()
@@ -212,7 +209,7 @@ import Replication
     let (report, directory) = try restored(store, temporary) { $0.isPartial = true }
     #expect(report.size == 7 && report.missing == faults)
     #expect(try openWork(directory).isEmpty)
-    let audit = try CopyAudit().run(rig.directory, PatientStore(store, limitMs: 500))
+    let audit = try CopyAudit().run(rig.directory, RetryingStore(store, limitMs: 500))
     expectEqual(audit?.faults.map(\.object), [key])
   }
 

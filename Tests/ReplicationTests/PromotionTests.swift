@@ -1,12 +1,10 @@
 // Taking over a copy: from a restored ledger, from one that was cut off, against a living writer, and after crashes.
 import Base
 import Foundation
-import ObjectStore
-import TestSupport
-import Testing
-
 import Ledger
 import Replication
+import TestSupport
+import Testing
 
 @Suite struct PromotionTests {
   private let temporary: TemporaryDirectory
@@ -20,7 +18,7 @@ import Replication
     let path = storage is PosixStorage ? temporary.path(name) : "/\(name)"
     var restore = CopyRestore()
     (restore.size, restore.storage, restore.threadCount) = (size, storage, 1)
-    _ = try restore.run(from: PatientStore(store, limitMs: 500), to: path)
+    _ = try restore.run(from: RetryingStore(store, limitMs: 500), to: path)
     return try LedgerDirectory.open(path: path, storage: storage)
   }
 
@@ -30,7 +28,7 @@ import Replication
   ) throws -> Promotion.Report {
     var promotion = Promotion()
     promotion.threadCount = 1
-    return try promotion.run(directory, PatientStore(store, limitMs: 500))
+    return try promotion.run(directory, RetryingStore(store, limitMs: 500))
   }
 
   private func newest(_ store: MemoryStore) throws -> CopyState {
@@ -273,7 +271,7 @@ import Replication
         let storage = FaultyStorage()
         var restore = CopyRestore()
         (restore.storage, restore.threadCount) = (storage, 1)
-        _ = try restore.run(from: PatientStore(fresh), to: "/ledger")
+        _ = try restore.run(from: RetryingStore(fresh), to: "/ledger")
         fresh.objects = later
         current.withLock { $0 = fresh }
         return storage
@@ -282,7 +280,7 @@ import Replication
         let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
         var promotion = Promotion()
         promotion.threadCount = 1
-        _ = try promotion.run(directory, PatientStore(current.withLock { $0 }))
+        _ = try promotion.run(directory, RetryingStore(current.withLock { $0 }))
       },
       state: { storage in
         let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
@@ -357,7 +355,7 @@ import Replication
     let other = Monitor({ () throws in
       var promotion = Promotion()
       promotion.threadCount = 1
-      _ = try promotion.run(second, PatientStore(store))
+      _ = try promotion.run(second, RetryingStore(store))
     })
     promoter.setScript { call in
       if call.operation == .create { try? other.withLock { try $0() } }

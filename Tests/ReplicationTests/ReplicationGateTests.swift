@@ -2,7 +2,6 @@
 import Base
 import Glibc
 import Ledger
-import ObjectStore
 import Replication
 import TestSupport
 import Testing

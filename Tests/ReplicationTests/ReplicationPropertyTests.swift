@@ -3,7 +3,6 @@ import Base
 import Foundation
 import Glibc
 import Ledger
-import ObjectStore
 import Replication
 import TestSupport
 import Testing

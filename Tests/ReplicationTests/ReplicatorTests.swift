@@ -2,7 +2,6 @@
 import Base
 import Foundation
 import Ledger
-import ObjectStore
 import Replication
 import TestSupport
 import Testing

@@ -2,11 +2,9 @@
 import Base
 import Foundation
 import Ledger
-import ObjectStore
+import Replication
 import TestSupport
 import Testing
-
-import Replication
 
 @Suite("Restoring again into a standby", .bounded) struct StandbyFollowTests {
   private let temporary: TemporaryDirectory
@@ -26,7 +24,7 @@ import Replication
       count.withLock { $0 += 1 }
       try forgets()
     }
-    let report = try restore.run(from: PatientStore(MemoryStore(sharing: rig.content)), to: path)
+    let report = try restore.run(from: RetryingStore(MemoryStore(sharing: rig.content)), to: path)
     return (report, count.withLock { $0 })
   }
 
@@ -67,7 +65,7 @@ import Replication
     expectEqual(again.fetched, FetchCounts())
     expectEqual(forgotten, 0)
     _ = try Promotion().run(
-      try LedgerDirectory.open(path: path), PatientStore(MemoryStore(sharing: rig.content)))
+      try LedgerDirectory.open(path: path), RetryingStore(MemoryStore(sharing: rig.content)))
     #expect(try Standby(of: try LedgerDirectory.open(path: path)) == nil)
   }
 
@@ -159,7 +157,7 @@ import Replication
       try rig.append(5)
       try rig.copyAll()
     }
-    let store = PatientStore(MemoryStore(sharing: rig.content))
+    let store = RetryingStore(MemoryStore(sharing: rig.content))
     let listing = try #require(try CopyListing(store))
     expectEqual(listing.newest.size, 20)
     // Steps were made today, or until midnight.

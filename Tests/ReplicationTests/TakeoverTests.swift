@@ -2,11 +2,9 @@
 import Base
 import Foundation
 import Ledger
-import ObjectStore
+import Replication
 import TestSupport
 import Testing
-
-import Replication
 
 @Suite(.bounded) struct TakeoverTests {
   private let temporary: TemporaryDirectory
@@ -19,7 +17,7 @@ import Replication
     var restore = CopyRestore()
     restore.size = size
     let path = temporary.path(name)
-    _ = try restore.run(from: PatientStore(MemoryStore(sharing: rig.content)), to: path)
+    _ = try restore.run(from: RetryingStore(MemoryStore(sharing: rig.content)), to: path)
     return try LedgerDirectory.open(path: path)
   }
 
@@ -38,7 +36,7 @@ import Replication
     let directory = try restored(rig)
     try rig.append(5)
     try rig.copyAll()
-    _ = try Promotion().run(directory, PatientStore(MemoryStore(sharing: rig.content)))
+    _ = try Promotion().run(directory, RetryingStore(MemoryStore(sharing: rig.content)))
     let replicator = try replicator(directory, rig)
     defer { replicator.stop(deadlineMs: 0) }
     let writer = try LedgerWriter.open(directory, options: rig.writerOptions)
@@ -56,7 +54,7 @@ import Replication
     #expect(rig.wait { rig.refusals.withLock { !$0.isEmpty } })
     try expectEqual(Standby(of: rig.directory)?.reason, .fenced)
     let divergence = try #require(
-      try Divergence.find(rig.directory, PatientStore(MemoryStore(sharing: rig.content))))
+      try Divergence.find(rig.directory, RetryingStore(MemoryStore(sharing: rig.content))))
     expectEqual(divergence.start, 35)
   }
 
@@ -65,7 +63,7 @@ import Replication
     try rig.append(30)
     try rig.copyAll()
     let directory = try restored(rig, at: position)
-    _ = try Promotion().run(directory, PatientStore(MemoryStore(sharing: rig.content)))
+    _ = try Promotion().run(directory, RetryingStore(MemoryStore(sharing: rig.content)))
     let replicator = try replicator(directory, rig)
     defer { replicator.stop(deadlineMs: 0) }
     let writer = try LedgerWriter.open(directory, options: rig.writerOptions)
@@ -89,7 +87,7 @@ import Replication
     let report = try LogAudit(directory).run()
     expectEqual(report.redactedCount, 2)
     expectEqual(report.unredactedCount, 0)
-    _ = try Promotion().run(directory, PatientStore(MemoryStore(sharing: rig.content)))
+    _ = try Promotion().run(directory, RetryingStore(MemoryStore(sharing: rig.content)))
     try expectEqual(LogAudit(directory).run().redactedCount, 2)
   }
 
@@ -105,7 +103,7 @@ import Replication
     ])
     try rig.append(2)
     try rig.copyAll()
-    let store = PatientStore(MemoryStore(sharing: rig.content))
+    let store = RetryingStore(MemoryStore(sharing: rig.content))
     let path = temporary.path("restored")
     let restored = try CopyRestore().run(from: store, to: path)
     expectEqual(restored.unfinishedErasures.map(\.position), [24])
@@ -146,13 +144,13 @@ import Replication
     rig.stop()
     try rig.erase([3])
     let report = try #require(
-      try CopyAudit().run(rig.directory, PatientStore(MemoryStore(sharing: rig.content))))
+      try CopyAudit().run(rig.directory, RetryingStore(MemoryStore(sharing: rig.content))))
     expectEqual(report.faults, [])
     expectEqual(report.outdated.count, 1)
     expectEqual(report.lag, 2)
     try rig.copyAll()
     let later = try #require(
-      try CopyAudit().run(rig.directory, PatientStore(MemoryStore(sharing: rig.content))))
+      try CopyAudit().run(rig.directory, RetryingStore(MemoryStore(sharing: rig.content))))
     #expect(later.isWhole)
     expectEqual(later.outdated, [])
     expectEqual(later.lag, 0)

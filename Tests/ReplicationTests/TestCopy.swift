@@ -1,10 +1,8 @@
 // Makes a copy of a ledger in a store by the design, without a replicator.
 import Base
-import ObjectStore
-import TestSupport
-
 import Ledger
 import Replication
+import TestSupport
 
 /// Writes the steps of a copy, each when a test says so.
 final class TestCopy {

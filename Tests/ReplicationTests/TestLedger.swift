@@ -2,10 +2,8 @@
 import Base
 import Foundation
 import Ledger
-import ObjectStore
-import TestSupport
-
 import Replication
+import TestSupport
 
 /// The bytes of a ledger's files, by path.
 func files(

@@ -1,13 +1,11 @@
 // Pages of ledgers at the edges: each must be whole, and its figures those of the revenue report.
 import Base
-import JSON
 import Ledger
 import Projections
+import ReportDocuments
 import Revenue
 import TestSupport
 import Testing
-
-import ReportDocuments
 
 @Suite struct ReportPageTests {
   private static func page(

@@ -1,12 +1,10 @@
 // Excel files: texts, dates and amounts as cells, the limits of a sheet, and the same bytes each time.
 import Base
-import JSON
 import Projections
+import ReportDocuments
 import Revenue
 import TestSupport
 import Testing
-
-import ReportDocuments
 
 @Suite struct SpreadsheetTests {
   // MARK: Cells

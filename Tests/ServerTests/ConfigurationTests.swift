@@ -5,7 +5,6 @@ import Base
 import Erasure
 import Foundation
 import Glibc
-import JSON
 import Ledger
 import Server
 import TestSupport

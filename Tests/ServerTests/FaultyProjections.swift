@@ -59,7 +59,7 @@ final class FaultyProjections: WorkflowProjections {
 
   func answer(
     _ question: OwnershipQuestion, about user: String, of family: UUID16, atMs: Int64
-  ) throws -> OwnershipAnswer {
+  ) throws -> OwnershipResponse {
     try live.answer(question, about: user, of: family, atMs: atMs)
   }
 

@@ -2,7 +2,6 @@
 import AppStoreAuthority
 import Base
 import Intake
-import JSON
 import Ledger
 import Server
 import TestSupport
@@ -46,7 +45,7 @@ import Testing
     return counts
   }
 
-  private static func answers(_ answer: ClientAnswer, afterSeconds seconds: Int) -> Bool {
+  private static func answers(_ answer: ClientResponse, afterSeconds seconds: Int) -> Bool {
     if case .unavailable(let found) = answer { found == seconds } else { false }
   }
 

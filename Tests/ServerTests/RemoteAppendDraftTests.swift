@@ -1,7 +1,6 @@
 // What a server refuses of the drafts that commands hand over: whatever a fold could not read.
 import Base
 import Foundation
-import JSON
 import Ledger
 import Server
 import TestSupport

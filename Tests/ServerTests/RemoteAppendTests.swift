@@ -3,7 +3,6 @@ import Base
 import Foundation
 import Glibc
 import Intake
-import JSON
 import Ledger
 import Server
 import TestSupport

@@ -1,6 +1,6 @@
 // Where a copy goes, in config.json: what is taken, what is refused and how it is said.
+import Base
 import Foundation
-import JSON
 import Server
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 // Settings of config.json for what is kept for a limited time, and for when erasures are carried out.
+import Base
 import Erasure
-import JSON
 import Server
 import TestSupport
 import Testing

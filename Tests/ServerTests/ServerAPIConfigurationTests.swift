@@ -1,11 +1,10 @@
 // The key of the App Store Server API in config.json: which files are taken, and that none is shown.
 import AppStore
-import AppStoreClient
 import AppStoreAuthority
+import AppStoreClient
 import Base
 import Foundation
 import Glibc
-import JSON
 import Ledger
 import Server
 import TestSupport

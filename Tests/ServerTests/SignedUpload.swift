@@ -1,11 +1,10 @@
 // Signed transactions of a test chain, and their way into a workflow.
 import AppStore
-import AppStoreClient
 import AppStoreAuthority
+import AppStoreClient
 import Base
 import Foundation
 import Intake
-import JSON
 import Ledger
 import Server
 import TestSupport
@@ -67,7 +66,7 @@ extension WorkflowFixture {
   }
 
   /// Sends signed transactions and waits for the answer.
-  func sendTransactions(_ transactions: [String], _ members: String = "") throws -> ClientAnswer {
+  func sendTransactions(_ transactions: [String], _ members: String = "") throws -> ClientResponse {
     let body = Array(SignedUpload.body(transactions, members).utf8)
     let read = try body.withUnsafeBytes { bytes in
       var cursor = JSONCursor(bytes)
@@ -79,7 +78,7 @@ extension WorkflowFixture {
       }
       return reader.finish()
     }
-    let answer = PendingAnswer()
+    let answer = AwaitedResponse()
     try workflow.transactions(
       ClientTransactions(
         fields: try #require(read), appFamily: family, peerAddress: "192.0.2.7",

@@ -1,4 +1,5 @@
 // Tokens have the look of a secret.
+import Base
 import Intake
 import Server
 import Testing

@@ -1,16 +1,15 @@
 // Signed transactions: what is recorded of them, and what the client hears.
 import AppStore
-import AppStoreClient
 import AppStoreAuthority
+import AppStoreClient
 import Base
 import Intake
-import JSON
 import Ledger
 import Server
 import TestSupport
 import Testing
 
-@Suite("Answers to signed transactions") struct TransactionAnswerTests {
+@Suite("Answers to signed transactions") struct TransactionResponseTests {
   private let sign = SignedUpload.self
 
   private func keys(_ value: JSONValue?) -> [String] {
@@ -18,12 +17,12 @@ import Testing
     return members.map(\.key)
   }
 
-  private func purchases(_ answer: ClientAnswer) -> [JSONValue] {
+  private func purchases(_ answer: ClientResponse) -> [JSONValue] {
     answer.body?["in_app_purchases"]?.arrayValue ?? []
   }
 
   /// The objects at fault that a fraud's answer names, each with its code.
-  private func refusals(_ answer: ClientAnswer) -> [[String]] {
+  private func refusals(_ answer: ClientResponse) -> [[String]] {
     (answer.body?["errors"]?.arrayValue ?? []).map {
       [$0["field"]?.stringValue ?? "", $0["code"]?.stringValue ?? ""]
     }

@@ -1,6 +1,6 @@
 // Webhooks in config.json: set, replaced, removed, refused; their secrets.
+import Base
 import Foundation
-import JSON
 import Server
 import TestSupport
 import Testing

@@ -1,7 +1,6 @@
 // Questions about users in a workflow: answered as far as events are folded, with a limit of their own.
 import Base
 import Foundation
-import JSON
 import Ledger
 import Projections
 import Server
@@ -12,8 +11,8 @@ import Testing
   private func ask(
     _ fixture: WorkflowFixture, _ user: String,
     _ question: OwnershipQuestion = .purchases(after: nil, limit: 10)
-  ) throws -> ClientAnswer {
-    let answer = PendingAnswer()
+  ) throws -> ClientResponse {
+    let answer = AwaitedResponse()
     try fixture.workflow.answer(
       UserQuestion(question, user: user, appFamily: fixture.family)
     ) { answer.set($0) }
@@ -59,7 +58,7 @@ import Testing
     // Both answers are as docs/openapi.json describes them.
     let api = try OpenAPIDocument()
     for (question, schema) in [
-      (OwnershipQuestion.entitlements, "EntitlementAnswer"),
+      (OwnershipQuestion.entitlements, "EntitlementResponse"),
       (.purchases(after: nil, limit: 1), "PurchaseList"),
     ] {
       let body = try #require(try ask(fixture, "alice", question).body)

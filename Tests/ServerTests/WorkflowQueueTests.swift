@@ -2,7 +2,6 @@
 import AppStore
 import AppStoreClient
 import Base
-import JSON
 import Ledger
 import Projections
 import Server
@@ -109,7 +108,7 @@ import Testing
   func retryOfSeveral() throws {
     let appStore = ScriptedAppStore { _, _ in .none(.connectionFailed) }
     let fixture = try WorkflowFixture(appStore, set: Self.lastingPauses)
-    var answers: [ClientAnswer] = []
+    var answers: [ClientResponse] = []
     for user in ["u1", "u2", "u3"] { answers.append(try fixture.upload("1", user: user)) }
     expectEqual(answers.map(\.status), [206, 206, 206])
     appStore.follow { _, _ in .reply(row("1")) }
@@ -152,7 +151,7 @@ import Testing
   func restart() throws {
     let appStore = ScriptedAppStore { _, _ in .none(.timeout) }
     let fixture = try WorkflowFixture(appStore, set: Self.lastingPauses)
-    var answers: [ClientAnswer] = []
+    var answers: [ClientResponse] = []
     for number in 0..<20 { answers.append(try fixture.upload("\(number)")) }
     fixture.stop()
     try expectEqual(fixture.waitingAfterRebuild(), 20)
@@ -357,7 +356,7 @@ import Testing
       }
     }
     let fixture = try WorkflowFixture(appStore) { $0.verification.reuseReplyMs = 60_000 }
-    var answers: [PendingAnswer] = []
+    var answers: [AwaitedResponse] = []
     for number in 0..<300 {
       answers.append(try fixture.send(WorkflowFixture.file("\(number % 40)"), user: "\(number)"))
     }

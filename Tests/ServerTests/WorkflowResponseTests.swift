@@ -3,7 +3,6 @@ import AppStore
 import AppStoreClient
 import Base
 import Intake
-import JSON
 import Ledger
 import Projections
 import Server
@@ -13,7 +12,7 @@ import Testing
 /// The table of statuses, one line each.
 struct StatusCase: Sendable, CustomTestStringConvertible {
   var says: String
-  var contents: [VerifyReceiptAnswer.Content]
+  var contents: [VerifyReceiptResponse.Content]
   var answer: Int
   /// The App Store's verification as `WorkflowFixture.verdicts` shows it, without the position.
   var recorded: String
@@ -21,7 +20,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
   var calls: Int
 
   init(
-    _ says: String, _ contents: VerifyReceiptAnswer.Content..., answer: Int, recorded: String,
+    _ says: String, _ contents: VerifyReceiptResponse.Content..., answer: Int, recorded: String,
     calls: Int = 1
   ) {
     self.says = says
@@ -74,7 +73,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("Workflow answers", .bounded) struct WorkflowAnswerTests {
+@Suite("Workflow answers", .bounded) struct WorkflowResponseTests {
   @Test("Each status is recorded and answered as the table says", arguments: StatusCase.all)
   func status(_ statusCase: StatusCase) throws {
     let contents = statusCase.contents

@@ -4,7 +4,6 @@ import AppStoreClient
 import Base
 import Foundation
 import Intake
-import JSON
 import Ledger
 import Projections
 import Server
@@ -16,10 +15,10 @@ import Testing
 final class ScriptedAppStore: VerifyReceiptService {
   typealias Script =
     @Sendable (_ request: VerifyReceiptRequest, _ call: Int)
-    -> VerifyReceiptAnswer.Content?
+    -> VerifyReceiptResponse.Content?
   private struct Held {
     var request: VerifyReceiptRequest
-    var completion: @Sendable (VerifyReceiptAnswer) -> Void
+    var completion: @Sendable (VerifyReceiptResponse) -> Void
   }
   private struct State {
     var script: Script
@@ -34,7 +33,7 @@ final class ScriptedAppStore: VerifyReceiptService {
   init(_ script: @escaping Script) { state = Monitor(State(script: script)) }
 
   /// Gives these contents one after the other, and the last again and again.
-  static func saying(_ contents: VerifyReceiptAnswer.Content...) -> ScriptedAppStore {
+  static func saying(_ contents: VerifyReceiptResponse.Content...) -> ScriptedAppStore {
     ScriptedAppStore { _, call in contents[min(call, contents.count - 1)] }
   }
 
@@ -46,9 +45,9 @@ final class ScriptedAppStore: VerifyReceiptService {
   func follow(_ script: @escaping Script) { state.withLock { $0.script = script } }
 
   func verify(
-    _ request: VerifyReceiptRequest, completion: @escaping @Sendable (VerifyReceiptAnswer) -> Void
+    _ request: VerifyReceiptRequest, completion: @escaping @Sendable (VerifyReceiptResponse) -> Void
   ) {
-    let content = state.withLock { state -> VerifyReceiptAnswer.Content? in
+    let content = state.withLock { state -> VerifyReceiptResponse.Content? in
       defer { state.calls += 1 }
       state.secrets.append(request.sharedSecret)
       let content = state.script(request, state.calls)
@@ -63,12 +62,12 @@ final class ScriptedAppStore: VerifyReceiptService {
   }
 
   /// Answers what was held back.
-  func release(_ content: VerifyReceiptAnswer.Content) { release { _ in content } }
+  func release(_ content: VerifyReceiptResponse.Content) { release { _ in content } }
 
   /// Answers what was held back with the purchases of each receipt.
   func releaseConfirming() { release { .confirming($0) } }
 
-  private func release(_ content: (VerifyReceiptRequest) -> VerifyReceiptAnswer.Content) {
+  private func release(_ content: (VerifyReceiptRequest) -> VerifyReceiptResponse.Content) {
     let held = state.withLock { state in
       defer {
         state.held = []
@@ -79,14 +78,14 @@ final class ScriptedAppStore: VerifyReceiptService {
     for call in held { call.completion(Self.answer(content(call.request))) }
   }
 
-  private static func answer(_ content: VerifyReceiptAnswer.Content) -> VerifyReceiptAnswer {
-    VerifyReceiptAnswer(
+  private static func answer(_ content: VerifyReceiptResponse.Content) -> VerifyReceiptResponse {
+    VerifyReceiptResponse(
       content: content, endpoint: .production, host: "buy.itunes.apple.com", httpStatus: 200,
       durationMs: 1)
   }
 }
 
-extension VerifyReceiptAnswer.Content {
+extension VerifyReceiptResponse.Content {
   /// A reply with these rows.
   static func reply(_ rows: JSONText...) -> Self {
     .json(TestSupport.reply(rows: rows).bytes)
@@ -115,20 +114,20 @@ final class StatedChecker: SignatureChecker, Sendable {
 }
 
 /// An answer that is on its way.
-final class PendingAnswer: Sendable {
-  private let value = Monitor<ClientAnswer?>(nil)
+final class AwaitedResponse: Sendable {
+  private let value = Monitor<ClientResponse?>(nil)
   private let answers = Atomic<Int>(0)
 
-  func set(_ answer: ClientAnswer) {
+  func set(_ answer: ClientResponse) {
     value.withLock { $0 = answer }
     answers.add(1, ordering: .releasing)
   }
 
   /// How often it was given.
   var count: Int { answers.load(ordering: .acquiring) }
-  var now: ClientAnswer? { value.withLock { $0 } }
+  var now: ClientResponse? { value.withLock { $0 } }
 
-  func wait(sourceLocation: SourceLocation = #_sourceLocation) throws -> ClientAnswer {
+  func wait(sourceLocation: SourceLocation = #_sourceLocation) throws -> ClientResponse {
     try waitUntil(sourceLocation: sourceLocation) { now != nil }
     return try #require(now)
   }
@@ -143,7 +142,7 @@ func waitUntil(
   throw CancellationError()
 }
 
-extension ClientAnswer {
+extension ClientResponse {
   /// The status as HTTP would say it.
   var status: Int {
     switch self {
@@ -280,7 +279,7 @@ final class WorkflowFixture {
   // MARK: Uploads
 
   /// Sends an upload and does not wait.
-  func send(_ file: [UInt8], user: String? = nil) throws -> PendingAnswer {
+  func send(_ file: [UInt8], user: String? = nil) throws -> AwaitedResponse {
     let name = user.map { #","user_identifier":"\#($0)""# } ?? ""
     let request = Array(
       #"{"receipt":"\#(Base64.text(file))","country_code":"DE"\#(name)}"#.utf8)
@@ -295,7 +294,7 @@ final class WorkflowFixture {
       return reader.finish()
     }
     let fields = try #require(read)
-    let answer = PendingAnswer()
+    let answer = AwaitedResponse()
     try workflow.upload(
       ClientUpload(
         fields: fields, appFamily: family, peerAddress: "192.0.2.7",
@@ -306,7 +305,7 @@ final class WorkflowFixture {
 
   /// Sends an upload of a receipt with one purchase, and waits for the answer.
   @discardableResult
-  func upload(_ transaction: String, user: String? = nil) throws -> ClientAnswer {
+  func upload(_ transaction: String, user: String? = nil) throws -> ClientResponse {
     try send(Self.file(transaction), user: user).wait()
   }
 
@@ -315,9 +314,9 @@ final class WorkflowFixture {
   }
 
   /// Looks a receipt up by the id that an answer gave.
-  func look(_ answer: ClientAnswer) throws -> ClientAnswer {
+  func look(_ answer: ClientResponse) throws -> ClientResponse {
     let id = try #require(UUID16(answer.body?["id"]?.stringValue ?? ""))
-    let found = PendingAnswer()
+    let found = AwaitedResponse()
     try workflow.receipt(id, of: family) { found.set($0) }
     return try found.wait()
   }

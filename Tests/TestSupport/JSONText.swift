@@ -1,5 +1,5 @@
 // JSON for tests, written as Swift literals; digits and the order of members stay as written.
-import JSON
+import Base
 
 /// One JSON value as text.
 package struct JSONText: Sendable, Equatable {

@@ -1,6 +1,6 @@
 // A store of objects in memory, which fails, delays and lies where a test says so.
 import Base
-package import ObjectStore
+package import Replication
 
 /// Objects in memory. Several stores may share them, each with what goes wrong on its own way to them: two writers,
 /// of whom one is cut off, or has a put under way that arrives late.

@@ -1,9 +1,8 @@
 // Events indented for people, and sizes.
-import JSON
+import Base
+import Commands
 import TestSupport
 import Testing
-
-import Commands
 
 @Suite struct ReadableEventTests {
   @Test(arguments: [

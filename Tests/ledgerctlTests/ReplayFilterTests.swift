@@ -1,6 +1,6 @@
 // Filters of `replay`: whichever blocks they skip, they print the events that a scan of every line finds.
+import Base
 import Foundation
-import JSON
 import Ledger
 import Projections
 import TestSupport

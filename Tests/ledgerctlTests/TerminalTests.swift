@@ -1,11 +1,11 @@
 // Text output: escaped text, aligned tables.
+import Base
+import Commands
 import Foundation
 import Intake
 import Ledger
 import TestSupport
 import Testing
-
-import Commands
 
 @Suite struct TerminalTests {
   @Test(arguments: [

@@ -1,7 +1,6 @@
 // A certificate authority for signed objects (JWS): it stands in for Apple's, and can misbehave.
 package import AppStore
 private import Base
-private import JSON
 
 /// A root, an intermediate and a leaf as signed objects carry them: on P-384, P-384 and P-256, with Apple's
 /// OIDs.

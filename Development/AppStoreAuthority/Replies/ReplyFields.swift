@@ -1,5 +1,5 @@
 // How the App Store writes one value and one date in a reply.
-package import JSON
+package import Base
 
 /// The three names under which a reply gives a date.
 package struct DateKeys: Sendable {

@@ -37,7 +37,7 @@ package struct Incident: Sendable {
 
 /// What befalls one purchase until the time of the receipts. A story uses up that span, however short it is: what
 /// takes weeks at the App Store may take hours here, and a period that is to end within it is that short.
-struct CustomerStory {
+struct CustomerScenario {
   let customer: Int
   let bought: TransactionPayload
   /// The next period of a subscription: begins, ends, and a number of its own.

@@ -75,7 +75,7 @@ package struct CustomerTransactions: Sendable {
     for (number, purchase) in receipt.purchases.enumerated() {
       let bought = payload(
         purchase, of: receipt, customer: customer, signedMs: purchase.purchaseDateMs ?? 0)
-      let story = CustomerStory(
+      let story = CustomerScenario(
         customer: customer, bought: bought,
         renewed: { renewed(bought, customer: customer, number: $0, fromMs: $1, untilMs: $2) },
         atMs: customers.atMs)

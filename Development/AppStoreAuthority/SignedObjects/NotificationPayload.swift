@@ -1,5 +1,5 @@
 // What a notification and renewal information say: members in, the payload's JSON out.
-package import JSON
+package import Base
 
 /// A payload of Apple's `JWSRenewalInfoDecodedPayload`. Nil leaves a member out; times are epoch milliseconds.
 package struct RenewalPayload: Sendable {

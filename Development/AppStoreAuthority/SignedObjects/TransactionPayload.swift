@@ -1,5 +1,5 @@
 // What a signed transaction says: members in, the payload's JSON out.
-private import JSON
+import Base
 
 /// A payload of Apple's `JWSTransactionDecodedPayload`, with members in the order in which the App Store writes
 /// them. Nil leaves a member out; times are epoch milliseconds.

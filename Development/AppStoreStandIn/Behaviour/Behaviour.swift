@@ -1,6 +1,6 @@
 // How the stand-in misbehaves, and for how many calls.
 import AppStore
-import JSON
+import Base
 
 /// One way to answer otherwise than the App Store should.
 enum Behaviour: Sendable, Equatable {

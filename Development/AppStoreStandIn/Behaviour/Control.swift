@@ -1,5 +1,5 @@
 // The control requests: JSON objects that change how the stand-in answers.
-import JSON
+import Base
 
 extension StandInState {
   /// Carries out one request, or an array of them in turn; of an array with an error none.

@@ -1,5 +1,5 @@
 // All that can be changed while the stand-in runs, and what it has counted.
-import JSON
+import Base
 
 /// What one call is to get.
 struct CallPlan: Sendable {

@@ -2,7 +2,6 @@
 import AppStore
 import AppStoreAuthority
 import Base
-import JSON
 
 /// Answers requests as the App Store does.
 struct FakeVerifyReceipt: Sendable {

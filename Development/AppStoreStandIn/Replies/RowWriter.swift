@@ -1,7 +1,7 @@
 // One purchase as a reply shows it.
 import AppStore
 import AppStoreAuthority
-import JSON
+import Base
 
 /// Writes purchases of a unified reply.
 struct RowWriter {

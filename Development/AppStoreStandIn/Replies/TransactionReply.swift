@@ -2,7 +2,6 @@
 import AppStore
 import AppStoreAuthority
 import Base
-import JSON
 
 struct TransactionReply {
   let receipt: Receipt

@@ -1,7 +1,6 @@
 // The notifications of invented customers as letters: what is sent, and what is wrong with it on request.
 package import AppStoreAuthority
 private import Base
-private import JSON
 
 /// How a notification is sent otherwise than it should be.
 package enum SendFault: String, CaseIterable, Sendable {

@@ -2,7 +2,6 @@
 private import AppStoreAuthority
 private import Base
 private import Glibc
-private import JSON
 
 /// What is to be sent, and how.
 package struct SendPlan: Sendable {

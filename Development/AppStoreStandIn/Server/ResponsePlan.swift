@@ -1,9 +1,9 @@
 // What is sent for one call, once behaviour and receipt have been weighed.
 import AppStore
-import JSON
+import Base
 
 /// An answer, or the lack of one.
-enum AnswerPlan: Sendable {
+enum ResponsePlan: Sendable {
   enum Pace: Sendable, Equatable {
     case atOnce
     /// Ends in the middle.
@@ -21,7 +21,7 @@ enum AnswerPlan: Sendable {
 
   static let jsonType = "application/json;charset=utf-8"
 
-  static func json(_ text: String) -> AnswerPlan {
+  static func json(_ text: String) -> ResponsePlan {
     .answer(httpStatus: 200, contentType: jsonType, body: Array(text.utf8), pace: .atOnce)
   }
 }
@@ -50,7 +50,7 @@ extension CallPlan {
 
   private var isTyped: Bool { behaviours.contains(.typed) }
 
-  private var pace: AnswerPlan.Pace {
+  private var pace: ResponsePlan.Pace {
     for behaviour in behaviours {
       switch behaviour {
       case .cutBody: return .cut
@@ -66,7 +66,7 @@ extension CallPlan {
   /// - Parameter freeAtMs: nil where there is a call left in this second, else when there is one.
   func answer(
     to request: ServerAPIRequest, by desk: ServerAPIDesk, freeAtMs: Int64?
-  ) -> (plan: AnswerPlan, status: Int?) {
+  ) -> (plan: ResponsePlan, status: Int?) {
     for behaviour in behaviours where !behaviour.isModifier {
       guard let replaced = replacement(behaviour) else { continue }
       if case .answer(let httpStatus, _, _, _, _) = replaced.plan {
@@ -76,7 +76,7 @@ extension CallPlan {
     }
     let nowMs = Clock.machineMs
     guard desk.token.isGood(request.authorization, nowSeconds: nowMs / 1000) else {
-      let plan = AnswerPlan.answer(
+      let plan = ResponsePlan.answer(
         httpStatus: 401, contentType: "text/plain", body: Array("Unauthenticated\n".utf8),
         pace: pace)
       return (plan, 401)
@@ -93,8 +93,8 @@ extension CallPlan {
 
   private func refusal(
     _ error: ServerAPIError, retryAfter: String? = nil
-  ) -> (plan: AnswerPlan, status: Int?) {
-    let plan = AnswerPlan.answer(
+  ) -> (plan: ResponsePlan, status: Int?) {
+    let plan = ResponsePlan.answer(
       httpStatus: error.httpStatus, contentType: "application/json", body: error.body, pace: pace,
       retryAfter: retryAfter)
     return (plan, error.httpStatus)
@@ -103,19 +103,19 @@ extension CallPlan {
   /// The answer to a posted body, with the status of verifyReceipt that it bears.
   func answer(
     to body: [UInt8], at endpoint: AppStoreEndpoint, by desk: FakeVerifyReceipt
-  ) -> (plan: AnswerPlan, status: Int?) {
+  ) -> (plan: ResponsePlan, status: Int?) {
     for behaviour in behaviours where !behaviour.isModifier {
       if let replaced = replacement(behaviour) { return replaced }
     }
     let answer = desk.answer(body, at: endpoint, memory: memory, nowMs: nowMs, isTyped: isTyped)
     return (
       .answer(
-        httpStatus: 200, contentType: AnswerPlan.jsonType, body: answer.body, pace: pace),
+        httpStatus: 200, contentType: ResponsePlan.jsonType, body: answer.body, pace: pace),
       answer.status
     )
   }
 
-  private func replacement(_ behaviour: Behaviour) -> (plan: AnswerPlan, status: Int?)? {
+  private func replacement(_ behaviour: Behaviour) -> (plan: ResponsePlan, status: Int?)? {
     switch behaviour {
     case .hang, .cut: return (.none, nil)
     case .httpStatus(let status):
@@ -128,7 +128,8 @@ extension CallPlan {
       let object = JSONValue.object([JSONValue.Member("status", .number(String(status)))] + members)
       return (
         .answer(
-          httpStatus: 200, contentType: AnswerPlan.jsonType, body: object.bytes, pace: pace), status
+          httpStatus: 200, contentType: ResponsePlan.jsonType, body: object.bytes, pace: pace),
+        status
       )
     case .apiError(let code, let retryAfter):
       return refusal(ServerAPIError(code: code), retryAfter: retryAfter)
@@ -140,7 +141,9 @@ extension CallPlan {
           pace: pace), nil
       )
     case .empty:
-      return (.answer(httpStatus: 200, contentType: AnswerPlan.jsonType, body: [], pace: pace), nil)
+      return (
+        .answer(httpStatus: 200, contentType: ResponsePlan.jsonType, body: [], pace: pace), nil
+      )
     case .wrongTypes:
       return (
         .json(

@@ -4,7 +4,6 @@ package import AppStoreAuthority
 private import Base
 private import CMicroHTTPD
 private import Glibc
-private import JSON
 private import Synchronization
 
 /// What a stand-in is started with.
@@ -123,7 +122,7 @@ package final class StandInServer: @unchecked Sendable {
     case ("/control", "GET"):
       return send(
         .answer(
-          httpStatus: 200, contentType: AnswerPlan.jsonType, body: counts, pace: .atOnce),
+          httpStatus: 200, contentType: ResponsePlan.jsonType, body: counts, pace: .atOnce),
         on: connection)
     case ("/control", "POST"): return control(request, connection)
     case _ where serverAPI != nil && ServerAPICall.at(request.method, request.path) != nil:
@@ -219,7 +218,7 @@ package final class StandInServer: @unchecked Sendable {
   }
 
   private func send(
-    _ plan: AnswerPlan, on connection: OpaquePointer, resetCount: Int = 0
+    _ plan: ResponsePlan, on connection: OpaquePointer, resetCount: Int = 0
   ) -> MHD_Result {
     switch plan {
     case .none: return MHD_Result.NO
@@ -236,7 +235,7 @@ package final class StandInServer: @unchecked Sendable {
         type, on: connection)
     case .padding(let bytes):
       return stream(
-        StreamedBody(paddingBytes: bytes, server: self), 200, AnswerPlan.jsonType, on: connection)
+        StreamedBody(paddingBytes: bytes, server: self), 200, ResponsePlan.jsonType, on: connection)
     }
   }
 
@@ -287,8 +286,8 @@ package final class StandInServer: @unchecked Sendable {
   }
 }
 
-extension AnswerPlan {
-  fileprivate static func refusal(_ httpStatus: Int, _ cause: String) -> AnswerPlan {
+extension ResponsePlan {
+  fileprivate static func refusal(_ httpStatus: Int, _ cause: String) -> ResponsePlan {
     let object = JSONValue.object([JSONValue.Member("error", .string(cause))])
     return .answer(
       httpStatus: httpStatus, contentType: jsonType, body: object.bytes, pace: .atOnce)

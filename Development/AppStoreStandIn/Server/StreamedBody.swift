@@ -5,7 +5,7 @@ final class StreamedBody: Sendable {
   let sizeBytes: Int64
   private let beginning: [UInt8]
   private let end: [UInt8]
-  private let pace: AnswerPlan.Pace
+  private let pace: ResponsePlan.Pace
   private let server: StandInServer
   private let resetCount: Int
 
@@ -14,7 +14,7 @@ final class StreamedBody: Sendable {
   /// What MHD_CONTENT_READER_END_WITH_ERROR stands for: the connection is cut.
   private static let cutResult = -2
 
-  init(body: [UInt8], pace: AnswerPlan.Pace, server: StandInServer, resetCount: Int) {
+  init(body: [UInt8], pace: ResponsePlan.Pace, server: StandInServer, resetCount: Int) {
     beginning = body
     end = []
     sizeBytes = Int64(body.count)

@@ -1,7 +1,6 @@
 // The tokens that callers of the App Store Server API show.
 import AppStoreAuthority
 import Base
-import JSON
 
 /// Checks tokens (JWT, ES256) as the App Store does.
 struct BearerToken: Sendable {

@@ -2,7 +2,6 @@
 import AppStore
 import AppStoreAuthority
 import Base
-import JSON
 
 /// What a caller wants to see of it.
 private struct HistoryQuery {

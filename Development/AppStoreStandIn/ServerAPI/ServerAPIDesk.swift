@@ -2,7 +2,6 @@
 import AppStore
 import AppStoreAuthority
 import Base
-import JSON
 
 /// What came with a call.
 struct ServerAPIRequest: Sendable {

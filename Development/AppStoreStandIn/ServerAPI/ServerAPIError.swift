@@ -1,5 +1,5 @@
 // The errors of the App Store Server API.
-import JSON
+import Base
 
 /// An error as the App Store tells it; the first three digits are the HTTP status.
 struct ServerAPIError: Error, Equatable {

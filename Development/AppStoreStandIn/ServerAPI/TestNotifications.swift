@@ -1,7 +1,7 @@
 // The test notification of the App Store Server API: asked for, and asked about.
 import AppStore
 import AppStoreAuthority
-import JSON
+import Base
 
 extension ServerAPIDesk {
   /// A test notification of the app.

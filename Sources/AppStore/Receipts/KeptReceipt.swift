@@ -1,5 +1,5 @@
 // What is kept of a receipt in place of its file: facts of its purchases, in the names that replies have for them.
-package import JSON
+package import Base
 
 extension Receipt {
   /// Reads what an event kept of a receipt; nil if it is not such an object.

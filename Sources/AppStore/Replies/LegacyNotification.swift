@@ -1,5 +1,5 @@
 // Version 1 notifications: a reply about a receipt, and beside it what happened.
-package import JSON
+package import Base
 
 /// What an event keeps of a version 1 notification beside its reply, which is its `unified_receipt`.
 /// Source: `responseBodyV1` in Apple's documentation of App Store Server Notifications.

@@ -1,5 +1,5 @@
 // Reads the App Store's values leniently: the same field may be a string, an integer or a boolean.
-package import JSON
+package import Base
 
 /// A scalar in a reply. Strings are unescaped; the bytes live as long as the reply's bytes and its
 /// `TextKeeper`.

@@ -1,5 +1,5 @@
 // What the App Store says about the renewal of subscriptions.
-package import JSON
+package import Base
 
 /// The renewal of one subscription. Source: `responseBody.Pending_renewal_info` in Apple's documentation, and
 /// the outermost members of legacy replies. Signed renewal information says the same (`SignedRenewal`).

@@ -1,5 +1,5 @@
 // A verifyReceipt reply, unified or legacy, decoded by its shape and regardless of the receipt's style.
-package import JSON
+package import Base
 
 /// The content of a reply. Source: `responseBody` in Apple's documentation of verifyReceipt, and recorded replies.
 package struct Reply {

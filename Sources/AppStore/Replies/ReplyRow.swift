@@ -1,6 +1,5 @@
 // One purchase object of a verifyReceipt reply, or of a receipt file or a signed transaction instead.
-import Base
-package import JSON
+package import Base
 
 /// A purchase as the App Store shows it. Ids are non-empty; missing fields are nil.
 /// Source: Apple's documentation of `responseBody.Latest_receipt_info` and `responseBody.Receipt.In_app`.

@@ -1,7 +1,6 @@
 // Apple's public certificates that transaction receipts need but do not contain: the intermediates and their
 // root.
 package import Base
-package import JSON
 
 /// A certificate that ships with the program: its text, and the fingerprint that the text must have.
 package struct ShippedCertificate: Sendable {

@@ -1,5 +1,5 @@
 // The facts of a notification: its name, what it is about, and the signed objects inside it.
-package import JSON
+package import Base
 
 /// A notification's payload (`responseBodyV2DecodedPayload` in Apple's documentation), read leniently.
 /// All bytes are valid as long as the payload and the `TextKeeper`.

@@ -1,6 +1,5 @@
 // One signed object of the App Store: a JWS in compact serialization, taken apart but not verified.
 package import Base
-import JSON
 
 /// Header, payload and signature of a JWS (RFC 7515), as App Store Server Library and StoreKit 2 use it: ES256,
 /// with the certificates in the header.

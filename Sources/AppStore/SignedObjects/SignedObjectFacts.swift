@@ -1,6 +1,5 @@
 // What verification needs of any signed payload: when it was signed, and for which environment.
 package import Base
-import JSON
 
 /// The environment and the time of a transaction, a renewal, an app transaction or a notification.
 struct SignedObjectFacts: Sendable {

@@ -1,5 +1,5 @@
 // The facts of a signed transaction: the row that every purchase has, and what only signed ones say.
-package import JSON
+package import Base
 
 /// The types of products, by the words of a transaction's `type`.
 package enum SignedProductType: String, CaseIterable, Sendable {

@@ -1,7 +1,6 @@
 // A client of the App Store's verifyReceipt: which endpoint is asked, and which replies count as answers.
 package import AppStore
 import Base
-import JSON
 
 /// Asks the App Store: production first and, on status 21007 or 21008, once the other endpoint. Connections
 /// are kept and reused. Each call starts at once; the caller limits how many run.
@@ -41,7 +40,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
   /// Implements the protocol. After `shutDown()`, the completion is called at once, on the caller's thread.
   package func verify(
     _ request: VerifyReceiptRequest,
-    completion: @escaping @Sendable (VerifyReceiptAnswer) -> Void
+    completion: @escaping @Sendable (VerifyReceiptResponse) -> Void
   ) {
     Call(
       http: http, targets: targets, body: Self.body(request), completion: completion,
@@ -58,7 +57,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
     let http: HTTPClient
     let targets: Targets
     let body: [UInt8]
-    let completion: @Sendable (VerifyReceiptAnswer) -> Void
+    let completion: @Sendable (VerifyReceiptResponse) -> Void
     /// Monotonic clock.
     let askedAtMs: Int64
 
@@ -69,7 +68,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
           return ask(endpoint.other, isSecond: true)
         }
         completion(
-          VerifyReceiptAnswer(
+          VerifyReceiptResponse(
             content: content, endpoint: endpoint,
             host: outcome.wasStarted ? targets[endpoint].host : nil, httpStatus: outcome.status,
             durationMs: MonotonicClock.nowMs() - askedAtMs))
@@ -95,7 +94,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
     return writer.bytes
   }
 
-  private static func content(_ outcome: HTTPOutcome) -> VerifyReceiptAnswer.Content {
+  private static func content(_ outcome: HTTPOutcome) -> VerifyReceiptResponse.Content {
     switch outcome.content {
     case .failure(let failure):
       .none(VerifyReceiptFailure(rawValue: failure.rawValue) ?? .connectionFailed)
@@ -103,7 +102,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
     }
   }
 
-  private static func content(_ answer: [UInt8]) -> VerifyReceiptAnswer.Content {
+  private static func content(_ answer: [UInt8]) -> VerifyReceiptResponse.Content {
     var compact: [UInt8] = []
     compact.reserveCapacity(answer.count)
     let isJSON = answer.withUnsafeBytes { bytes in
@@ -114,7 +113,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
   }
 
   /// Whether the status says to use the other endpoint.
-  private static func pointsElsewhere(_ content: VerifyReceiptAnswer.Content) -> Bool {
+  private static func pointsElsewhere(_ content: VerifyReceiptResponse.Content) -> Bool {
     guard case .json(let bytes) = content else { return false }
     return bytes.withUnsafeBytes { bytes in
       let keeper = TextKeeper()
@@ -156,7 +155,7 @@ package enum VerifyReceiptFailure: String, Error, Sendable, CaseIterable {
 }
 
 /// The result of one call, after the switch of endpoints if there was one.
-package struct VerifyReceiptAnswer: Sendable {
+package struct VerifyReceiptResponse: Sendable {
   package enum Content: Sendable {
     /// One valid JSON value, without white space between tokens; tokens and order as sent.
     case json([UInt8])
@@ -192,5 +191,6 @@ package struct VerifyReceiptAnswer: Sendable {
 package protocol VerifyReceiptService: AnyObject, Sendable {
   /// Sends the request and calls `completion` exactly once, on a thread of the service. Never blocks.
   func verify(
-    _ request: VerifyReceiptRequest, completion: @escaping @Sendable (VerifyReceiptAnswer) -> Void)
+    _ request: VerifyReceiptRequest, completion: @escaping @Sendable (VerifyReceiptResponse) -> Void
+  )
 }

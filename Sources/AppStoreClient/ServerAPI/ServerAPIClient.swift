@@ -1,7 +1,6 @@
 // A client of the App Store Server API.
 package import AppStore
 import Base
-import JSON
 
 /// How to call the App Store Server API.
 package struct ServerAPIOptions: Sendable, Equatable {
@@ -26,7 +25,7 @@ package protocol ServerAPIService: AnyObject, Sendable {
   /// Makes a call, and calls `completion` exactly once, on a thread of the service. Never blocks.
   func send(
     _ call: ServerAPICall, as account: ServerAPIAccount, to endpoint: AppStoreEndpoint,
-    completion: @escaping @Sendable (ServerAPIAnswer) -> Void)
+    completion: @escaping @Sendable (ServerAPIResponse) -> Void)
   /// The host of an endpoint, with its port unless it is the scheme's own.
   func host(of endpoint: AppStoreEndpoint) -> String
   /// Ends all calls under way.
@@ -69,7 +68,7 @@ package final class ServerAPIClient: ServerAPIService {
 
   package func send(
     _ call: ServerAPICall, as account: ServerAPIAccount, to endpoint: AppStoreEndpoint,
-    completion: @escaping @Sendable (ServerAPIAnswer) -> Void
+    completion: @escaping @Sendable (ServerAPIResponse) -> Void
   ) {
     guard let token = account.token(nowMs: nowMs()) else {
       return completion(.failure(.cannotSign))
@@ -78,7 +77,7 @@ package final class ServerAPIClient: ServerAPIService {
       endpoint == .production ? production : sandbox, call.method, path: call.path,
       headers: ["Authorization: Bearer \(token)"], body: call.body)
     http.send(request) { [nowMs] outcome in
-      completion(ServerAPIAnswer(call, outcome, nowMs: nowMs()))
+      completion(ServerAPIResponse(call, outcome, nowMs: nowMs()))
     }
   }
 

@@ -1,7 +1,6 @@
 // The private key of the App Store Server API, and the tokens that it signs.
 private import Base
 private import CCrypto
-private import JSON
 
 /// Why a text is not a key of the App Store Server API. No case holds any of the text.
 package enum ServerAPIKeyError: String, Error, Sendable {

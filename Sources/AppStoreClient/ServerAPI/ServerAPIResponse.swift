@@ -1,6 +1,5 @@
 // What the App Store Server API answers.
 private import Base
-private import JSON
 
 /// One page.
 package struct ServerAPIPage: Sendable, Equatable {
@@ -76,7 +75,7 @@ package enum ServerAPIFailure: Error, Sendable, Equatable, CustomStringConvertib
 }
 
 /// The result of one call.
-package enum ServerAPIAnswer: Sendable, Equatable {
+package enum ServerAPIResponse: Sendable, Equatable {
   case page(ServerAPIPage)
   case testToken(String)
   case testResult(TestNotificationResult)
@@ -126,7 +125,7 @@ package enum ServerAPIAnswer: Sendable, Equatable {
     return min(max(pauseMs, 1000), longestPauseMs)
   }
 
-  private static func read(_ call: ServerAPICall, _ value: JSONValue) -> ServerAPIAnswer? {
+  private static func read(_ call: ServerAPICall, _ value: JSONValue) -> ServerAPIResponse? {
     switch call {
     case .history, .refundLookup:
       page(value, revision: "revision").flatMap { page in

@@ -78,3 +78,6 @@ package struct WorkerThread: @unchecked Sendable {
   /// Whether the caller is this thread and so cannot join it.
   package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 }
+
+/// How many processors run threads; at least 1.
+package let processorCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))

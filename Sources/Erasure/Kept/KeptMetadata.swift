@@ -1,6 +1,6 @@
 // What stays of an upload's metadata: prices in the forms that rule R7 reads, without free text.
 import AppStore
-import JSON
+import Base
 import Revenue
 
 /// Reduces metadata to its prices.
@@ -32,10 +32,10 @@ struct KeptMetadata {
     var isForm: Bool { self == .price || self == .priceMicros || self == .priceMilliunits }
   }
 
-  private let names: KeptNames
+  private let names: Pseudonyms
   private let keeper = TextKeeper()
 
-  init(_ names: KeptNames) { self.names = names }
+  init(_ names: Pseudonyms) { self.names = names }
 
   /// One JSON object; nil if the metadata names no price.
   func reduced(_ metadata: JSONBytes) throws -> [UInt8]? {

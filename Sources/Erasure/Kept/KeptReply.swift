@@ -1,13 +1,12 @@
 // What stays of a verifyReceipt reply: status, environment, bundle, the rows and the renewals, as the rules read them.
 import AppStore
 import Base
-import JSON
 
 /// Writes replies from what was decoded of them, so that decoding them again gives the same.
 struct KeptReply {
-  private let names: KeptNames
+  private let names: Pseudonyms
 
-  init(_ names: KeptNames) { self.names = names }
+  init(_ names: Pseudonyms) { self.names = names }
 
   /// One JSON object.
   func bytes(of reply: Reply) -> [UInt8] {

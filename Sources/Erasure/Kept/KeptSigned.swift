@@ -1,16 +1,15 @@
 // What stays of signed objects: the facts that the rules read, in the App Store's names, without signatures.
 import AppStore
 import Base
-import JSON
 import Ledger
 import Revenue
 
 /// Writes signed objects from what was decoded of them.
 struct KeptSigned {
-  private let names: KeptNames
+  private let names: Pseudonyms
   private let reply: KeptReply
 
-  init(_ names: KeptNames) {
+  init(_ names: Pseudonyms) {
     self.names = names
     reply = KeptReply(names)
   }

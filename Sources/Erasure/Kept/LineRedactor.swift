@@ -1,13 +1,12 @@
 // What stays of each event in one erasure: its data, member by member, with less in it.
 import AppStore
 package import Base
-import JSON
 package import Ledger
 package import Projections
 
 /// Computes what is kept of events, for one erasure. Used by one thread.
-package final class LineReducer {
-  private let names: KeptNames
+package final class LineRedactor {
+  private let names: Pseudonyms
   private let ownership: Ownership
   private let keptReply: KeptReply
   private let keptSigned: KeptSigned
@@ -22,7 +21,7 @@ package final class LineReducer {
     erasure: Position, _ ownership: Ownership, _ database: Database, waitsUntilMs: Int64 = 0,
     lineDigest: @escaping (SHA256Digest) -> SHA256Digest
   ) throws {
-    names = KeptNames(erasure: erasure, ownership, database, lineDigest: lineDigest)
+    names = Pseudonyms(erasure: erasure, ownership, database, lineDigest: lineDigest)
     self.ownership = ownership
     self.waitsUntilMs = waitsUntilMs
     keptReply = KeptReply(names)

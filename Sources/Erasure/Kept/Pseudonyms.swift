@@ -1,11 +1,10 @@
 // What takes the place of identifiers and of unreadable values in one erasure.
 import Base
-import JSON
 import Projections
 import Revenue
 
 /// Names, marks and ids of one erasure: the same value always becomes the same one. Used by one thread.
-final class KeptNames {
+final class Pseudonyms {
   /// How many different unreadable values have marks of their own.
   private static let markCountMax = 4096
   private static let transactionDigitsMax = 32

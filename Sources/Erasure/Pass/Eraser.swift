@@ -358,7 +358,7 @@ package final class Eraser {
     _ database: Database
   ) throws -> Int {
     let key = try LineHMACKey.made(directory)
-    var reduction = try LineReduction(
+    var reduction = try LineRedaction(
       items.map { ($0.erasure, $0.plan) }, database, lineDigest: { key.digest(of: $0) })
     var count = 0
     try reduction.run(reader, isCancelled: observer.isCancelled) { line in

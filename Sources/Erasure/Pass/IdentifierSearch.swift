@@ -1,7 +1,6 @@
 // Looks for identifiers as text in the log: in what an erasure can't know to be about a user.
 import Base
 import CLinux
-import JSON
 package import Ledger
 
 /// Finds events that contain one of some texts: as they are, in escapes of JSON, in either case of a UUID, and inside of

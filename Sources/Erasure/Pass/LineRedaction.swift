@@ -4,7 +4,7 @@ import Ledger
 import Projections
 
 /// Applies plans to the events that they name. Used once, by one thread.
-struct LineReduction {
+struct LineRedaction {
   private struct Target {
     let position: Position
     let plan: Int
@@ -13,7 +13,7 @@ struct LineReduction {
 
   private let erasures: [Position]
   private var targets: [Target] = []
-  private var reducers: [LineReducer] = []
+  private var reducers: [LineRedactor] = []
   private var counts: [[EventType: Int]]
 
   /// - Parameters:
@@ -30,7 +30,7 @@ struct LineReduction {
         Target(position: $0.position, plan: index, extent: $0.extent)
       }
       reducers.append(
-        try LineReducer(
+        try LineRedactor(
           erasure: entry.erasure, entry.plan.ownership, database,
           waitsUntilMs: entry.plan.waitsUntilMs, lineDigest: lineDigest))
     }

@@ -1,11 +1,10 @@
 // Events that an erasure names and that hold their data all the same: a backup brought them back.
 import Base
-import JSON
 import Ledger
 import Projections
 
 /// Finds such events, and redacts them as their erasure did, or by a new one where that can't be repeated.
-struct RestoredLines {
+struct ReappliedRedactions {
   /// What the newest erasure of a position lists.
   private struct Entry {
     var erasure: Position
@@ -59,10 +58,10 @@ struct RestoredLines {
     lineDigest: @escaping (SHA256Digest) -> SHA256Digest, _ body: ([UInt8]) throws -> Void
   ) throws -> Int {
     var otherCount = 0
-    var reducers: [Position: LineReducer] = [:]
-    func reducer(_ erasure: Position) throws -> LineReducer {
+    var reducers: [Position: LineRedactor] = [:]
+    func reducer(_ erasure: Position) throws -> LineRedactor {
       if let known = reducers[erasure] { return known }
-      let made = try LineReducer(
+      let made = try LineRedactor(
         erasure: erasure, Ownership(), database, lineDigest: lineDigest)
       reducers[erasure] = made
       return made
@@ -146,7 +145,7 @@ extension Eraser {
     _ = try writer.sealAll()
     let reader = try LogReader(directory, .durable)
     let database = try projector(reader).current()
-    let restored = try RestoredLines(reader, database, isCancelled: observer.isCancelled)
+    let restored = try ReappliedRedactions(reader, database, isCancelled: observer.isCancelled)
     if restored.isEmpty { return 0 }
     let opening = DataRedacted.Opening(ofNoRequest: DataRedacted.restoredReason)
     var item = Item(opening)

@@ -184,7 +184,7 @@ extension ErasurePreview {
         return preview
       }
       // The digest of a line is of no matter here: nothing is written.
-      var reduction = try LineReduction([(end, plan)], database) { $0 }
+      var reduction = try LineRedaction([(end, plan)], database) { $0 }
       try reduction.run(reader, isCancelled: isCancelled) { _ in }
       preview.events = reduction.events(of: 0)
       preview.targetCount = preview.eventCount

@@ -1,7 +1,6 @@
 // Finds what a request is about: the projections name the events; the log is looked through for purchases, tokens and
 // accounts of users.
 import Base
-import JSON
 package import Ledger
 package import Projections
 import Revenue

@@ -1,7 +1,6 @@
 // Finds the events that show something of some people, wherever it stands: one pass over the log for all of them.
 import AppStore
 import Base
-import JSON
 package import Ledger
 import Projections
 import Revenue

@@ -1,6 +1,5 @@
 // All that a ledger holds about a user, for an access request.
 package import Base
-import JSON
 package import Ledger
 package import Projections
 

@@ -1,6 +1,5 @@
 // A request to erase: what it is about, why, and what came of it.
 package import Base
-package import JSON
 package import Ledger
 package import Projections
 

@@ -2,7 +2,6 @@
 import AppStore
 import Base
 import Glibc
-import JSON
 
 /// Why a thing of an archive gives no line, as a clause that continues its place: "is not JSON".
 struct ArchiveFault: Error {

@@ -1,6 +1,5 @@
 // The lines of an import file that an archive gives, one after another, with bounded memory.
 import Base
-import JSON
 
 /// Reads the files of an archive in order and makes lines of what they hold.
 package final class ArchiveLines: LineSource {

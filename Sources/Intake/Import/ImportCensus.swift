@@ -1,7 +1,6 @@
 // What the lines of a dry run hold, and what they lack.
 import AppStore
 import Base
-import JSON
 import Ledger
 
 /// Counts of what an import would append.

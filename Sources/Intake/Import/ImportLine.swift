@@ -1,7 +1,6 @@
 // One line of an import file, read and checked.
 import AppStore
 import Base
-import JSON
 import Ledger
 
 /// A line whose properties are all valid. It is valid as long as the parser's buffer.

@@ -1,7 +1,6 @@
 // Records which lines and notifications were imported before.
 import AppStore
 package import Base
-import JSON
 import Ledger
 
 /// The lines already in the ledger, by the SHA-256 of their bytes.

@@ -1,7 +1,6 @@
 // Reads the body of a version 1 notification: its reply, its receipt, and what is kept beside them.
 import AppStore
 import Base
-import JSON
 import Ledger
 
 /// A body as it stands in a line. Everything else in it is dropped, `password` first of all.

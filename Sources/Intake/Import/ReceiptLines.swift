@@ -1,7 +1,6 @@
 // Decides about import lines with a receipt.
 import AppStore
 import Base
-import JSON
 import Ledger
 
 /// Judges lines with a receipt, one after another.
@@ -227,7 +226,7 @@ struct SignedLines {
     var newBundleID: String?
   }
 
-  private enum AppAnswer {
+  private enum AppResponse {
     case found(App)
     case refused([FieldProblem])
   }
@@ -237,7 +236,7 @@ struct SignedLines {
   /// - Parameter earlier: problems that were found before.
   private func app(
     of objects: [CheckedSignedObject], _ earlier: [FieldProblem] = []
-  ) -> AppAnswer {
+  ) -> AppResponse {
     var problems = earlier
     var first: (place: SignedObjectPlace, app: App)?
     for object in objects {

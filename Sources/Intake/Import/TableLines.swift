@@ -1,7 +1,6 @@
 // Makes lines of an import file from the rows of a table.
 import AppStore
 import Base
-import JSON
 
 /// A cell of a table that is not empty.
 enum TableCell {

@@ -1,7 +1,6 @@
 // Checks the signatures of a notification: its own, and those of the signed objects inside.
 package import AppStore
 package import Base
-package import JSON
 package import Ledger
 
 /// A notification after the check of its signatures.

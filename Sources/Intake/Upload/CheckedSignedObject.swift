@@ -1,7 +1,6 @@
 // A signed object after the check of its signature, with the app and the environment that it names.
 package import AppStore
 package import Base
-package import JSON
 package import Ledger
 
 /// A signed object after its check.

@@ -1,6 +1,6 @@
 // What a client says beside a receipt or signed transactions: country, device, user, address, metadata.
+import Base
 import Glibc
-import JSON
 import Revenue
 
 /// The optional fields of an upload, all valid.

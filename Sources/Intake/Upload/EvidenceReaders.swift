@@ -1,7 +1,6 @@
 // Reads what an upload or an import line is about: a receipt, signed transactions, or a notification.
 package import AppStore
 import Base
-import JSON
 package import Ledger
 
 /// Reads the property `receipt`.

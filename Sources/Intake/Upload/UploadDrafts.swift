@@ -1,7 +1,6 @@
 // The drafts of uploads and of their verifications, for HTTP and import alike.
 package import AppStore
 package import Base
-package import JSON
 package import Ledger
 
 /// Builds events that are appended together.

@@ -1,6 +1,6 @@
 // The fields of one upload, of a receipt or of signed transactions, as HTTP requests bring them.
 package import AppStore
-package import JSON
+package import Base
 
 /// An upload of a receipt whose fields are all valid.
 package struct UploadFields: Sendable {

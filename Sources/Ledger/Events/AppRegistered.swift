@@ -1,5 +1,5 @@
 // app.registered: an app family, its bundle ids and its products.
-package import JSON
+package import Base
 
 /// The types of products that an app may declare.
 package enum ProductType: String, CaseIterable, Sendable {

@@ -1,6 +1,5 @@
 // data.redacted: an erasure was begun, or a part of the lines that it redacted.
 package import Base
-package import JSON
 
 /// The content of an erasure's events. The first, at the erasure's position, opens it; those after it list the lines
 /// that it redacts, in order. None of them says whom it is about.

@@ -1,5 +1,5 @@
 // prices.declared and rates.declared: prices and exchange rates from an operator.
-package import JSON
+package import Base
 
 /// A price list. A later declaration does not erase an earlier one; the rules choose the entry that applies.
 package struct PricesDeclared: Equatable, Sendable {

@@ -1,6 +1,5 @@
 // Reads the members of rare events: their data is small and is parsed into memory as a whole.
 import Base
-import JSON
 
 /// The members of an event's data, or of an object inside it. A missing or wrong member throws `badField`.
 struct EventMembers {
@@ -132,7 +131,7 @@ extension JSONValue {
 // MARK: - Collects missing and invalid members while an event is decoded
 
 /// The members of one event that were present, and those that were invalid, by their index in the catalogue's list.
-struct MemberReview {
+struct MemberValidator {
   private var met: UInt32 = 0
   private var wrong: UInt32 = 0
 

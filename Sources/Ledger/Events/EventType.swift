@@ -1,5 +1,5 @@
 // The catalogue: the types of events and their current versions.
-package import JSON
+package import Base
 
 /// The types of events that a ledger holds.
 package enum EventType: String, CaseIterable, Sendable {

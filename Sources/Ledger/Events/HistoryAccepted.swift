@@ -1,6 +1,5 @@
 // history.accepted: an operator accepted the log although other records held another history.
 package import Base
-package import JSON
 
 /// The history that was given up. From then on only this event records it.
 package struct HistoryAccepted: Equatable, Sendable {

@@ -1,6 +1,5 @@
 // notification.received: a server notification (version 2) of the App Store.
-import Base
-package import JSON
+package import Base
 
 /// The content of a notification's event. Only notifications whose signed objects are all valid become events.
 package struct NotificationReceived: Sendable {
@@ -116,7 +115,7 @@ package struct NotificationReceivedView {
   /// - Parameter isRedacted: whether the data is what a redaction kept.
   package init(data: JSONBytes, isRedacted: Bool = false) throws(EventError) {
     self.isRedacted = isRedacted
-    var review = MemberReview()
+    var review = MemberValidator()
     do throws(JSONError) {
       var cursor = JSONCursor(data)
       try cursor.beginObject()
@@ -126,7 +125,7 @@ package struct NotificationReceivedView {
   }
 
   private mutating func read(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
   ) throws(JSONError) {
     switch key.raw.count {
     case 4 where key == "line":
@@ -146,7 +145,7 @@ package struct NotificationReceivedView {
   }
 
   private mutating func readText(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
   ) throws(JSONError) {
     let text = try cursor.readStringOrSkip()
     switch key.raw.count {

@@ -1,6 +1,5 @@
 // receipt.uploaded: one upload of a receipt, with the request's optional fields.
-import Base
-package import JSON
+package import Base
 
 /// The content of an upload's event.
 package struct ReceiptUploaded {
@@ -121,7 +120,7 @@ package struct ReceiptUploadedView {
   ///   - isRedacted: whether the data is what a redaction kept.
   ///   - version: the event's.
   package init(data: JSONBytes, isRedacted: Bool = false, version: Int = 1) throws(EventError) {
-    var review = MemberReview()
+    var review = MemberValidator()
     let isReduced = version == ReceiptUploaded.reducedVersion
     do throws(JSONError) { try read(data, isRedacted, isReduced, &review) } catch {
       throw .malformed(.receiptUploaded, error)
@@ -132,7 +131,7 @@ package struct ReceiptUploadedView {
   }
 
   private mutating func read(
-    _ data: JSONBytes, _ isRedacted: Bool, _ isReduced: Bool, _ review: inout MemberReview
+    _ data: JSONBytes, _ isRedacted: Bool, _ isReduced: Bool, _ review: inout MemberValidator
   ) throws(JSONError) {
     var cursor = JSONCursor(data)
     try cursor.beginObject()
@@ -181,7 +180,7 @@ package struct ReceiptUploadedView {
   }
 
   private mutating func readText(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
   ) throws(JSONError) {
     let text = try cursor.readStringOrSkip()
     // The length alone distinguishes most keys.

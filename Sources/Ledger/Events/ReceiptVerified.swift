@@ -1,6 +1,5 @@
 // receipt.verified: one result of one verification of an upload.
-import Base
-package import JSON
+package import Base
 
 /// Who gave a verification's result.
 package enum Authority: String, Sendable {
@@ -171,7 +170,7 @@ package struct ReceiptVerifiedView {
   /// Does not check what is at the positions that it names, or that the reply, which is last, is one JSON value; the
   /// caller must.
   package init(data: JSONBytes) throws(EventError) {
-    var review = MemberReview()
+    var review = MemberValidator()
     do throws(JSONError) {
       var cursor = JSONCursor(data)
       try cursor.beginObject()
@@ -201,7 +200,7 @@ package struct ReceiptVerifiedView {
   }
 
   private mutating func read(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
   ) throws(JSONError) {
     // The length alone distinguishes most keys.
     switch key.raw.count {

@@ -1,6 +1,5 @@
 // A signed object (JWS) inside an event: its verdict, its payload and header as JSON, and what gives back its text.
 package import Base
-package import JSON
 
 /// A signed object as an event stores it.
 package struct SignedObjectRecord: Equatable, Sendable {
@@ -175,7 +174,7 @@ package struct SignedObjectView {
       return nil
     }
     var view = SignedObjectView()
-    var review = MemberReview()
+    var review = MemberValidator()
     try cursor.beginObject()
     let first = cursor.offset - 1
     while let key = try cursor.nextKey() { try view.read(key, &cursor, &review) }
@@ -184,7 +183,7 @@ package struct SignedObjectView {
   }
 
   private mutating func read(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
   ) throws(JSONError) {
     // The length alone distinguishes most keys.
     switch key.raw.count {
@@ -223,7 +222,7 @@ package struct SignedObjectView {
   }
 
   private func readObject(
-    _ place: Int, _ cursor: inout JSONCursor, _ review: inout MemberReview
+    _ place: Int, _ cursor: inout JSONCursor, _ review: inout MemberValidator
   ) throws(JSONError) -> JSONBytes {
     let isObject = try cursor.kind() == .object
     let bytes = try cursor.readRaw()

@@ -1,6 +1,5 @@
 // snapshot.created: a snapshot of the projections was made; its position and digests.
 package import Base
-package import JSON
 
 /// Authenticates a snapshot: only a process that may append can record it. It reveals nothing about the snapshot's
 /// content.

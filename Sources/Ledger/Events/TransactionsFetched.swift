@@ -1,6 +1,5 @@
 // transactions.fetched: what one call of the App Store Server API gave.
-import Base
-package import JSON
+package import Base
 
 /// The content of the event that records one page of an answer, or the error that settles a question.
 package struct TransactionsFetched: Sendable {
@@ -124,7 +123,7 @@ package struct TransactionsFetchedView {
   /// - Parameter isRedacted: whether the data is what a redaction kept.
   package init(data: JSONBytes, isRedacted: Bool = false) throws(EventError) {
     self.isRedacted = isRedacted
-    var review = MemberReview()
+    var review = MemberValidator()
     do throws(JSONError) {
       var cursor = JSONCursor(data)
       try cursor.beginObject()
@@ -134,7 +133,7 @@ package struct TransactionsFetchedView {
   }
 
   private mutating func read(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
   ) throws(JSONError) {
     switch key.raw.count {
     case 8 where key == "has_more":
@@ -159,7 +158,7 @@ package struct TransactionsFetchedView {
   }
 
   private mutating func readText(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
   ) throws(JSONError) {
     let text = try cursor.readStringOrSkip()
     switch key.raw.count {

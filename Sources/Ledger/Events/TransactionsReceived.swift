@@ -1,6 +1,5 @@
 // transactions.received: an upload of signed transactions, with the request's optional fields.
 package import Base
-package import JSON
 
 /// The content of an event of signed transactions.
 package struct TransactionsReceived: Sendable {
@@ -120,7 +119,7 @@ package struct TransactionsReceivedView {
   /// - Parameter isRedacted: whether the data is what a redaction kept.
   package init(data: JSONBytes, isRedacted: Bool = false) throws(EventError) {
     self.isRedacted = isRedacted
-    var review = MemberReview()
+    var review = MemberValidator()
     do throws(JSONError) {
       var cursor = JSONCursor(data)
       try cursor.beginObject()
@@ -130,7 +129,7 @@ package struct TransactionsReceivedView {
   }
 
   private mutating func read(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
   ) throws(JSONError) {
     switch key.raw.count {
     case 4 where key == "line":
@@ -153,7 +152,7 @@ package struct TransactionsReceivedView {
   }
 
   private mutating func readText(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
   ) throws(JSONError) {
     let text = try cursor.readStringOrSkip()
     // The length alone distinguishes most keys.

@@ -1,6 +1,5 @@
 // trust.declared: the hosts and certificates that verification trusts from here on.
 package import Base
-package import JSON
 
 /// The App Store's hosts and the certificates that verification trusts from this event on.
 package struct TrustDeclared: Equatable, Sendable {

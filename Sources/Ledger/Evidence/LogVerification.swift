@@ -1,6 +1,5 @@
 // Checks a whole log as it is read for another purpose, and remembers how far a log was checked.
 package import Base
-import JSON
 
 /// Checks events in order from the first one on: digests, times, the tree, and that erasures list what lost its data.
 package struct LogVerification {

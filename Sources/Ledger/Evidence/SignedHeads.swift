@@ -1,7 +1,6 @@
 // The number of signed heads and the newest of them, recorded apart from the checkpoints so that missing ones are
 // noticed.
 package import Base
-import JSON
 
 /// What a ledger records about its checkpoints.
 package struct SignedHeads: Equatable, Sendable {

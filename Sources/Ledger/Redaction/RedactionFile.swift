@@ -1,7 +1,6 @@
 // The file of redacted lines that are not all in their segments yet: its names, header and removal.
 package import Base
 import Glibc
-import JSON
 
 /// `erasures/lines`: a header of fixed size, then redacted event lines by position. Once it has its name it is the
 /// truth: readers show its lines instead of those in the log.

@@ -1,6 +1,5 @@
 // The note in a ledger that nothing may be appended to it: another ledger continues the history.
 import Base
-import JSON
 
 /// Why a ledger may not be written to. It is a copy that was restored, or another writer has taken over. `promote`
 /// removes the note.

@@ -1,6 +1,6 @@
 // `fold`: folds the events of a partition and writes its reports.
 import AppStore
-import JSON
+import Base
 import Ledger
 import Projections
 

@@ -1,7 +1,6 @@
 // The task of a fold: the ledgers, the declarations, and the reports to write.
 import AppStore
 import Base
-import JSON
 import Ledger
 package import Projections
 

@@ -1,5 +1,5 @@
 // Reads the rows of a report from a table of the exchange format and passes them on to a writer of reports.
-import JSON
+import Base
 import Projections
 import Revenue
 

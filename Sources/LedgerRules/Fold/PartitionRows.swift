@@ -1,5 +1,5 @@
 // Writes a report's rows as a table of the exchange format, with positions of ledgers in place of the fold's own.
-import JSON
+import Base
 import Ledger
 import Projections
 import Revenue

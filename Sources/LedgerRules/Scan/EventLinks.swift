@@ -1,6 +1,6 @@
 // What belongs together in a range, and which receipts the fold needs, as far as events were read.
 import AppStore
-import JSON
+import Base
 import Ledger
 import Projections
 

@@ -1,6 +1,6 @@
 // What an event has in common with others: the hashes of the receipt, ids and events that it names.
 import AppStore
-package import JSON
+package import Base
 import Ledger
 import Projections
 import Revenue

@@ -1,6 +1,5 @@
 // `plan`: the parts of a ledger's log that can be scanned apart from each other, and its head.
 import Base
-import JSON
 package import Ledger
 
 package enum PlanCommand {

@@ -1,7 +1,6 @@
 // Scans a range of events into tables: events, what they have in common, declarations.
 import AppStore
 import Base
-import JSON
 package import Ledger
 import Projections
 

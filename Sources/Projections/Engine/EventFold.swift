@@ -1,6 +1,6 @@
 // Folds all standard projections: each event, in position order, into the tables.
 import AppStore
-import JSON
+import Base
 import Ledger
 import Revenue
 
@@ -46,7 +46,7 @@ final class EventFold {
   private var recentBundle: Symbol = .none
   private var recentCountry: Symbol = .none
   private let pace: WritingPace
-  private var closingSteps: ClosingSteps
+  private var closingSteps: FinalTables
   /// The position of the next event.
   private(set) var nextPosition: Int
   /// Whether an app family was registered.
@@ -62,7 +62,8 @@ final class EventFold {
   ///   - origins: knows the events if they have other positions here than in their ledgers.
   init(
     _ database: Database, isFresh: Bool, nextPosition: Int, recent: RecentEvents? = nil,
-    answerTimes: AnswerTimes? = nil, projections: ProjectionSet, pace: WritingPace = WritingPace(),
+    answerTimes: ResponseTimes? = nil, projections: ProjectionSet,
+    pace: WritingPace = WritingPace(),
     origins: (any EventOrigins)? = nil, readEvent: @escaping EventAccess
   ) throws(DatabaseError) {
     self.database = database
@@ -71,7 +72,7 @@ final class EventFold {
     self.recent = recent
     self.pace = pace
     self.origins = origins
-    closingSteps = ClosingSteps(pace)
+    closingSteps = FinalTables(pace)
     self.readEvent = { (position) throws(LedgerError) in
       guard let recent else { return try readEvent(position) }
       return try recent.line(at: position, readEvent)

@@ -1,6 +1,6 @@
 // The part of a fold that needs no state: parsing a block's events on the thread that inflated the block.
 package import AppStore
-import JSON
+import Base
 package import Ledger
 package import Revenue
 

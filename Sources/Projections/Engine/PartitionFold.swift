@@ -76,7 +76,7 @@ package enum ClosingStep: Equatable {
 }
 
 /// The remaining steps, in order: rows that are written again should not have indexes yet.
-package struct ClosingSteps {
+package struct FinalTables {
   private static let all =
     [.users, .sales, .subscriptions, .receipts] + Schema.earlyIndexes.map { ClosingStep.index($0) }
 

@@ -238,7 +238,7 @@ package final class Projector {
     var verified: VerifiedHead?
     do {
       try replaceGeneration(acceptsHistory: acceptsHistory, willPutInUse: willPutInUse) { path in
-        let writeBehind = WriteBehind(path)
+        let writeBehind = DeferredWrites(path)
         // Closed after the connection: closing a file releases the process's locks on it.
         defer { withExtendedLifetime(writeBehind) {} }
         try fill(path, upTo: nil, writeBehind: writeBehind)
@@ -319,7 +319,7 @@ package final class Projector {
   }
 
   /// - Parameter position: where the fold ends; nil is the head, including events appended meanwhile.
-  func fill(_ path: String, upTo position: Position?, writeBehind: WriteBehind? = nil) throws {
+  func fill(_ path: String, upTo position: Position?, writeBehind: DeferredWrites? = nil) throws {
     let database = try Self.beginFilling(path, projections)
     try Progress.store(versionsOf: projections, database)
     try fold(
@@ -374,7 +374,7 @@ package final class Projector {
   ///   - writeBehind: is notified of the fold's progress.
   func fold(
     into database: Database, from progress: Progress, to end: Position? = nil, isFresh: Bool,
-    atLeast: Int? = nil, writeBehind: WriteBehind? = nil
+    atLeast: Int? = nil, writeBehind: DeferredWrites? = nil
   ) throws(ProjectionError) {
     // Reads single events: those with reused replies, and those of receipts that stay pending.
     let events = EventReader(reader.directory)
@@ -397,7 +397,7 @@ package final class Projector {
   ///   - atLeast: stops after the block that reaches this many events; nil continues to the end.
   func fold(
     _ fold: EventFold, into database: Database, from progress: Progress, to end: Position? = nil,
-    atLeast: Int? = nil, writeBehind: WriteBehind? = nil
+    atLeast: Int? = nil, writeBehind: DeferredWrites? = nil
   ) throws(ProjectionError) -> Progress {
     let total = end ?? reader.head.size
     var last = progress

@@ -1,7 +1,7 @@
 // Caches lines of events that are likely to be read again, so that no block has to be inflated for them.
+import Base
 import CLinux
 import Glibc
-import JSON
 import Ledger
 
 /// Keeps the lines of the newest events. Keeps lines with replies, and lines that were read again, for longer. Each
@@ -91,7 +91,7 @@ package final class RecentEvents {
 // MARK: - Writes a growing file to disk early, so that the final sync has little left to write
 
 /// Starts writing a file's content to disk from time to time, without waiting.
-final class WriteBehind {
+final class DeferredWrites {
   /// How many times it starts, over the whole work.
   private static let partCount = 16
 

@@ -1,7 +1,6 @@
 // Folds events with signed objects, and those that accept such objects later, into the tables and the rules.
 import AppStore
 import Base
-import JSON
 import Ledger
 import Revenue
 

@@ -1,8 +1,7 @@
 // The payloads of an event's signed objects, decoded on the thread that scans the event.
 package import AppStore
-import Base
+package import Base
 import Glibc
-package import JSON
 package import Ledger
 package import Revenue
 

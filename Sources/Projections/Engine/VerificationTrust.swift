@@ -1,7 +1,6 @@
 // What events record about the source of replies and about trust beyond Apple's own.
 package import AppStore
 package import Base
-import JSON
 package import Ledger
 package import Revenue
 

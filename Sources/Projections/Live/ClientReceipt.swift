@@ -10,7 +10,7 @@ package struct ClientReceipt: Equatable, Sendable {
   /// Whether the upload has no final answer of the App Store yet.
   package let isPending: Bool
   /// The resource as JSON: see docs/client-api.md.
-  package let body: AnswerBody
+  package let body: ResponseBody
 }
 
 /// An upload that waits for the App Store.

@@ -2,7 +2,7 @@
 import Ledger
 import Revenue
 
-extension OwnershipAnswers {
+extension OwnershipResponses {
   /// The purchases of one user that an answer looks at. More have only users who are no single person.
   static let purchaseCountMax = 10_000
 

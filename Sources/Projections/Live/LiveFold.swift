@@ -13,10 +13,10 @@ final class LiveFold {
   private let directory: LedgerDirectory
   private let reader: LogReader
   private let recent = RecentEvents()
-  let answerTimes = AnswerTimes()
+  let answerTimes = ResponseTimes()
   private(set) var database: Database
   private(set) var path: String
-  private(set) var answers: ReceiptAnswers
+  private(set) var answers: ReceiptResponses
   private var fold: EventFold?
   private var foldedEvents = 0
   /// As it was when this connection looked at it last.
@@ -52,8 +52,8 @@ final class LiveFold {
 
   private static func answers(
     _ database: Database, _ events: EventReader, _ recent: RecentEvents
-  ) throws -> ReceiptAnswers {
-    try ReceiptAnswers(database) { position in
+  ) throws -> ReceiptResponses {
+    try ReceiptResponses(database) { position in
       try recent.line(at: position) { (position) throws(LedgerError) in
         try events.line(at: position)
       }

@@ -15,7 +15,7 @@ package final class LiveProjections: Sendable {
   /// Questions from one connection to the generation in use.
   private struct Questions {
     var path: String
-    var answers: ReceiptAnswers
+    var answers: ReceiptResponses
     var waiting: WaitingQueries
     let apps: AppQueries
     let trust: TrustQueries
@@ -27,12 +27,12 @@ package final class LiveProjections: Sendable {
   private let shared: Monitor<Shared>
   private let questions: Monitor<Questions?>
   /// Questions about users have a connection of their own, so that uploads wait for none of them.
-  private let ownership: Monitor<(path: String, answers: OwnershipAnswers)?>
+  private let ownership: Monitor<(path: String, answers: OwnershipResponses)?>
   /// The connection that changes are read from: they may be many, and no question waits for them.
   private let changes = Monitor<Database?>(nil)
   private let notifications: Monitor<(path: String, lookup: IntakeLookup)?>
   private let keeper: WALCheckpointer?
-  private let answerTimes: AnswerTimes
+  private let answerTimes: ResponseTimes
 
   /// Opens the projections, caught up with the log, or builds them where there are none that fit.
   package init(
@@ -225,7 +225,7 @@ package final class LiveProjections: Sendable {
       let events = EventReader(directory)
       let questions = Questions(
         path: path,
-        answers: try ReceiptAnswers(database) { try events.line(at: $0) },
+        answers: try ReceiptResponses(database) { try events.line(at: $0) },
         waiting: try WaitingQueries(database), apps: AppQueries(database),
         trust: TrustQueries(database), events: events)
       current = questions
@@ -239,15 +239,15 @@ package final class LiveProjections: Sendable {
   /// - Parameter atMs: the moment that decides what has ended, in epoch milliseconds.
   package func answer(
     _ question: OwnershipQuestion, about user: String, of family: UUID16, atMs: Int64
-  ) throws -> OwnershipAnswer {
+  ) throws -> OwnershipResponse {
     let app = appFamily(family)
     return try withGeneration { path in
       try ownership.withLock { current in
-        let answers: OwnershipAnswers
+        let answers: OwnershipResponses
         if let current, current.path == path {
           answers = current.answers
         } else {
-          answers = try OwnershipAnswers(try Database(path: path, mode: .read))
+          answers = try OwnershipResponses(try Database(path: path, mode: .read))
           current = (path, answers)
         }
         return try answers.answer(question, about: user, of: family, app, atMs: atMs)

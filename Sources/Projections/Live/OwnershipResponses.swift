@@ -4,7 +4,7 @@ import Ledger
 import Revenue
 
 /// Answers questions about users, from one generation. Used by one thread at a time.
-final class OwnershipAnswers {
+final class OwnershipResponses {
   /// A list of purchases goes on with the next answer once it has this many bytes, so that an answer stays below
   /// 1 MiB.
   private static let listByteCountMax = 512 << 10
@@ -46,7 +46,7 @@ final class OwnershipAnswers {
   func answer(
     _ question: OwnershipQuestion, about user: String, of id: UUID16, _ family: AppFamily?,
     atMs: Int64
-  ) throws -> OwnershipAnswer {
+  ) throws -> OwnershipResponse {
     try begin.run()
     defer {
       try? commit.run()
@@ -272,8 +272,8 @@ package enum OwnershipQuestion: Sendable {
 }
 
 /// What came of a question.
-package enum OwnershipAnswer: Sendable {
-  case found(AnswerBody)
+package enum OwnershipResponse: Sendable {
+  case found(ResponseBody)
   /// The user has more purchases than one answer may look at.
   case tooManyPurchases
 }

@@ -1,7 +1,6 @@
 // The in-app purchases of a receipt's resource: the sales that its reply, or its file, shows.
 import AppStore
 import Base
-import JSON
 import Ledger
 import Revenue
 

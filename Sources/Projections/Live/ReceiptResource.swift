@@ -1,7 +1,6 @@
 // The client API's resources as JSON: a receipt and the purchases that it shows.
 import AppStore
 import Base
-import JSON
 import Revenue
 
 /// Writes resources. Every value follows from events; keys and their order are fixed.
@@ -16,7 +15,7 @@ struct ReceiptResource {
   private var name = JSONWriter()
   private var values: [[UInt8]] = []
   private var valuesByHash: [UInt64: Int] = [:]
-  private var places: [AnswerBody.Place] = []
+  private var places: [ResponseBody.Place] = []
 
   /// A value of more bytes is held once, and referenced where it occurs.
   static let inlineByteCountMax = 512
@@ -79,7 +78,7 @@ struct ReceiptResource {
     } else {
       writer.raw(Text(start: nil, count: 0))
       places.append(
-        AnswerBody.Place(textByteCount: writer.bytes.count, value: value.index))
+        ResponseBody.Place(textByteCount: writer.bytes.count, value: value.index))
     }
   }
 
@@ -90,7 +89,7 @@ struct ReceiptResource {
   mutating func reserve(_ byteCount: Int) { writer.reserve(byteCount) }
 
   /// Ends the writing.
-  consuming func finish() -> AnswerBody {
+  consuming func finish() -> ResponseBody {
     // An array that grew may hold twice what is in it.
     var text = writer.bytes
     if text.capacity - text.count > max(4096, text.count / 4) {
@@ -99,7 +98,7 @@ struct ReceiptResource {
     for index in values.indices where values[index].count <= Self.inlineByteCountMax {
       values[index] = []
     }
-    return AnswerBody(text: text, values: places.isEmpty ? [] : values, places: places)
+    return ResponseBody(text: text, values: places.isEmpty ? [] : values, places: places)
   }
 
   // MARK: Values

@@ -1,12 +1,11 @@
 // The client API's answers, read from the projections and from the events that hold replies.
 import AppStore
 import Base
-import JSON
 import Ledger
 import Revenue
 
 /// Answers questions about receipts, from one generation. Used by one thread at a time.
-final class ReceiptAnswers {
+final class ReceiptResponses {
   let database: Database
   let readEvent: (Position) throws -> [UInt8]
   private let arena = TextArena()

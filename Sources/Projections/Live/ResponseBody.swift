@@ -5,7 +5,7 @@ package import Revenue
 
 /// The bytes of one response. Large values that occur in several places are held once, so that a
 /// response may be much longer than the memory it takes.
-package struct AnswerBody: Equatable, Sendable {
+package struct ResponseBody: Equatable, Sendable {
   /// Where a shared value belongs: after this many bytes of the text.
   package struct Place: Equatable, Sendable {
     package var textByteCount: Int
@@ -44,20 +44,20 @@ package struct AnswerBody: Equatable, Sendable {
   package var bytes: [UInt8] {
     if places.isEmpty { return text }
     return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
-      var reader = AnswerBodyReader(self)
+      var reader = ResponseBodyReader(self)
       count = reader.read(into: UnsafeMutableRawBufferPointer(buffer))
     }
   }
 }
 
 /// Hands out a body from front to back.
-package struct AnswerBodyReader: Sendable {
-  private let body: AnswerBody
+package struct ResponseBodyReader: Sendable {
+  private let body: ResponseBody
   /// Pieces of text and shared values by turns; the text begins.
   private var part = 0
   private var partOffset = 0
 
-  package init(_ body: AnswerBody) { self.body = body }
+  package init(_ body: ResponseBody) { self.body = body }
 
   /// Fills a buffer as far as there is something; 0 at the end.
   package mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -87,7 +87,7 @@ package struct AnswerBodyReader: Sendable {
 
 /// Tells for which receipts there can be no recent answer. Of a fixed size: receipts share places, so that it may
 /// name too late a time, never too early a one.
-package final class AnswerTimes: Sendable {
+package final class ResponseTimes: Sendable {
   private static let placeCount = 1 << 16
   /// Epoch milliseconds of the newest answer of a place's receipts.
   private let times = Monitor([Int64](repeating: .min, count: placeCount))

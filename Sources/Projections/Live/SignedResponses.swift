@@ -1,11 +1,10 @@
 // The client API's answers to uploads of signed transactions, read from the projections and from the events.
 import AppStore
 import Base
-import JSON
 import Ledger
 import Revenue
 
-extension ReceiptAnswers {
+extension ReceiptResponses {
   static let signedUploadSQL =
     """
     SELECT s.upload_id, s.app_family, p.occurred_at_ms, u.user_identifier, p.ip_address, p.metadata, p.country,

@@ -191,7 +191,7 @@ extension LedgerQueries {
     row.bind(2, mark.line)
     row.bind(3, mark.number)
     guard try row.step() else { return nil }
-    let kind: SubscriptionTurn.Kind = try row.code(5)
+    let kind: SubscriptionTransition.Kind = try row.code(5)
     let detail = SubscriptionTurnDetail(
       kind: kind, expiresAtMs: try row.optionalInstant(0),
       expirationIntent: try text(row, symbolAt: 1),
@@ -341,14 +341,14 @@ package struct LedgerChange: Equatable, Sendable {
 
 /// What an event newly said of a subscription.
 package struct SubscriptionTurnDetail: Equatable, Sendable {
-  package var kind: SubscriptionTurn.Kind
+  package var kind: SubscriptionTransition.Kind
   /// The end of its period as known then, in epoch milliseconds.
   package var expiresAtMs: Int64?
   package var expirationIntent: String?
   package var gracePeriodExpiresAtMs: Int64?
 
   package init(
-    kind: SubscriptionTurn.Kind, expiresAtMs: Int64? = nil, expirationIntent: String? = nil,
+    kind: SubscriptionTransition.Kind, expiresAtMs: Int64? = nil, expirationIntent: String? = nil,
     gracePeriodExpiresAtMs: Int64? = nil
   ) {
     self.kind = kind

@@ -1,7 +1,6 @@
 // Queries about one receipt, one event or one user.
 import AppStore
 import Base
-import JSON
 package import Ledger
 import Revenue
 

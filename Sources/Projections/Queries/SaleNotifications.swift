@@ -1,6 +1,6 @@
 // What notifications say of a sale: how a refund was asked about, granted, declined and taken back.
 import AppStore
-import JSON
+import Base
 import Ledger
 import Revenue
 

@@ -1,6 +1,6 @@
 // Queries about sales: by key, by the events that changed them, by the replies that show them.
 import AppStore
-import JSON
+import Base
 package import Ledger
 import Revenue
 

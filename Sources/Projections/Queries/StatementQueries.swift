@@ -1,7 +1,6 @@
 // Queries about events with signed objects, and about what each event says of a sale.
 import AppStore
 import Base
-import JSON
 package import Ledger
 import Revenue
 

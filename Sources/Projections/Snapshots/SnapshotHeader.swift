@@ -1,6 +1,5 @@
 // A snapshot's header: a small JSON file that describes it.
 package import Base
-import JSON
 package import Ledger
 
 /// The header of a snapshot.

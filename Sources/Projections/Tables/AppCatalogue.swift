@@ -1,5 +1,5 @@
 // The products that app families have declared, for detecting fraud.
-import JSON
+import Base
 import Ledger
 package import Revenue
 

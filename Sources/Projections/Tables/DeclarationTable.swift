@@ -1,6 +1,5 @@
 // What operators have declared: apps, price lists, exchange rates and trust.
 import Base
-import JSON
 import Ledger
 import Revenue
 

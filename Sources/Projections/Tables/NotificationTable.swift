@@ -1,6 +1,5 @@
 // The table `notifications`: the App Store's server notifications, known again by their UUIDs.
 import Base
-import JSON
 import Ledger
 import Revenue
 

@@ -1,7 +1,6 @@
 // Uploads without a final answer from the App Store, and which of them are waiting for one.
 package import AppStore
 import Base
-import JSON
 package import Ledger
 
 /// Keeps uploads without a final answer. Most are answered at once and never reach the table.

@@ -1,5 +1,5 @@
 // The table `receipts`: what is known about each receipt from all its uploads.
-import JSON
+import Base
 import Ledger
 import Revenue
 

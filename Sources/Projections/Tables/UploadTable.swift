@@ -1,7 +1,6 @@
 // The tables `uploads` and `signed_uploads`, and the evidence that uploads of receipts give for the sales in their
 // verifications.
 import Base
-import JSON
 import Ledger
 import Revenue
 

@@ -1,6 +1,6 @@
 // The table `verifications`, and what each result changes about its receipt and upload.
 import AppStore
-import JSON
+import Base
 import Ledger
 import Revenue
 
@@ -13,7 +13,7 @@ final class VerificationTable {
   private let receipts: ReceiptTable
   private let openUploads: OpenUploads
   private let verdicts: UploadVerdicts
-  private let answerTimes: AnswerTimes?
+  private let answerTimes: ResponseTimes?
   private var recentHost: Symbol = .none
 
   /// - Parameters:
@@ -21,7 +21,7 @@ final class VerificationTable {
   ///   - answerTimes: receives final replies; nil if not needed.
   init(
     _ rows: RowWriter, _ symbols: StringInterner, _ keeper: TextKeeper, _ receipts: ReceiptTable,
-    _ openUploads: OpenUploads, _ answerTimes: AnswerTimes?
+    _ openUploads: OpenUploads, _ answerTimes: ResponseTimes?
   ) throws(DatabaseError) {
     self.rows = rows
     self.symbols = symbols

@@ -38,7 +38,7 @@ package struct CopyAudit {
   /// Audits a copy; nil if there is none.
   ///
   /// Throws `CopyError` and `LedgerError` for what prevents the audit.
-  package func run(_ directory: LedgerDirectory, _ store: PatientStore) throws -> Report? {
+  package func run(_ directory: LedgerDirectory, _ store: RetryingStore) throws -> Report? {
     guard let source = try CopySource(store) else { return nil }
     let start = source.state
     var report = Report(newest: start.newest)

@@ -1,8 +1,6 @@
 // What a fenced ledger holds that the copy's new writer has not, as lines for an import.
 import Base
-import JSON
 package import Ledger
-import ObjectStore
 
 /// Why the divergence can't be told.
 package enum DivergenceError: Error, Sendable, Equatable, CustomStringConvertible {
@@ -40,7 +38,7 @@ package struct Divergence: Sendable, Equatable {
   ///
   /// Throws `DivergenceError`, `CopyError` and `LedgerError`.
   package static func find(
-    _ directory: LedgerDirectory, _ store: PatientStore
+    _ directory: LedgerDirectory, _ store: RetryingStore
   ) throws -> Divergence? {
     guard let record = try ReplicationRecord(of: directory) else {
       throw DivergenceError.neverReplicated

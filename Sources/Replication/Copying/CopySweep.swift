@@ -1,7 +1,6 @@
 // Looks through a copy: what no step names, and what steps name and is not there.
 import Base
 import Ledger
-import ObjectStore
 
 extension SweepFinding {
   /// The most keys and steps to be deleted that one sweep finds; the next one finds the others.
@@ -13,7 +12,7 @@ extension CopyWorker {
   /// Nil if the objects could not be listed.
   func found(_ sweep: Sweep) -> SweepFinding? {
     // Somebody waits for what is read back.
-    let path: ReplicationExchange.Path =
+    let path: ReplicationMailbox.Path =
       if case .sample = sweep.reading { .content } else { .deletions }
     do throws(ObjectStoreError) {
       var finding = SweepFinding()

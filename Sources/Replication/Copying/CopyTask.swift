@@ -1,7 +1,6 @@
 // Work that is done beside the steps: storing objects, deleting what was replaced, looking for what was left.
 import Base
 import Ledger
-import ObjectStore
 
 /// An object of the copy that steps name, by its place and without its digest.
 enum CopyObject: Hashable, Sendable {

@@ -1,7 +1,6 @@
 // Carries out tasks on a thread of its own; several may run at once.
 import Base
 import Ledger
-import ObjectStore
 
 /// Stores and deletes objects. Sendable because each thread has one of its own.
 final class CopyWorker: @unchecked Sendable {
@@ -9,14 +8,14 @@ final class CopyWorker: @unchecked Sendable {
 
   let store: any ObjectStore
   private let directory: LedgerDirectory
-  let exchange: ReplicationExchange
+  let exchange: ReplicationMailbox
   private let retryMsMax: Int
   private let hasher = SHA256()
   private let buffer = UnsafeMutableRawBufferPointer.allocate(
     byteCount: CopyWorker.bufferByteCount, alignment: 16)
 
   init(
-    _ store: any ObjectStore, _ directory: LedgerDirectory, _ exchange: ReplicationExchange,
+    _ store: any ObjectStore, _ directory: LedgerDirectory, _ exchange: ReplicationMailbox,
     retryMsMax: Int
   ) {
     (self.store, self.directory, self.exchange) = (store, directory, exchange)

@@ -1,12 +1,11 @@
 // The thread that makes steps: looks at the log, decides what the next step holds, and creates it.
 import Base
 import Ledger
-import ObjectStore
 
 /// What the copying thread knows. Sendable because that thread alone uses it; what it shares is in the exchange.
 ///
 /// It keeps one step in memory, and nothing that grows while the store is away: what waits is the log.
-final class CopyingThread: @unchecked Sendable {
+final class ReplicationLoop: @unchecked Sendable {
   private enum Limit {
     /// How often the record is written at most: it may lag, since what it says stays true.
     static let recordMs: Int64 = 1_000
@@ -17,8 +16,8 @@ final class CopyingThread: @unchecked Sendable {
   private let directory: LedgerDirectory
   private let publisher: StepPublisher
   private let options: ReplicatorOptions
-  private let exchange: ReplicationExchange
-  private let content: CopyContent
+  private let exchange: ReplicationMailbox
+  private let content: UploadedFiles
   private var reader: LogReader?
   private var hasProbed = false
 
@@ -49,13 +48,13 @@ final class CopyingThread: @unchecked Sendable {
 
   init(
     _ directory: LedgerDirectory, _ store: any ObjectStore, _ options: ReplicatorOptions,
-    _ exchange: ReplicationExchange
+    _ exchange: ReplicationMailbox
   ) {
     self.directory = directory
     publisher = StepPublisher(store: store, directory: directory)
     self.options = options
     self.exchange = exchange
-    content = CopyContent(directory)
+    content = UploadedFiles(directory)
     housekeeping = CopyHousekeeping(
       deletionPauseMs: options.deletionPauseMs, sweepMs: options.sweepMs)
   }
@@ -63,7 +62,7 @@ final class CopyingThread: @unchecked Sendable {
   func run() {
     while let waitMs = turn() {
       if waitMs <= 0 { continue }
-      _ = exchange.monitor.wait(on: ReplicationExchange.Condition.wake, limitMs: waitMs) {
+      _ = exchange.monitor.wait(on: ReplicationMailbox.Condition.wake, limitMs: waitMs) {
         state -> Void? in
         guard state.isWoken else { return nil }
         state.isWoken = false
@@ -78,13 +77,13 @@ final class CopyingThread: @unchecked Sendable {
       state.tasks = []
     }
     for condition in [
-      ReplicationExchange.Condition.progress, ReplicationExchange.Condition.work,
+      ReplicationMailbox.Condition.progress, ReplicationMailbox.Condition.work,
     ] { exchange.monitor.broadcast(condition) }
   }
 
   // MARK: A turn
 
-  private struct Wishes {
+  private struct PendingRequests {
     var demand: Position
     var wantsAll: Bool
     var stopAtMs: Int64?
@@ -99,7 +98,7 @@ final class CopyingThread: @unchecked Sendable {
       state.lookCount += 1
       defer { (state.results, state.sample) = ([], nil) }
       return (
-        Wishes(
+        PendingRequests(
           demand: state.demand, wantsAll: state.wantsAll, stopAtMs: state.stopAtMs,
           lookCount: state.lookCount, workDemand: state.workDemand,
           confirmedWorkDemand: state.confirmedWorkDemand),
@@ -131,7 +130,7 @@ final class CopyingThread: @unchecked Sendable {
     return pauseMs(nowMs, wishes)
   }
 
-  private func pauseMs(_ nowMs: Int64, _ wishes: Wishes) -> Int64 {
+  private func pauseMs(_ nowMs: Int64, _ wishes: PendingRequests) -> Int64 {
     if retryAtMs > nowMs { return max(1, min(options.pollMs, retryAtMs - nowMs)) }
     // A step that was just made may be followed by the next at once.
     if hasMore { return 0 }
@@ -170,7 +169,7 @@ final class CopyingThread: @unchecked Sendable {
   }
 
   /// Reads what was appended, and what else has changed on disk.
-  private func look(_ nowMs: Int64, _ wishes: Wishes) throws(StepPublisher.Failure) {
+  private func look(_ nowMs: Int64, _ wishes: PendingRequests) throws(StepPublisher.Failure) {
     if retryAtMs > nowMs && reader == nil { return }
     try ledger { () throws(LedgerError) in
       let reader: LogReader
@@ -276,7 +275,7 @@ final class CopyingThread: @unchecked Sendable {
 
   // MARK: Steps
 
-  private func publish(_ nowMs: Int64, _ wishes: Wishes) throws(StepPublisher.Failure) {
+  private func publish(_ nowMs: Int64, _ wishes: PendingRequests) throws(StepPublisher.Failure) {
     hasMore = false
     guard nowMs >= retryAtMs, let record else { return }
     if pending == nil { pending = try ledger { () throws(LedgerError) in try step(nowMs, wishes) } }
@@ -333,7 +332,7 @@ final class CopyingThread: @unchecked Sendable {
   }
 
   /// The next step, if one is due.
-  private func step(_ nowMs: Int64, _ wishes: Wishes) throws(LedgerError) -> PendingStep? {
+  private func step(_ nowMs: Int64, _ wishes: PendingRequests) throws(LedgerError) -> PendingStep? {
     guard let reader, let record else { return nil }
     guard let state else { return try firstStep(record) }
     if lostSteps.isEmpty { lostSteps = content.unrecoverable }
@@ -419,7 +418,7 @@ final class CopyingThread: @unchecked Sendable {
   }
 
   private func areFramesDue(
-    _ state: CopyState, _ reader: LogReader, _ nowMs: Int64, _ wishes: Wishes
+    _ state: CopyState, _ reader: LogReader, _ nowMs: Int64, _ wishes: PendingRequests
   ) throws(LedgerError) -> Bool {
     let waiting = reader.head.size - state.size
     lagBytes = waiting > 0 ? try reader.byteCount(from: state.size) : 0
@@ -558,7 +557,7 @@ final class CopyingThread: @unchecked Sendable {
     } catch { exchange.failed(.record, error.description, nil) }
   }
 
-  private func tell(_ wishes: Wishes, _ nowMs: Int64) {
+  private func tell(_ wishes: PendingRequests, _ nowMs: Int64) {
     noteMissing()
     guard let reader else { return }
     let size = reader.head.size
@@ -595,6 +594,6 @@ final class CopyingThread: @unchecked Sendable {
         shared.settledLook = wishes.lookCount
       }
     }
-    exchange.monitor.broadcast(ReplicationExchange.Condition.progress)
+    exchange.monitor.broadcast(ReplicationMailbox.Condition.progress)
   }
 }

@@ -1,10 +1,9 @@
 // What the threads of replication share: requests, tasks and their results, and the status.
 import Base
 import Ledger
-import ObjectStore
 
 /// The state that the copying thread, its workers, and those that wait for a copy share.
-final class ReplicationExchange: Sendable {
+final class ReplicationMailbox: Sendable {
   /// Which kind of request fails.
   enum Path { case steps, content, loss, deletions, record }
 
@@ -160,7 +159,7 @@ final class ReplicationExchange: Sendable {
   }
 }
 
-extension ReplicationExchange.Path {
+extension ReplicationMailbox.Path {
   /// Whether nothing can be confirmed while it fails.
   fileprivate var isOfStore: Bool { self == .steps || self == .content || self == .loss }
 

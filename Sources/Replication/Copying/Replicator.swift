@@ -1,7 +1,6 @@
 // Keeps a copy of a ledger in a store, on threads of its own.
 import Base
 package import Ledger
-package import ObjectStore
 
 /// Copies a ledger to a store as it grows, until it is stopped or another writer takes over. Thread-safe.
 ///
@@ -19,7 +18,7 @@ package final class Replicator: Sendable {
   package let store: any ObjectStore
   private let directory: LedgerDirectory
   private let options: ReplicatorOptions
-  private let exchange: ReplicationExchange
+  private let exchange: ReplicationMailbox
   private let threads = Monitor(Threads())
 
   package init(
@@ -27,7 +26,7 @@ package final class Replicator: Sendable {
     options: ReplicatorOptions = ReplicatorOptions()
   ) {
     (self.directory, self.store, self.options) = (directory, store, options)
-    exchange = ReplicationExchange(target: store.name, notice: options.notice)
+    exchange = ReplicationMailbox(target: store.name, notice: options.notice)
   }
 
   deinit { stop(deadlineMs: 0) }
@@ -59,7 +58,7 @@ package final class Replicator: Sendable {
           status.wholeAtMs = record.wholeAtMs
         }
       }
-      let copying = CopyingThread(directory, store, options, exchange)
+      let copying = ReplicationLoop(directory, store, options, exchange)
       threads.copying = try WorkerThread.start { copying.run() }
       for _ in 0..<max(1, options.workerCount) {
         let worker = CopyWorker(
@@ -97,14 +96,14 @@ package final class Replicator: Sendable {
       state.stopAtMs = min(state.stopAtMs ?? endMs, endMs)
       state.isWoken = true
     }
-    exchange.monitor.signal(ReplicationExchange.Condition.wake)
-    exchange.monitor.broadcast(ReplicationExchange.Condition.progress)
+    exchange.monitor.signal(ReplicationMailbox.Condition.wake)
+    exchange.monitor.broadcast(ReplicationMailbox.Condition.progress)
     _ = exchange.monitor.wait(
-      on: ReplicationExchange.Condition.progress, limitMs: max(0, deadlineMs)
+      on: ReplicationMailbox.Condition.progress, limitMs: max(0, deadlineMs)
     ) { $0.hasEnded ? true : nil }
     // Ends calls that are still under way.
     store.cancel()
-    exchange.monitor.broadcast(ReplicationExchange.Condition.work)
+    exchange.monitor.broadcast(ReplicationMailbox.Condition.work)
     threads.withLock { threads in
       if let copying = threads.copying {
         // Whoever is told that another writer has taken over may stop replication at once.
@@ -131,7 +130,7 @@ package final class Replicator: Sendable {
   /// Waits until it is known whether this ledger may go on with the copy.
   package func waitUntilOpen(limitMs: Int64) -> Opening {
     let opening = exchange.monitor.wait(
-      on: ReplicationExchange.Condition.progress, limitMs: limitMs
+      on: ReplicationMailbox.Condition.progress, limitMs: limitMs
     ) { state -> Opening? in
       if let ending = state.status.ending { return state.hasEnded ? .ended(ending) : nil }
       return state.status.mode == .opening ? nil : .copying
@@ -160,10 +159,10 @@ package final class Replicator: Sendable {
       return (state.lookCount, state.failureCount)
     }
     defer { exchange.monitor.withLock { $0.wantsAll = false } }
-    exchange.monitor.signal(ReplicationExchange.Condition.wake)
+    exchange.monitor.signal(ReplicationMailbox.Condition.wake)
     while !isCancelled() {
       let isDone = try exchange.monitor.wait(
-        on: ReplicationExchange.Condition.progress, limitMs: 200
+        on: ReplicationMailbox.Condition.progress, limitMs: 200
       ) { state throws -> Bool? in
         if state.hasEnded, let ending = state.status.ending { throw ending }
         if state.settledLook > start { return true }
@@ -183,7 +182,7 @@ package final class Replicator: Sendable {
     return false
   }
 
-  private func isHopeless(_ failure: ReplicationExchange.Failure, _ giveUpMs: Int64) -> Bool {
+  private func isHopeless(_ failure: ReplicationMailbox.Failure, _ giveUpMs: Int64) -> Bool {
     switch failure.kind {
     case .denied, .noBucket, .full, .tooLarge, .unexpected: true
     case .unavailable, .cancelled, nil:
@@ -198,10 +197,10 @@ package final class Replicator: Sendable {
 package final class ReplicationGate: AppendConfirmation {
   private static let operation = "append"
 
-  private let exchange: ReplicationExchange
+  private let exchange: ReplicationMailbox
   private let limitMs: Int64
 
-  init(_ exchange: ReplicationExchange, limitMs: Int64) {
+  init(_ exchange: ReplicationMailbox, limitMs: Int64) {
     self.exchange = exchange
     self.limitMs = limitMs
   }
@@ -232,11 +231,11 @@ package final class ReplicationGate: AppendConfirmation {
   }
 
   private func wait(
-    limitMs restMs: Int64, until isConfirmed: (ReplicationExchange.State) -> Bool
+    limitMs restMs: Int64, until isConfirmed: (ReplicationMailbox.State) -> Bool
   ) throws(LedgerError) {
-    exchange.monitor.signal(ReplicationExchange.Condition.wake)
+    exchange.monitor.signal(ReplicationMailbox.Condition.wake)
     let hasEnded = try exchange.monitor.wait(
-      on: ReplicationExchange.Condition.progress, limitMs: restMs
+      on: ReplicationMailbox.Condition.progress, limitMs: restMs
     ) { state throws(LedgerError) -> Bool? in
       // An event that was confirmed before another writer took over is in that writer's history too.
       // What is missing may be what comes before it.
@@ -267,7 +266,7 @@ package final class ReplicationGate: AppendConfirmation {
     limitMs % 1000 == 0 ? "\(limitMs / 1000) s" : "\(limitMs) ms"
   }
 
-  private func unconfirmed(_ state: ReplicationExchange.State, _ cause: String) -> LedgerError {
+  private func unconfirmed(_ state: ReplicationMailbox.State, _ cause: String) -> LedgerError {
     LedgerError(
       .unconfirmed, operation: Self.operation, object: state.status.target, cause: cause)
   }

@@ -4,7 +4,7 @@ import Ledger
 
 /// Segments, blocks, checkpoints, the identity and open work: found on disk, stored beside the steps, named by them. Used
 /// by the copying thread alone.
-final class CopyContent {
+final class UploadedFiles {
   private struct ClosedSegment {
     let range: Range<Position>
     let stamp: FileStamp

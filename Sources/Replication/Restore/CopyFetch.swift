@@ -19,13 +19,13 @@ final class CopyFetch: Sendable {
   /// Called from time to time, by any thread.
   typealias Progress = @Sendable (_ doneBytes: Int, _ totalBytes: Int) -> Void
 
-  private let store: PatientStore
+  private let store: RetryingStore
   private let threadCount: Int
   private let progress: Progress
   private let counts = Monitor(FetchCounts())
 
   init(
-    _ store: PatientStore, threadCount: Int = 4, progress: @escaping Progress = { _, _ in }
+    _ store: RetryingStore, threadCount: Int = 4, progress: @escaping Progress = { _, _ in }
   ) {
     (self.store, self.threadCount, self.progress) = (store, threadCount, progress)
   }

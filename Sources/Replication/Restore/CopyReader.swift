@@ -1,7 +1,6 @@
 // Reads single objects of a copy and checks them on the way.
 import Base
 import Ledger
-import ObjectStore
 
 /// Reads objects of a copy.
 struct CopyReader: Sendable {
@@ -20,9 +19,9 @@ struct CopyReader: Sendable {
     case failed(ObjectStoreError)
   }
 
-  private let store: PatientStore
+  private let store: RetryingStore
 
-  init(_ store: PatientStore) { self.store = store }
+  init(_ store: RetryingStore) { self.store = store }
 
   /// Reads an object, or the frames of a step; returns what is wrong with it. Failures that pass are waited for.
   ///
@@ -143,7 +142,7 @@ package struct CopyListing: Sendable {
 
   /// Nil if there is no copy.
   /// - Parameter checkCancelled: throws to cancel.
-  package init?(_ store: PatientStore, checkCancelled: () throws -> Void = {}) throws {
+  package init?(_ store: RetryingStore, checkCancelled: () throws -> Void = {}) throws {
     guard let source = try CopySource(store) else { return nil }
     newest = source.state.newest
     points = [Point(newest)]

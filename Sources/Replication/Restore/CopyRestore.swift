@@ -88,7 +88,7 @@ package struct CopyRestore {
   /// Restores.
   ///
   /// Throws `RestoreError`, `CopyError`, `LedgerError`, and what the closures throw; the directory is no ledger then.
-  package func run(from store: PatientStore, to path: String) throws -> Report {
+  package func run(from store: RetryingStore, to path: String) throws -> Report {
     if let report = try followed(store, path) { return report }
     let run = try RestoreRun(self, store, path)
     return try run.finish()

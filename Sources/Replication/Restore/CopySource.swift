@@ -1,23 +1,22 @@
 // A copy as it is read: its newest state, and the files that it makes, while its writer may go on.
 import Base
 import Ledger
-import ObjectStore
 
 /// Reads a copy. Objects that the writer replaces meanwhile are read as newer steps name them.
 package final class CopySource {
-  let store: PatientStore
+  let store: RetryingStore
   let sequence: StepSequence
   package private(set) var state: CopyState
   /// Whether newer steps are not read: they are damaged.
   private let isFrozen: Bool
 
   /// The newest state; nil if there is no copy.
-  package convenience init?(_ store: PatientStore) throws(CopyError) {
+  package convenience init?(_ store: RetryingStore) throws(CopyError) {
     guard let state = try StepSequence(store).state() else { return nil }
     self.init(store, state)
   }
 
-  init(_ store: PatientStore, _ state: CopyState, isFrozen: Bool = false) {
+  init(_ store: RetryingStore, _ state: CopyState, isFrozen: Bool = false) {
     (self.store, self.state, self.isFrozen) = (store, state, isFrozen)
     sequence = StepSequence(store)
   }

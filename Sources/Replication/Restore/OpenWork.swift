@@ -1,7 +1,6 @@
 // What a ledger keeps beyond its log that whoever takes over must know: how far webhooks came, and requests to erase
 // that are not done. In a copy it is one object.
 import Base
-import JSON
 import Ledger
 
 /// The files of open work, by name.

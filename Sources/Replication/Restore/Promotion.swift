@@ -1,8 +1,6 @@
 // Lets a ledger take over a copy: it holds all that the copy holds, and the next step is its own.
 package import Base
-import JSON
 package import Ledger
-import ObjectStore
 
 /// Why a ledger can't take over.
 package enum PromotionError: Error, Sendable, Equatable, CustomStringConvertible {
@@ -61,7 +59,7 @@ package struct Promotion {
   ///
   /// Throws `PromotionError`, `RestoreError` if the copy is not whole, `CopyError` and `LedgerError`; the ledger then
   /// stays as it was, or on standby.
-  package func run(_ directory: LedgerDirectory, _ store: PatientStore) throws -> Report {
+  package func run(_ directory: LedgerDirectory, _ store: RetryingStore) throws -> Report {
     let turn = try ReplicationTurn(directory)
     defer { turn.end() }
     return try PromotionRun(self, directory, store).run()
@@ -151,7 +149,7 @@ final class PromotionRun {
 
   private let options: Promotion
   let directory: LedgerDirectory
-  private let store: PatientStore
+  private let store: RetryingStore
   let source: CopySource
   let fetch: CopyFetch
   let log: Folder
@@ -167,7 +165,7 @@ final class PromotionRun {
   var willInstall: (CopyPlan) throws -> Void = { _ in }
 
   init(
-    _ options: Promotion, _ directory: LedgerDirectory, _ store: PatientStore
+    _ options: Promotion, _ directory: LedgerDirectory, _ store: RetryingStore
   ) throws {
     (self.options, self.directory, self.store) = (options, directory, store)
     do throws(ObjectStoreError) { mark = try store.marked?.mark() } catch {

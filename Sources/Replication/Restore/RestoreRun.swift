@@ -17,7 +17,7 @@ final class RestoreRun {
   private var excluded: Set<Int> = []
   private var unlistedCount = 0
 
-  init(_ options: CopyRestore, _ store: PatientStore, _ path: String) throws {
+  init(_ options: CopyRestore, _ store: RetryingStore, _ path: String) throws {
     self.options = options
     var missing: [CopyFault] = []
     source = try Self.newestReadable(store, options, &missing)
@@ -75,7 +75,7 @@ final class RestoreRun {
 
   /// The newest state; if parts are enough, the newest whose steps can be read.
   private static func newestReadable(
-    _ store: PatientStore, _ options: CopyRestore, _ missing: inout [CopyFault]
+    _ store: RetryingStore, _ options: CopyRestore, _ missing: inout [CopyFault]
   ) throws -> CopySource {
     let sequence = StepSequence(store)
     var last: Int?

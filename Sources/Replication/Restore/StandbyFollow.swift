@@ -4,7 +4,7 @@ import Ledger
 
 extension CopyRestore {
   /// Continues a ledger that was restored before; nil if there is none at the path.
-  func followed(_ store: PatientStore, _ path: String) throws -> Report? {
+  func followed(_ store: RetryingStore, _ path: String) throws -> Report? {
     guard let root = try? Folder(path: path, storage: storage),
       try root.status(Format.identityName) != nil
     else { return nil }

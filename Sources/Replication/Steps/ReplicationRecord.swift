@@ -1,8 +1,6 @@
 // What a ledger records of its copy: who writes it, and what is confirmed.
 package import Base
-import JSON
 package import Ledger
-import ObjectStore
 
 /// The file `replication/state.json`. What it says is true for ever: a step that was confirmed stays. It may be older
 /// than the copy.

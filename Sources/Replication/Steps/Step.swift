@@ -1,6 +1,5 @@
 // A step: one entry of the sequence that says what a copy holds, and its bytes; docs/replication.md.
 package import Base
-import JSON
 package import Ledger
 
 /// A closed segment in a copy.

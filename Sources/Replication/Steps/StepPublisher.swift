@@ -1,7 +1,6 @@
 // Owns the sequence of steps: reads what is there, and creates the next step until that is decided.
 import Base
 import Ledger
-import ObjectStore
 
 /// A step that was made and is not confirmed yet. Nothing else may use its number until that is decided.
 struct PendingStep: Sendable {

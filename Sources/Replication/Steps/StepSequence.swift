@@ -1,7 +1,6 @@
 // Reads a copy's steps: finds the newest, and the state that follows from them.
 import Base
 package import Ledger
-package import ObjectStore
 
 /// Why a copy can't be read.
 package enum CopyError: Error, Sendable, CustomStringConvertible {

@@ -189,17 +189,17 @@ package struct Backoff: Sendable {
   /// No store may stop a copy for longer.
   package static let retryAfterMsMax = 300_000
 
-  private var random: any RandomNumberGenerator & Sendable
+  private var source: any RandomNumberGenerator & Sendable
   private var boundMs = firstMs
 
   package init(random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()) {
-    self.random = random
+    source = random
   }
 
   /// The wait after one more failure, in milliseconds.
   /// - Parameter retryAfterMs: what the store asks for: the wait is at least that, but at most five minutes.
   package mutating func next(retryAfterMs: Int? = nil) -> Int {
-    let wait = Int.random(in: 1...boundMs, using: &random)
+    let wait = Int.random(in: 1...boundMs, using: &source)
     boundMs = min(2 * boundMs, Self.longestMs)
     return max(wait, min(max(retryAfterMs ?? 0, 0), Self.retryAfterMsMax))
   }

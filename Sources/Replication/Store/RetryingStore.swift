@@ -1,11 +1,10 @@
 // A store whose calls are repeated while it is unavailable, for commands that read a copy.
 import Base
 import Glibc
-package import ObjectStore
 
 /// Repeats calls that fail for a time, until none has succeeded for a while. Reads that pass bytes on are not
 /// repeated: the caller must begin again (`wait(after:)`).
-package final class PatientStore: ObjectStore {
+package final class RetryingStore: ObjectStore {
   private struct State {
     var progressAtMs: Int64
     var isCancelled = false

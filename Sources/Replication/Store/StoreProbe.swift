@@ -3,7 +3,7 @@ import Base
 
 package enum StoreProbe {
   /// A store that answers, but not as a copy needs it.
-  package struct Unfit: Error, Sendable, Equatable, CustomStringConvertible {
+  package struct StoreCheckFailure: Error, Sendable, Equatable, CustomStringConvertible {
     /// A sentence without its full stop.
     package let cause: String
     package var description: String { cause }
@@ -12,7 +12,7 @@ package enum StoreProbe {
   package enum Failure: Error, Sendable, Equatable, CustomStringConvertible {
     /// The store could not be asked, or refuses what it was asked.
     case unanswered(ObjectStoreError)
-    case unfit(Unfit)
+    case unfit(StoreCheckFailure)
 
     package var description: String {
       switch self {
@@ -37,24 +37,27 @@ package enum StoreProbe {
   private static func check(_ store: any ObjectStore, _ key: String) throws(Failure) {
     let (first, second) = (randomBytes(), randomBytes())
     if try ask({ () throws(ObjectStoreError) in try store.contains(key) }) {
-      throw .unfit(Unfit(cause: "it says that it has an object under a key that was never used"))
+      throw .unfit(
+        StoreCheckFailure(cause: "it says that it has an object under a key that was never used"))
     }
     let made = try ask { () throws(ObjectStoreError) in try store.create(key, .bytes(first)) }
     let read = try ask { () throws(ObjectStoreError) in try store.get(key, byteCountMax: byteCount)
     }
     // A request that was sent again finds its own object.
     guard made == .stored || read == first else {
-      throw .unfit(Unfit(cause: "a create of a key that was never used found it taken"))
+      throw .unfit(StoreCheckFailure(cause: "a create of a key that was never used found it taken"))
     }
     guard read == first else {
-      throw .unfit(Unfit(cause: "an object that was just stored is missing or has other bytes"))
+      throw .unfit(
+        StoreCheckFailure(cause: "an object that was just stored is missing or has other bytes"))
     }
     guard try ask({ () throws(ObjectStoreError) in try store.contains(key) }) else {
-      throw .unfit(Unfit(cause: "it says that it lacks an object that was just stored"))
+      throw .unfit(StoreCheckFailure(cause: "it says that it lacks an object that was just stored"))
     }
     let again = try ask { () throws(ObjectStoreError) in try store.create(key, .bytes(second)) }
     guard again == .exists else {
-      throw .unfit(Unfit(cause: "it does not honour If-None-Match: a second create succeeded"))
+      throw .unfit(
+        StoreCheckFailure(cause: "it does not honour If-None-Match: a second create succeeded"))
     }
     try expect(first, store, key, "a refused create changed the object all the same")
     try checkList(store, key)
@@ -70,11 +73,13 @@ package enum StoreProbe {
     }
     guard entries == [ObjectEntry(key: key, byteCount: byteCount)] else {
       throw .unfit(
-        Unfit(cause: "its list lacks an object that was just stored, or says another size"))
+        StoreCheckFailure(
+          cause: "its list lacks an object that was just stored, or says another size"))
     }
     let later = try ask { () throws(ObjectStoreError) in try store.list(prefix: key, after: key) }
     guard later.isEmpty else {
-      throw .unfit(Unfit(cause: "its list does not begin after the key that it was asked for"))
+      throw .unfit(
+        StoreCheckFailure(cause: "its list does not begin after the key that it was asked for"))
     }
   }
 
@@ -83,7 +88,7 @@ package enum StoreProbe {
   ) throws(Failure) {
     let read = try ask { () throws(ObjectStoreError) in try store.get(key, byteCountMax: byteCount)
     }
-    if read != bytes { throw .unfit(Unfit(cause: cause)) }
+    if read != bytes { throw .unfit(StoreCheckFailure(cause: cause)) }
   }
 
   private static func ask<Value>(
@@ -91,7 +96,8 @@ package enum StoreProbe {
   ) throws(Failure) -> Value {
     do throws(ObjectStoreError) { return try body() } catch {
       if error.kind == .tooLarge {
-        throw .unfit(Unfit(cause: "an object that was just stored is larger than it was"))
+        throw .unfit(
+          StoreCheckFailure(cause: "an object that was just stored is larger than it was"))
       }
       throw .unanswered(error)
     }

@@ -1,6 +1,5 @@
 // What stands on the second sheet of an Excel file: what the rows are, and what they rest on.
 package import Base
-import JSON
 import Ledger
 package import Projections
 package import Revenue
@@ -137,12 +136,12 @@ struct AboutSheet {
     row += 1
   }
 
-  private mutating func line(_ texts: [String], _ look: Workbook.Look?) throws {
+  private mutating func line(_ texts: [String], _ look: Workbook.CellFormat?) throws {
     for (column, text) in texts.enumerated() { try cell(text, column, look) }
     row += 1
   }
 
-  private func cell(_ text: String, _ column: Int, _ look: Workbook.Look?) throws {
+  private func cell(_ text: String, _ column: Int, _ look: Workbook.CellFormat?) throws {
     try Array(text.utf8).withUnsafeBytes {
       try workbook.write($0, row, column, look, on: .about)
     }

@@ -5,13 +5,13 @@ import CZlib
 /// The cells of both sheets of an Excel file, as the library writes them: inside `<sheetData>`, each text in its cell.
 package struct SpreadsheetCells: Equatable, Sendable {
   /// How many cells each sheet has, and the SHA-256 of their XML.
-  package struct Sheet: Equatable, Sendable {
+  package struct WorksheetDigest: Equatable, Sendable {
     package let cellCount: Int
     package let sha256: SHA256Digest
   }
 
-  package let rows: Sheet
-  package let about: Sheet
+  package let rows: WorksheetDigest
+  package let about: WorksheetDigest
 
   /// Reads a file, and checks that every part of it is whole.
   /// - Parameter read: fills the buffer from an offset in bytes and returns the count; less only at the file's end.
@@ -19,7 +19,7 @@ package struct SpreadsheetCells: Equatable, Sendable {
     byteCount: Int, _ read: @escaping (UnsafeMutableRawBufferPointer, Int) throws -> Int
   ) throws {
     let zip = ZipFile(byteCount: byteCount, read)
-    var sheets: [[UInt8]: Sheet] = [:]
+    var sheets: [[UInt8]: WorksheetDigest] = [:]
     for part in try zip.parts() {
       var scanner = CellScanner()
       try zip.inflate(part) { scanner.add($0) }
@@ -53,8 +53,8 @@ private struct CellScanner {
   var isWhole: Bool { last == UInt8(ascii: ">") }
 
   /// The cells; nil in another part than a sheet.
-  func sheet() -> SpreadsheetCells.Sheet? {
-    isEnded ? SpreadsheetCells.Sheet(cellCount: cellCount, sha256: hasher.finish()) : nil
+  func sheet() -> SpreadsheetCells.WorksheetDigest? {
+    isEnded ? SpreadsheetCells.WorksheetDigest(cellCount: cellCount, sha256: hasher.finish()) : nil
   }
 
   mutating func add(_ bytes: UnsafeRawBufferPointer) {

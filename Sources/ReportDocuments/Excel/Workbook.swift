@@ -11,7 +11,7 @@ final class Workbook {
   static let rowCountMax = 1_048_576
 
   /// How a cell looks. The number is its place among the workbook's formats.
-  enum Look: Int, CaseIterable {
+  enum CellFormat: Int, CaseIterable {
     case plain, heading, time, day, month, right, title, name
   }
 
@@ -86,7 +86,7 @@ final class Workbook {
   }
 
   private func makeLooks() {
-    for look in Look.allCases {
+    for look in CellFormat.allCases {
       guard look != .plain, let format = workbook_add_format(workbook) else {
         looks.append(nil)
         continue
@@ -117,28 +117,28 @@ final class Workbook {
 
   // MARK: Cells
 
-  enum Sheet { case rows, about }
+  enum Worksheet { case rows, about }
 
-  private func worksheet(_ sheet: Sheet) -> UnsafeMutablePointer<lxw_worksheet> {
+  private func worksheet(_ sheet: Worksheet) -> UnsafeMutablePointer<lxw_worksheet> {
     sheet == .rows ? rows : about
   }
 
   /// Sets a column's width, in characters, and the look of its cells that have none of their own.
-  func setColumn(_ sheet: Sheet, _ column: Int, width: Double, _ look: Look = .plain) {
+  func setColumn(_ sheet: Worksheet, _ column: Int, width: Double, _ look: CellFormat = .plain) {
     let column = lxw_col_t(column)
     worksheet_set_column(worksheet(sheet), column, column, width, looks[look.rawValue])
   }
 
   /// Sets a column's width; its numbers have so many decimals.
-  func setColumn(_ sheet: Sheet, _ column: Int, width: Double, decimals: Int) {
+  func setColumn(_ sheet: Worksheet, _ column: Int, width: Double, decimals: Int) {
     let column = lxw_col_t(column)
     worksheet_set_column(worksheet(sheet), column, column, width, amounts[decimals])
   }
 
   /// Writes a text, whatever it begins with: it never becomes a formula or a link.
   func write(
-    _ value: UnsafeRawBufferPointer, _ row: Int, _ column: Int, _ look: Look? = nil,
-    on sheet: Sheet = .rows
+    _ value: UnsafeRawBufferPointer, _ row: Int, _ column: Int, _ look: CellFormat? = nil,
+    on sheet: Worksheet = .rows
   ) throws(SpreadsheetError) {
     if value.isEmpty { return }
     text.set(value)
@@ -152,7 +152,8 @@ final class Workbook {
   }
 
   func write(
-    _ value: Double, _ row: Int, _ column: Int, _ look: Look? = nil, on sheet: Sheet = .rows
+    _ value: Double, _ row: Int, _ column: Int, _ look: CellFormat? = nil,
+    on sheet: Worksheet = .rows
   ) throws(SpreadsheetError) {
     let format = look.flatMap { looks[$0.rawValue] }
     let result = worksheet_write_number(
@@ -162,7 +163,7 @@ final class Workbook {
 
   /// Writes an amount with so many decimals.
   func write(
-    _ value: Double, decimals: Int, _ row: Int, _ column: Int, on sheet: Sheet = .rows
+    _ value: Double, decimals: Int, _ row: Int, _ column: Int, on sheet: Worksheet = .rows
   ) throws(SpreadsheetError) {
     let result = worksheet_write_number(
       worksheet(sheet), lxw_row_t(row), lxw_col_t(column), value, amounts[decimals])
@@ -176,7 +177,7 @@ final class Workbook {
   }
 
   private func wrote(
-    _ result: lxw_error, _ what: String, on sheet: Sheet
+    _ result: lxw_error, _ what: String, on sheet: Worksheet
   ) throws(SpreadsheetError) {
     try check(result, "write \(what)")
     if sheet == .rows { rowCellCount += 1 } else { aboutCellCount += 1 }

@@ -1,7 +1,6 @@
 // The prices in an upload's metadata, as the client wrote them (rule R7, forms and problems).
 import AppStore
 import Base
-import JSON
 
 /// One price that a client sent: an entry of `metadata.prices[]`, or the shorthand members.
 struct PriceEntry {

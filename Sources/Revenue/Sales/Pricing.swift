@@ -1,6 +1,6 @@
 // Rule R7, 1–3: the prices that clients send with their uploads.
 import AppStore
-import JSON
+import Base
 
 extension RevenueFold {
   /// R7: 30 days of 86,400 s, in milliseconds.

@@ -1,7 +1,6 @@
 // Rule R6: the country and the user of a sale.
 import AppStore
-import Base
-package import JSON
+package import Base
 
 extension RevenueFold {
   // MARK: Uploads

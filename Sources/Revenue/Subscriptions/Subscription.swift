@@ -171,7 +171,7 @@ package struct SubscriptionTerms: Equatable, BitwiseCopyable, Sendable {
 // MARK: - Turns of subscriptions: where renewal information first says that one ended, or that it has a grace period
 
 /// What an event says of a subscription that no earlier one has said of the same lapse. Others are told of it.
-package struct SubscriptionTurn: BitwiseCopyable, Equatable, Sendable {
+package struct SubscriptionTransition: BitwiseCopyable, Equatable, Sendable {
   package enum Kind: Int8, CaseIterable, BitwiseCopyable, Sendable {
     case expiry, gracePeriod
   }
@@ -191,8 +191,8 @@ package struct SubscriptionTurn: BitwiseCopyable, Equatable, Sendable {
 
 extension Subscription {
   /// The turns that follow when newer renewal information takes the place of what is known.
-  func turns(to newest: Renewal) -> [SubscriptionTurn] {
-    var kinds: [SubscriptionTurn.Kind] = []
+  func turns(to newest: Renewal) -> [SubscriptionTransition] {
+    var kinds: [SubscriptionTransition.Kind] = []
     if newest.saysEnd, renewal?.saysEnd != true { kinds.append(.expiry) }
     if newest.gracePeriodExpiresAtMs != nil, renewal?.gracePeriodExpiresAtMs == nil {
       kinds.append(.gracePeriod)
@@ -202,9 +202,9 @@ extension Subscription {
 
   /// A turn that an event states by its type.
   func turn(
-    _ kind: SubscriptionTurn.Kind, _ renewal: Renewal?, position: Int
-  ) -> SubscriptionTurn {
-    SubscriptionTurn(
+    _ kind: SubscriptionTransition.Kind, _ renewal: Renewal?, position: Int
+  ) -> SubscriptionTransition {
+    SubscriptionTransition(
       position: position, kind: kind, subscription: id, expiresAtMs: period?.expiresAtMs,
       expirationIntent: renewal?.expirationIntent ?? .none,
       gracePeriodExpiresAtMs: renewal?.gracePeriodExpiresAtMs,

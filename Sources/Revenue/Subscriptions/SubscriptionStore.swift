@@ -34,7 +34,7 @@ package final class SubscriptionStore {
   private unowned let source: (any SubscriptionSource)?
   /// The number for the next subscription.
   private var nextID: Int
-  private var newTurns: [SubscriptionTurn] = []
+  private var newTurns: [SubscriptionTransition] = []
 
   package init(_ arena: TextArena, source: (any SubscriptionSource)? = nil, nextID: Int = 0) {
     self.arena = arena
@@ -82,10 +82,10 @@ package final class SubscriptionStore {
   }
 
   /// Adds what an event newly says.
-  func add(_ turns: [SubscriptionTurn]) { newTurns += turns }
+  func add(_ turns: [SubscriptionTransition]) { newTurns += turns }
 
   /// The turns since the last call, in the order of events.
-  package func takeTurns() -> [SubscriptionTurn] {
+  package func takeTurns() -> [SubscriptionTransition] {
     defer { newTurns.removeAll(keepingCapacity: true) }
     return newTurns
   }

@@ -1,6 +1,6 @@
 // Small integers for texts that repeat: environments, bundles, products, countries, currencies, families.
+public import Base
 public import Glibc
-public import JSON
 
 /// The number of a text that repeats. Numbers are assigned in the order in which the texts occur in events.
 public typealias Symbol = Int32

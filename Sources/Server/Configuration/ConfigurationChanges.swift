@@ -144,7 +144,7 @@ final class ReplaceableAppStore: VerifyReceiptService {
   }
 
   func verify(
-    _ request: VerifyReceiptRequest, completion: @escaping @Sendable (VerifyReceiptAnswer) -> Void
+    _ request: VerifyReceiptRequest, completion: @escaping @Sendable (VerifyReceiptResponse) -> Void
   ) {
     state.withLock { $0.current }.verify(request, completion: completion)
   }

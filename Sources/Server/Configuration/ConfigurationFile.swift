@@ -1,8 +1,7 @@
 // config.json on disk: read strictly, changed under a lock, replaced as a whole.
 import AppStore
-import Base
+package import Base
 import Glibc
-package import JSON
 package import Ledger
 
 /// The configuration file of a ledger.

@@ -3,7 +3,6 @@ import AppStore
 import AppStoreClient
 import Base
 import Intake
-import JSON
 
 /// Reads one configuration and gathers what is wrong with it.
 struct ConfigurationReader {

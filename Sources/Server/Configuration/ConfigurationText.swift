@@ -1,6 +1,5 @@
 // A configuration as JSON: indented for people, and with its secrets masked for showing.
-import Base
-package import JSON
+package import Base
 
 extension JSONValue {
   /// Sets a member of an object, in its place or as the last one.

@@ -2,8 +2,7 @@
 package import Base
 import Glibc
 import Intake
-import JSON
-package import ObjectStore
+package import Replication
 
 extension Configuration.Replication {
   /// What is wrong with a member; starts with a lower-case letter.

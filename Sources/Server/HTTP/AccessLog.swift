@@ -1,7 +1,6 @@
 // One line of JSON for each request answered: it contains no receipt, no token and no user.
 package import Base
 import Glibc
-import JSON
 import Ledger
 
 /// The entry of one request.

@@ -1,4 +1,5 @@
 // The client address of a request: the peer's, or the one that a trusted proxy reports.
+import Base
 import Glibc
 import Intake
 

@@ -1,7 +1,6 @@
 // The bodies of requests: decoded into fields, or refused with every reason.
 import Base
 import Intake
-import JSON
 import Ledger
 import Projections
 
@@ -16,7 +15,7 @@ enum UploadRequest {
   ///   is good or not.
   static func fields(
     _ body: [UInt8], isClientWithheld: inout Bool
-  ) throws(HTTPAnswer) -> UploadFields {
+  ) throws(HTTPResponse) -> UploadFields {
     try read(
       body, UploadFieldReader(signedObjectAdvice: signedObjectAdvice), &isClientWithheld)
   }
@@ -24,16 +23,16 @@ enum UploadRequest {
   /// Reads the body of an upload of signed transactions in the same way.
   static func signedFields(
     _ body: [UInt8], isClientWithheld: inout Bool
-  ) throws(HTTPAnswer) -> SignedUploadFields {
+  ) throws(HTTPResponse) -> SignedUploadFields {
     try read(body, SignedUploadFieldReader(), &isClientWithheld)
   }
 
   private static func read<Reader: FieldReader>(
     _ body: [UInt8], _ reader: Reader, _ isClientWithheld: inout Bool
-  ) throws(HTTPAnswer) -> Reader.Fields {
-    guard !body.isEmpty else { throw HTTPAnswer(400, .notJSON, "the body is empty") }
+  ) throws(HTTPResponse) -> Reader.Fields {
+    guard !body.isEmpty else { throw HTTPResponse(400, .notJSON, "the body is empty") }
     var reader = reader
-    let fields: Result<Reader.Fields, HTTPAnswer> = body.withUnsafeBytes { bytes in
+    let fields: Result<Reader.Fields, HTTPResponse> = body.withUnsafeBytes { bytes in
       var compact: [UInt8] = []
       compact.reserveCapacity(bytes.count)
       do throws(JSONError) {
@@ -49,11 +48,11 @@ enum UploadRequest {
 
   private static func read<Reader: FieldReader>(
     _ bytes: UnsafeRawBufferPointer, _ reader: inout Reader
-  ) -> Result<Reader.Fields, HTTPAnswer> {
+  ) -> Result<Reader.Fields, HTTPResponse> {
     do throws(JSONError) {
       var cursor = JSONCursor(bytes)
       guard try cursor.kind() == .object else {
-        return .failure(HTTPAnswer([FieldProblem("", .wrongType, "is not a JSON object")]))
+        return .failure(HTTPResponse([FieldProblem("", .wrongType, "is not a JSON object")]))
       }
       try cursor.beginObject()
       while let key = try cursor.nextKey() {
@@ -62,11 +61,11 @@ enum UploadRequest {
     } catch {
       return .failure(notJSON(error))
     }
-    return reader.finish().map { .success($0) } ?? .failure(HTTPAnswer(reader.problems))
+    return reader.finish().map { .success($0) } ?? .failure(HTTPResponse(reader.problems))
   }
 
-  private static func notJSON(_ error: JSONError) -> HTTPAnswer {
-    HTTPAnswer(400, .notJSON, "the body is not JSON: \(error)")
+  private static func notJSON(_ error: JSONError) -> HTTPResponse {
+    HTTPResponse(400, .notJSON, "the body is not JSON: \(error)")
   }
 }
 
@@ -77,9 +76,9 @@ enum NotificationRequest {
   static let bodyBytesMax = 256 << 10
 
   /// The text of `signedPayload`. Invalid JSON gets 400, JSON that has none 422. Other members are skipped.
-  static func text(_ body: [UInt8]) throws(HTTPAnswer) -> [UInt8] {
-    guard !body.isEmpty else { throw HTTPAnswer(400, .notJSON, "the body is empty") }
-    let text: Result<[UInt8], HTTPAnswer> = body.withUnsafeBytes { bytes in
+  static func text(_ body: [UInt8]) throws(HTTPResponse) -> [UInt8] {
+    guard !body.isEmpty else { throw HTTPResponse(400, .notJSON, "the body is empty") }
+    let text: Result<[UInt8], HTTPResponse> = body.withUnsafeBytes { bytes in
       var compact: [UInt8] = []
       compact.reserveCapacity(bytes.count)
       do throws(JSONError) { try JSONValidator.compact(bytes, to: &compact) } catch {
@@ -90,12 +89,12 @@ enum NotificationRequest {
     return try text.get()
   }
 
-  private static func read(_ bytes: UnsafeRawBufferPointer) -> Result<[UInt8], HTTPAnswer> {
-    let field = NotificationJudgement.field
+  private static func read(_ bytes: UnsafeRawBufferPointer) -> Result<[UInt8], HTTPResponse> {
+    let field = NotificationVerification.field
     do throws(JSONError) {
       var cursor = JSONCursor(bytes)
       guard try cursor.kind() == .object else {
-        return .failure(HTTPAnswer([FieldProblem("", .wrongType, "is not a JSON object")]))
+        return .failure(HTTPResponse([FieldProblem("", .wrongType, "is not a JSON object")]))
       }
       try cursor.beginObject()
       while let key = try cursor.nextKey() {
@@ -104,25 +103,26 @@ enum NotificationRequest {
           continue
         }
         guard try cursor.kind() == .string else {
-          return .failure(HTTPAnswer([FieldProblem(field, .wrongType, "is not a string")]))
+          return .failure(HTTPResponse([FieldProblem(field, .wrongType, "is not a string")]))
         }
         return .success(try cursor.readString().bytes)
       }
     } catch { return .failure(notJSON(error)) }
-    return .failure(HTTPAnswer([FieldProblem(field, .missing, "is missing")]))
+    return .failure(HTTPResponse([FieldProblem(field, .missing, "is missing")]))
   }
 
-  private static func notJSON(_ error: JSONError) -> HTTPAnswer {
-    HTTPAnswer(400, .notJSON, "the body is not JSON: \(error)")
+  private static func notJSON(_ error: JSONError) -> HTTPResponse {
+    HTTPResponse(400, .notJSON, "the body is not JSON: \(error)")
   }
 }
 
-extension HTTPAnswer {
-  private static let recorded = HTTPAnswer(status: 200, body: Array(#"{"result":"recorded"}"#.utf8))
-  private static let known = HTTPAnswer(status: 200, body: Array(#"{"result":"known"}"#.utf8))
+extension HTTPResponse {
+  private static let recorded = HTTPResponse(
+    status: 200, body: Array(#"{"result":"recorded"}"#.utf8))
+  private static let known = HTTPResponse(status: 200, body: Array(#"{"result":"known"}"#.utf8))
 
   /// What the App Store is told.
-  init(_ answer: NotificationAnswer) {
+  init(_ answer: NotificationResponse) {
     switch answer {
     case .recorded: self = .recorded
     case .known: self = .known
@@ -148,13 +148,13 @@ struct UserRequest {
   private let limit: Int
 
   /// Reads a body. Invalid JSON gets 400, JSON that is not a valid question 422. Unknown properties are skipped.
-  init(_ body: [UInt8]) throws(HTTPAnswer) {
+  init(_ body: [UInt8]) throws(HTTPResponse) {
     let value = try Self.object(body)
     var problems: [FieldProblem] = []
     user = Self.user(value["user_identifier"], &problems)
     after = Self.after(value["after"], &problems)
     limit = Self.limit(value["limit"], &problems)
-    guard problems.isEmpty else { throw HTTPAnswer(problems) }
+    guard problems.isEmpty else { throw HTTPResponse(problems) }
   }
 
   /// The question that a path asks with this body; nil for a path that asks none.
@@ -170,14 +170,14 @@ struct UserRequest {
   // MARK: Properties
 
   /// The JSON object that a body is.
-  static func object(_ body: [UInt8]) throws(HTTPAnswer) -> JSONValue {
-    guard !body.isEmpty else { throw HTTPAnswer(400, .notJSON, "the body is empty") }
+  static func object(_ body: [UInt8]) throws(HTTPResponse) -> JSONValue {
+    guard !body.isEmpty else { throw HTTPResponse(400, .notJSON, "the body is empty") }
     let value: JSONValue
     do throws(JSONError) { value = try JSONValue(body) } catch {
-      throw HTTPAnswer(400, .notJSON, "the body is not JSON: \(error)")
+      throw HTTPResponse(400, .notJSON, "the body is not JSON: \(error)")
     }
     guard case .object = value else {
-      throw HTTPAnswer([FieldProblem("", .wrongType, "is not a JSON object")])
+      throw HTTPResponse([FieldProblem("", .wrongType, "is not a JSON object")])
     }
     return value
   }
@@ -232,13 +232,13 @@ struct ErasureRequest {
   private let isUrgent: Bool
 
   /// Reads a body. Invalid JSON gets 400, JSON that is not a valid request 422. Unknown properties are skipped.
-  init(_ body: [UInt8]) throws(HTTPAnswer) {
+  init(_ body: [UInt8]) throws(HTTPResponse) {
     let value = try UserRequest.object(body)
     var problems: [FieldProblem] = []
     user = UserRequest.user(value["user_identifier"], &problems)
     reason = Self.reason(value["reason"], &problems)
     isUrgent = Self.isUrgent(value["urgent"], &problems)
-    guard problems.isEmpty else { throw HTTPAnswer(problems) }
+    guard problems.isEmpty else { throw HTTPResponse(problems) }
   }
 
   /// The request of an app family's token.

@@ -4,19 +4,19 @@ package import Intake
 package import Projections
 
 /// What came of a request of the client API.
-package enum ClientAnswer: Sendable {
+package enum ClientResponse: Sendable {
   /// 200, 206 or 402, with the resource of the receipt, or of the signed transactions, as JSON.
-  case receipt(status: Int, body: AnswerBody)
+  case receipt(status: Int, body: ResponseBody)
   /// 200: what a user bought or owns.
-  case ownership(AnswerBody)
+  case ownership(ResponseBody)
   /// 202: a request to erase is durable, under this id.
-  case erasureAccepted(id: UUID16, AnswerBody)
+  case erasureAccepted(id: UUID16, ResponseBody)
   /// 200: how far a request to erase has come.
-  case erasure(AnswerBody)
+  case erasure(ResponseBody)
   /// 404: there is no such request of this app family.
   case erasureNotFound
   /// What came of a notification of the App Store.
-  case notification(NotificationAnswer)
+  case notification(NotificationResponse)
   /// 422: every problem that was found.
   case refused([FieldProblem])
   /// 503: the problems of an upload that will be good once this clock is where the App Store's was.
@@ -69,25 +69,25 @@ package struct ClientTransactions: Sendable {
 package protocol ClientService: AnyObject, Sendable {
   /// Takes an upload and calls `completion` exactly once, on any thread, also before it returns. Never
   /// blocks for long: what can't be queued is answered `unavailable`.
-  func upload(_ upload: ClientUpload, completion: @escaping @Sendable (ClientAnswer) -> Void)
+  func upload(_ upload: ClientUpload, completion: @escaping @Sendable (ClientResponse) -> Void)
   /// Takes an upload of signed transactions in the same way.
   func transactions(
-    _ upload: ClientTransactions, completion: @escaping @Sendable (ClientAnswer) -> Void)
+    _ upload: ClientTransactions, completion: @escaping @Sendable (ClientResponse) -> Void)
   /// Takes a notification of the App Store in the same way; the answer comes once it is durable, before any fold.
   func notification(
-    _ notification: PostedNotification, completion: @escaping @Sendable (ClientAnswer) -> Void)
+    _ notification: PostedNotification, completion: @escaping @Sendable (ClientResponse) -> Void)
   /// Looks up a receipt by its id. Another family's receipt is not found.
   func receipt(
-    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void)
+    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientResponse) -> Void)
   /// Answers a question about a user of an app family.
   func answer(
-    _ question: UserQuestion, completion: @escaping @Sendable (ClientAnswer) -> Void)
+    _ question: UserQuestion, completion: @escaping @Sendable (ClientResponse) -> Void)
   /// Takes a request to erase a user; the answer comes once it is durable, before anything is erased. Whether there is
   /// such a user is not told.
-  func erase(_ order: ErasureOrder, completion: @escaping @Sendable (ClientAnswer) -> Void)
+  func erase(_ order: ErasureOrder, completion: @escaping @Sendable (ClientResponse) -> Void)
   /// Looks up a request to erase. Another family's is not found.
   func erasure(
-    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void)
+    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientResponse) -> Void)
   /// Whether events can be appended.
   var canAppend: Bool { get }
   /// Why an upload would not be accepted now; nil where it would.
@@ -104,7 +104,7 @@ package enum UploadRefusal: String, Sendable, CaseIterable {
 
 // MARK: - A question of a company's own back end, as it came over the network
 
-extension ClientAnswer {
+extension ClientResponse {
   /// How it counts as the answer to a question about a user.
   var questionResult: Metrics.QuestionResult {
     switch self {

@@ -82,7 +82,7 @@ final class Connection: Sendable {
 
   /// Sends an answer past the library, which cannot answer in the middle of a body, and gives the
   /// connection up. False where it was given up before.
-  func sendLast(_ answer: HTTPAnswer) -> Bool {
+  func sendLast(_ answer: HTTPResponse) -> Bool {
     state.withLock { state in
       guard state.stage == .reading else { return false }
       state.stage = .expired
@@ -101,7 +101,7 @@ final class Connection: Sendable {
       case .waiting: break
       case .reading:
         Self.send(
-          HTTPAnswer.requestTimeout.wireBytes(requestID: state.requestID), to: descriptor)
+          HTTPResponse.requestTimeout.wireBytes(requestID: state.requestID), to: descriptor)
         state.mayBeSending = true
       case .answering:
         // The peer does not take the answer: what the system still holds of it is thrown away.
@@ -133,7 +133,7 @@ final class Connection: Sendable {
   func close(requestID: (() -> String)?) -> Int32? {
     state.withLock { state in
       if let requestID, state.stage == .waiting, isPeerOpen, hasSentNothing {
-        Self.send(HTTPAnswer.brokenLine.wireBytes(requestID: requestID()), to: descriptor)
+        Self.send(HTTPResponse.brokenLine.wireBytes(requestID: requestID()), to: descriptor)
         state.mayBeSending = true
       }
       state.stage = .closed

@@ -1,16 +1,16 @@
 // What is sent back: a status, a body of JSON, and the headers that belong to them.
+import Base
 import CMicroHTTPD
 import Intake
-import JSON
 import Projections
 
 /// One answer, before it has a connection.
-struct HTTPAnswer: Error, Sendable {
+struct HTTPResponse: Error, Sendable {
   static let json = "application/json"
 
   var status: Int
-  var body: AnswerBody
-  var contentType = HTTPAnswer.json
+  var body: ResponseBody
+  var contentType = HTTPResponse.json
   /// The headers that only some answers have.
   var headers: [(name: String, value: String)] = []
   /// Whether the connection ends with it.
@@ -21,9 +21,9 @@ struct HTTPAnswer: Error, Sendable {
     self.init(status: status, problems: [(field, code.rawValue, message)])
   }
 
-  init(status: Int, body: [UInt8]) { self.init(status: status, body: AnswerBody(body)) }
+  init(status: Int, body: [UInt8]) { self.init(status: status, body: ResponseBody(body)) }
 
-  init(status: Int, body: AnswerBody) {
+  init(status: Int, body: ResponseBody) {
     self.status = status
     self.body = body
   }
@@ -55,7 +55,7 @@ struct HTTPAnswer: Error, Sendable {
   }
 
   /// The service's answer as an HTTP response.
-  init(_ answer: ClientAnswer) {
+  init(_ answer: ClientResponse) {
     switch answer {
     case .receipt(let status, let body): self.init(status: status, body: body)
     case .ownership(let body): self.init(status: 200, body: body)
@@ -64,20 +64,20 @@ struct HTTPAnswer: Error, Sendable {
     case .later(let problems, let seconds): self = .later(problems, afterSeconds: seconds)
     case .notFound: self = .receiptNotFound
     case .erasureAccepted(let id, let body):
-      self = HTTPAnswer(status: 202, body: body).with("Location", "\(Route.erasuresPath)/\(id)")
+      self = HTTPResponse(status: 202, body: body).with("Location", "\(Route.erasuresPath)/\(id)")
     case .erasure(let body): self.init(status: 200, body: body)
     case .erasureNotFound: self = .erasureNotFound
     case .unavailable(let seconds): self = .unavailable(retryAfterSeconds: seconds)
     }
   }
 
-  func closing() -> HTTPAnswer {
+  func closing() -> HTTPResponse {
     var answer = self
     answer.closes = true
     return answer
   }
 
-  func with(_ name: String, _ value: String) -> HTTPAnswer {
+  func with(_ name: String, _ value: String) -> HTTPResponse {
     var answer = self
     answer.headers.append((name, value))
     return answer
@@ -103,52 +103,52 @@ enum ErrorCode: String, CaseIterable {
   case unavailable
 }
 
-extension HTTPAnswer {
-  static let receiptNotFound = HTTPAnswer(404, .notFound, "there is no such receipt")
-  static let erasureNotFound = HTTPAnswer(404, .notFound, "there is no such request to erase")
-  static let pathNotFound = HTTPAnswer(404, .notFound, "this path does not exist")
-  static let requestTimeout = HTTPAnswer(
+extension HTTPResponse {
+  static let receiptNotFound = HTTPResponse(404, .notFound, "there is no such receipt")
+  static let erasureNotFound = HTTPResponse(404, .notFound, "there is no such request to erase")
+  static let pathNotFound = HTTPResponse(404, .notFound, "this path does not exist")
+  static let requestTimeout = HTTPResponse(
     408, .requestTimeout, "the request did not arrive in time"
   ).closing()
 
   static let brokenLine = malformed(
     "the request line is not a method, a target and a version with one space between them")
 
-  static func malformed(_ message: String) -> HTTPAnswer {
-    HTTPAnswer(400, .malformedRequest, message).closing()
+  static func malformed(_ message: String) -> HTTPResponse {
+    HTTPResponse(400, .malformedRequest, message).closing()
   }
 
-  static func methodNotAllowed(_ allowed: String) -> HTTPAnswer {
-    HTTPAnswer(405, .methodNotAllowed, "only \(allowed) is allowed for this path").with(
+  static func methodNotAllowed(_ allowed: String) -> HTTPResponse {
+    HTTPResponse(405, .methodNotAllowed, "only \(allowed) is allowed for this path").with(
       "Allow", allowed)
   }
 
-  static func bodyTooLarge(limitBytes: Int) -> HTTPAnswer {
-    HTTPAnswer(413, .bodyTooLarge, "the body is larger than \(limitBytes) bytes").closing()
+  static func bodyTooLarge(limitBytes: Int) -> HTTPResponse {
+    HTTPResponse(413, .bodyTooLarge, "the body is larger than \(limitBytes) bytes").closing()
   }
 
   static func unavailable(
     retryAfterSeconds: Int, _ message: String = "the server cannot accept this now"
-  ) -> HTTPAnswer {
-    HTTPAnswer(503, .unavailable, message).with(
+  ) -> HTTPResponse {
+    HTTPResponse(503, .unavailable, message).with(
       "Retry-After", String(max(1, retryAfterSeconds)))
   }
 
   /// 503 for problems that will pass.
-  static func later(_ problems: [FieldProblem], afterSeconds seconds: Int) -> HTTPAnswer {
-    HTTPAnswer(problems, status: 503).with("Retry-After", String(max(1, seconds)))
+  static func later(_ problems: [FieldProblem], afterSeconds seconds: Int) -> HTTPResponse {
+    HTTPResponse(problems, status: 503).with("Retry-After", String(max(1, seconds)))
   }
 
   /// - Parameter error: the error code of RFC 6750; nil where no token was sent.
-  static func unauthorized(_ message: String, error: String? = nil) -> HTTPAnswer {
+  static func unauthorized(_ message: String, error: String? = nil) -> HTTPResponse {
     var challenge = bearerChallenge
     if let error { challenge += ", error=\"\(error)\"" }
-    return HTTPAnswer(401, .unauthorized, message).with("WWW-Authenticate", challenge)
+    return HTTPResponse(401, .unauthorized, message).with("WWW-Authenticate", challenge)
   }
 
   /// A good token that is for other requests.
-  static func insufficientScope(_ scope: Configuration.Token.Scope) -> HTTPAnswer {
-    HTTPAnswer(403, .insufficientScope, "this path needs a token of the scope \(scope.rawValue)")
+  static func insufficientScope(_ scope: Configuration.Token.Scope) -> HTTPResponse {
+    HTTPResponse(403, .insufficientScope, "this path needs a token of the scope \(scope.rawValue)")
       .with(
         "WWW-Authenticate",
         "\(bearerChallenge), error=\"insufficient_scope\", scope=\"\(scope.rawValue)\"")
@@ -179,24 +179,24 @@ extension HTTPAnswer {
 // MARK: - A large answer's way into the HTTP library: piece by piece, as the peer takes it
 
 /// Hands out one body. Only the library's thread uses it.
-final class AnswerStream {
+final class ResponseStream {
   /// The library holds one piece at a time. What is no larger is handed over at once.
   static let pieceByteCount = 32 << 10
 
-  private var reader: AnswerBodyReader
+  private var reader: ResponseBodyReader
   private let connection: Connection
 
-  private init(_ body: AnswerBody, _ connection: Connection) {
-    reader = AnswerBodyReader(body)
+  private init(_ body: ResponseBody, _ connection: Connection) {
+    reader = ResponseBodyReader(body)
     self.connection = connection
   }
 
   /// The library's object for a body; nil where there is no memory for it.
-  static func response(_ body: AnswerBody, _ connection: Connection) -> OpaquePointer? {
+  static func response(_ body: ResponseBody, _ connection: Connection) -> OpaquePointer? {
     if body.byteCount <= pieceByteCount {
       return body.bytes.withUnsafeBytes { cmhd_response($0.baseAddress, $0.count) }
     }
-    let stream = Unmanaged.passRetained(AnswerStream(body, connection))
+    let stream = Unmanaged.passRetained(ResponseStream(body, connection))
     let response = cmhd_response_in_pieces(
       UInt64(body.byteCount), pieceByteCount, readPiece, releaseStream, stream.toOpaque())
     if response == nil { stream.release() }
@@ -204,7 +204,7 @@ final class AnswerStream {
   }
 
   /// What the library and this hold of a body.
-  static func heldByteCount(_ body: AnswerBody) -> Int {
+  static func heldByteCount(_ body: ResponseBody) -> Int {
     body.heldByteCount + min(body.byteCount, pieceByteCount)
   }
 
@@ -220,7 +220,7 @@ private func readPiece(
   size: Int
 ) -> Int {
   guard let context, let buffer else { return cmhdEndOfStream }
-  let stream = Unmanaged<AnswerStream>.fromOpaque(context).takeUnretainedValue()
+  let stream = Unmanaged<ResponseStream>.fromOpaque(context).takeUnretainedValue()
   let count = stream.next(UnsafeMutableRawBufferPointer(start: buffer, count: size))
   return count > 0 ? count : cmhdEndOfStream
 }
@@ -230,5 +230,5 @@ private func readPiece(
 private let cmhdEndOfStream = -2
 
 private func releaseStream(context: UnsafeMutableRawPointer?) {
-  if let context { Unmanaged<AnswerStream>.fromOpaque(context).release() }
+  if let context { Unmanaged<ResponseStream>.fromOpaque(context).release() }
 }

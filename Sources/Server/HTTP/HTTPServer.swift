@@ -14,7 +14,7 @@ package struct HTTPServerOptions: Sendable {
   package var trustedProxies: [String] = []
   /// Threads that read and write; the service has its own. One takes 10,000 uploads a second, and two that share a
   /// processor with the rest are slower than one.
-  package var threadCount = max(1, min(4, sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 4))
+  package var threadCount = max(1, min(4, processorCount / 4))
   package var connectionsMax = 4096
   package var bodyBytesMax = 4 << 20
   /// Of all bodies in memory together.

@@ -182,12 +182,12 @@ final class Listener: @unchecked Sendable {
     parts.metrics.count(.notifications, label: NotificationResult.badRequest.rawValue)
   }
 
-  func exposition() -> HTTPAnswer {
+  func exposition() -> HTTPResponse {
     parts.metrics.set(.ready, refusal == nil ? 1 : 0)
     parts.metrics.set(.connections, Double(parts.keeper.count))
     parts.metrics.set(.bodyBytes, Double(bodies.usedBytes + notificationBodies.usedBytes))
     parts.metrics.set(.answerBytes, Double(answers.usedBytes))
-    var answer = HTTPAnswer(status: 200, body: parts.metrics.exposition())
+    var answer = HTTPResponse(status: 200, body: parts.metrics.exposition())
     answer.contentType = Metrics.contentType
     return answer
   }
@@ -210,9 +210,9 @@ final class Listener: @unchecked Sendable {
   }
 
   func queue(
-    _ answer: HTTPAnswer, requestID: String, on handle: OpaquePointer, _ connection: Connection
+    _ answer: HTTPResponse, requestID: String, on handle: OpaquePointer, _ connection: Connection
   ) -> Bool {
-    guard let response = AnswerStream.response(answer.body, connection) else { return false }
+    guard let response = ResponseStream.response(answer.body, connection) else { return false }
     defer { MHD_destroy_response(response) }
     var isWhole = true
     func add(_ name: String, _ value: String) {

@@ -19,7 +19,7 @@ final class RequestHandler: @unchecked Sendable {
   /// What the service's thread and the library's share.
   private struct Reply {
     /// Until the library has received it.
-    var answer: HTTPAnswer?
+    var answer: HTTPResponse?
     var isAnswered = false
     var isSuspended = false
     /// Counted in the budget for responses.
@@ -47,7 +47,7 @@ final class RequestHandler: @unchecked Sendable {
   private var reachedService = false
   private var bodyBytesIn = 0
   private var bodyBytesMax = 0
-  private var refusal: HTTPAnswer?
+  private var refusal: HTTPResponse?
   private var closesAfter = false
   private var isLibraryAnswer = true
   private var status = 0
@@ -92,13 +92,13 @@ final class RequestHandler: @unchecked Sendable {
   }
 
   private func readHead(_ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>) -> Bool {
-    do throws(HTTPAnswer) {
+    do throws(HTTPResponse) {
       let head = try RequestHead(
         listener.rawHead(of: handle, method: method, target: target, version: version))
       self.method = head.method
       // A body in chunks could end elsewhere for the proxy: nothing after it is believed.
       closesAfter = head.isChunked
-      do throws(HTTPAnswer) {
+      do throws(HTTPResponse) {
         try admit(head)
       } catch {
         guard head.hasBody else {
@@ -114,7 +114,7 @@ final class RequestHandler: @unchecked Sendable {
     return true
   }
 
-  private func admit(_ head: RequestHead) throws(HTTPAnswer) {
+  private func admit(_ head: RequestHead) throws(HTTPResponse) {
     route = Route(
       path: head.path, servesMetrics: listener.servesMetrics,
       notificationsPath: listener.notificationsPath)
@@ -166,7 +166,7 @@ final class RequestHandler: @unchecked Sendable {
   }
 
   /// In the middle of a body the library accepts no response.
-  private func sendLast(_ answer: HTTPAnswer) -> Bool {
+  private func sendLast(_ answer: HTTPResponse) -> Bool {
     if connection.sendLast(answer) { record(answer) }
     return false
   }
@@ -178,13 +178,13 @@ final class RequestHandler: @unchecked Sendable {
     case .health:
       return send(
         listener.service.canAppend
-          ? HTTPAnswer(status: 200, body: Array("{\"status\":\"ok\"}".utf8))
+          ? HTTPResponse(status: 200, body: Array("{\"status\":\"ok\"}".utf8))
           : .unavailable(retryAfterSeconds: 5))
     case .readiness:
       if let refusal = listener.refusal {
         return send(.unavailable(retryAfterSeconds: 5, "not ready: \(refusal.rawValue)"))
       }
-      return send(HTTPAnswer(status: 200, body: Array("{\"status\":\"ready\"}".utf8)))
+      return send(HTTPResponse(status: 200, body: Array("{\"status\":\"ready\"}".utf8)))
     case .metrics: return send(listener.exposition())
     case .receipt(let text):
       // In capitals it would be a second spelling of the path.
@@ -197,7 +197,7 @@ final class RequestHandler: @unchecked Sendable {
     case .purchases, .entitlements:
       guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
       let question: UserQuestion?
-      do throws(HTTPAnswer) {
+      do throws(HTTPResponse) {
         question = try UserRequest(body).question(route, of: appFamily)
       } catch {
         return send(error)
@@ -207,7 +207,7 @@ final class RequestHandler: @unchecked Sendable {
     case .erasures:
       guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
       let order: ErasureOrder
-      do throws(HTTPAnswer) {
+      do throws(HTTPResponse) {
         order = try ErasureRequest(body).order(of: appFamily, receivedAtMs: startedAtMs)
       } catch {
         return send(error)
@@ -224,7 +224,7 @@ final class RequestHandler: @unchecked Sendable {
     case .upload:
       guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
       let fields: UploadFields
-      do throws(HTTPAnswer) {
+      do throws(HTTPResponse) {
         fields = try UploadRequest.fields(body, isClientWithheld: &isClientWithheld)
       } catch {
         return send(error)
@@ -236,7 +236,7 @@ final class RequestHandler: @unchecked Sendable {
       return work { completion in listener.service.upload(upload, completion: completion) }
     case .notifications:
       let text: [UInt8]
-      do throws(HTTPAnswer) { text = try NotificationRequest.text(body) } catch {
+      do throws(HTTPResponse) { text = try NotificationRequest.text(body) } catch {
         return send(error)
       }
       body = []
@@ -247,7 +247,7 @@ final class RequestHandler: @unchecked Sendable {
     case .transactions:
       guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
       let fields: SignedUploadFields
-      do throws(HTTPAnswer) {
+      do throws(HTTPResponse) {
         fields = try UploadRequest.signedFields(body, isClientWithheld: &isClientWithheld)
       } catch {
         return send(error)
@@ -264,14 +264,14 @@ final class RequestHandler: @unchecked Sendable {
 
   /// Hands the request to the service and suspends the connection until there is a response.
   private func work(
-    _ start: (@escaping @Sendable (ClientAnswer) -> Void) -> Void
+    _ start: (@escaping @Sendable (ClientResponse) -> Void) -> Void
   ) -> Bool {
     guard connection.enter(.working, deadlineMs: .max) else { return false }
     guard listener.beginWork(self) else {
       return send(.unavailable(retryAfterSeconds: 1).closing())
     }
     reachedService = true
-    start { [self] answer in complete(HTTPAnswer(answer)) }
+    start { [self] answer in complete(HTTPResponse(answer)) }
     let answer = reply.withLock { reply in
       if !reply.isAnswered {
         reply.isSuspended = true
@@ -286,11 +286,11 @@ final class RequestHandler: @unchecked Sendable {
   /// Accepts the response; only the first one counts. The connection lives while it is suspended, and is not
   /// touched after it was resumed. Where responses use all memory allowed to them, the client is told to come
   /// again.
-  func complete(_ answer: HTTPAnswer) {
+  func complete(_ answer: HTTPResponse) {
     reply.withLock { reply in
       guard !reply.isAnswered else { return }
       reply.isAnswered = true
-      let heldBytes = AnswerStream.heldByteCount(answer.body)
+      let heldBytes = ResponseStream.heldByteCount(answer.body)
       if route == .notifications {
         // It is small, there are few, and it waits for no room that other answers take.
         reply.answer = answer
@@ -304,13 +304,13 @@ final class RequestHandler: @unchecked Sendable {
     }
   }
 
-  private func record(_ answer: HTTPAnswer) {
+  private func record(_ answer: HTTPResponse) {
     isLibraryAnswer = false
     status = answer.status
     bodyBytesOut = method == "HEAD" ? 0 : answer.body.byteCount
   }
 
-  private func send(_ answer: HTTPAnswer) -> Bool {
+  private func send(_ answer: HTTPResponse) -> Bool {
     var answer = answer
     if closesAfter || listener.isDraining { answer.closes = true }
     let options = listener.options

@@ -61,14 +61,14 @@ struct RequestHead {
   static let targetBytesMax = 2048
   static let headBytesMax = 16 << 10
 
-  init(_ raw: RawHead) throws(HTTPAnswer) {
+  init(_ raw: RawHead) throws(HTTPResponse) {
     if let target = raw.target, target.count > Self.targetBytesMax {
-      throw HTTPAnswer(
+      throw HTTPResponse(
         414, .targetTooLong, "the target is longer than \(Self.targetBytesMax) bytes"
       ).closing()
     }
     guard raw.countBytes <= Self.headBytesMax else {
-      throw HTTPAnswer(
+      throw HTTPResponse(
         431, .headTooLarge, "the request line and headers are larger than 16 KiB"
       ).closing()
     }
@@ -98,7 +98,7 @@ struct RequestHead {
   }
 
   /// Origin form, or absolute form, whose authority nothing here depends on.
-  private static func path(of target: UnsafeRawBufferPointer) throws(HTTPAnswer) -> String {
+  private static func path(of target: UnsafeRawBufferPointer) throws(HTTPResponse) -> String {
     guard target.allSatisfy({ (0x21...0x7E).contains($0) || $0 == 0 }) else {
       throw .malformed("the target has a byte that must be percent-encoded")
     }
@@ -146,7 +146,7 @@ private struct Fields {
   var authorizations: [UnsafeRawBufferPointer] = []
   var forwardedFor: [UnsafeRawBufferPointer] = []
 
-  init(_ headers: [RawHead.Header]) throws(HTTPAnswer) {
+  init(_ headers: [RawHead.Header]) throws(HTTPResponse) {
     for header in headers {
       guard !header.name.isEmpty, header.name.allSatisfy(RequestHead.isTokenByte) else {
         throw .malformed("a header's name is not a token")
@@ -171,7 +171,7 @@ private struct Fields {
   }
 
   /// Everything from which two readers could conclude different ends of the request.
-  func checkFraming(isFirstVersion: Bool) throws(HTTPAnswer) {
+  func checkFraming(isFirstVersion: Bool) throws(HTTPResponse) {
     if hosts.count > 1 { throw .malformed("Host is given more than once") }
     if hosts.isEmpty, !isFirstVersion { throw .malformed("Host is missing") }
     if let host = hosts.first, !isHost(host) { throw .malformed("Host is not a host") }
@@ -185,7 +185,7 @@ private struct Fields {
     if !isEqual(encoding, "chunked") { throw .malformed("Transfer-Encoding is not chunked") }
   }
 
-  func contentLength() throws(HTTPAnswer) -> Int? {
+  func contentLength() throws(HTTPResponse) -> Int? {
     guard let text = contentLengths.first else { return nil }
     guard !text.isEmpty, text.allSatisfy({ (0x30...0x39).contains($0) }) else {
       throw .malformed("Content-Length is not a number")

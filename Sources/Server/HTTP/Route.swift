@@ -107,7 +107,7 @@ enum Route: Equatable {
   /// - Returns: the token's app family, where a token is needed.
   func admit(
     _ head: RequestHead, authenticator: any Authenticator, bodyBytesMax: Int
-  ) throws(HTTPAnswer) -> UUID16? {
+  ) throws(HTTPResponse) -> UUID16? {
     guard self != .unknown else { throw .pathNotFound }
     guard allowedMethods.contains(head.method) else {
       throw .methodNotAllowed(allowedMethods.joined(separator: ", "))
@@ -116,19 +116,19 @@ enum Route: Equatable {
     if let scope, let grant, grant.scope != scope { throw .insufficientScope(scope) }
     // A token or an id in a query would end up in the logs of any proxy in front.
     guard !head.hasQuery else {
-      throw HTTPAnswer(400, .unexpectedQuery, "this path takes no query")
+      throw HTTPResponse(400, .unexpectedQuery, "this path takes no query")
     }
     if isPost {
       try Self.checkContent(head, bodyBytesMax: bodyBytesMax)
     } else if head.hasBody {
-      throw HTTPAnswer(400, .unexpectedBody, "this request takes no body")
+      throw HTTPResponse(400, .unexpectedBody, "this request takes no body")
     }
     return grant?.appFamily
   }
 
   private static func grant(
     _ head: RequestHead, _ authenticator: any Authenticator
-  ) throws(HTTPAnswer) -> TokenGrant {
+  ) throws(HTTPResponse) -> TokenGrant {
     guard let value = head.authorizations.first else {
       throw .unauthorized("Authorization is missing")
     }
@@ -147,19 +147,19 @@ enum Route: Equatable {
 
   private static func checkContent(
     _ head: RequestHead, bodyBytesMax: Int
-  ) throws(HTTPAnswer) {
+  ) throws(HTTPResponse) {
     guard head.contentTypes.count == 1, let type = head.contentTypes.first,
       MediaType.isJSON(type)
     else {
-      throw HTTPAnswer(
+      throw HTTPResponse(
         415, .unsupportedMediaType, "Content-Type is not application/json in UTF-8")
     }
     guard head.contentEncodings.allSatisfy({ $0.lowercased() == "identity" }) else {
-      throw HTTPAnswer(415, .unsupportedMediaType, "the body has a Content-Encoding")
+      throw HTTPResponse(415, .unsupportedMediaType, "the body has a Content-Encoding")
     }
     // What a server may ask for by RFC 9112, section 6.3.
     if head.isUnboundedForLibrary {
-      throw HTTPAnswer(
+      throw HTTPResponse(
         411, .lengthRequired,
         "white space follows Transfer-Encoding: remove it, or send Content-Length")
     }

@@ -1,7 +1,6 @@
 // Validates drafts from another process before they become a permanent part of the log.
 import AppStore
 import Base
-import JSON
 import Ledger
 import Projections
 

@@ -2,7 +2,6 @@
 import Base
 import Glibc
 import Intake
-import JSON
 import Ledger
 
 /// Serves one connection, on one thread.

@@ -2,7 +2,6 @@
 import AppStore
 import Base
 import Intake
-import JSON
 import Ledger
 import Projections
 import Synchronization
@@ -91,7 +90,7 @@ final class NotificationIntake: Sendable {
 
   /// Takes a notification, as `ClientService` says.
   func take(
-    _ posted: PostedNotification, completion: @escaping @Sendable (ClientAnswer) -> Void
+    _ posted: PostedNotification, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     let bytes = 4 * posted.text.count
     guard !isStopping.load(ordering: .acquiring), !shared.health.isFatal, load.admit(bytes: bytes)
@@ -164,7 +163,7 @@ final class NotificationIntake: Sendable {
   }
 
   private func answer(
-    _ response: PendingResponse, _ answer: NotificationAnswer, _ result: NotificationResult
+    _ response: PendingResponse, _ answer: NotificationResponse, _ result: NotificationResult
   ) {
     count(result)
     response.answer(.notification(answer))
@@ -173,7 +172,7 @@ final class NotificationIntake: Sendable {
   // MARK: Workers
 
   private func work() {
-    let judgement = NotificationJudgement(shared)
+    let judgement = NotificationVerification(shared)
     while let job = jobs.pop() {
       switch judgement.judge(job.posted.text) {
       case .bad(let bad, let result): answer(job.response, bad, result)
@@ -182,7 +181,7 @@ final class NotificationIntake: Sendable {
     }
   }
 
-  private func append(_ good: NotificationJudgement.Good, _ job: Job) {
+  private func append(_ good: NotificationVerification.Good, _ job: Job) {
     let key = NotificationRegistry.key(of: good.checked.uuid)
     let claim = registry.claim(
       key, job.response, foldedTo: shared.projections.position)
@@ -213,14 +212,14 @@ final class NotificationIntake: Sendable {
         response: job.response))
   }
 
-  private func secondsToWait(_ good: NotificationJudgement.Good) -> Int? {
+  private func secondsToWait(_ good: NotificationVerification.Good) -> Int? {
     sandbox.take(
       bundleID: good.bundleID, perSecond: shared.settings.notifications.sandboxPerSecond,
       nowMs: shared.clock.monotonicMs())
   }
 
   private func draft(
-    of good: NotificationJudgement.Good, _ posted: PostedNotification
+    of good: NotificationVerification.Good, _ posted: PostedNotification
   ) -> EventDraft? {
     do throws(JSONError) {
       return try good.checked.draft(
@@ -234,7 +233,7 @@ final class NotificationIntake: Sendable {
 
   /// Gives one answer to a request and to those that joined it.
   private func abandon(
-    _ key: NotificationRegistry.Key, _ response: PendingResponse, _ answer: NotificationAnswer,
+    _ key: NotificationRegistry.Key, _ response: PendingResponse, _ answer: NotificationResponse,
     _ result: NotificationResult
   ) {
     for response in [response] + registry.abandon(key) { self.answer(response, answer, result) }

@@ -94,7 +94,7 @@ package final class NotificationRegistry: Sendable {
   }
 }
 
-// MARK: - How fast each bundle's Sandbox may add notifications: testers, and strangers with a Sandbox account, are not to fill the log
+// MARK: - How fast the Sandbox of each bundle may add notifications: strangers are not to fill the log
 
 /// A token bucket: it fills at a given rate, and holds what comes in `burstSeconds`.
 package struct TokenBucket: Sendable {

@@ -20,7 +20,7 @@ package struct PostedNotification: Sendable {
 
 /// What the App Store is told. It takes any 2xx for success; after anything else it sends the notification again,
 /// hours later.
-package enum NotificationAnswer: Equatable, Sendable {
+package enum NotificationResponse: Equatable, Sendable {
   /// 200: the notification is durable.
   case recorded
   /// 200: a notification with this UUID is durable already.

@@ -6,7 +6,7 @@ import Ledger
 import Projections
 
 /// Judges notifications by themselves, on one thread; whether one is known already is not its business.
-struct NotificationJudgement {
+struct NotificationVerification {
   /// One whose signatures are good, of an app that is registered.
   struct Good {
     let checked: CheckedNotification
@@ -18,7 +18,7 @@ struct NotificationJudgement {
 
   enum Verdict {
     case good(Good)
-    case bad(NotificationAnswer, NotificationResult)
+    case bad(NotificationResponse, NotificationResult)
   }
 
   /// The property of the request's body that holds the notification.

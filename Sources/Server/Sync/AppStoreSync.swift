@@ -14,7 +14,7 @@ package final class AppStoreSync {
   private let options: SyncOptions
   private let stop: StopFlag
   private let onProgress: (SyncSummary) -> Void
-  private let onAnswer: (ServerAPIAnswer) -> Void
+  private let onAnswer: (ServerAPIResponse) -> Void
   private let onPause: (_ host: String, _ pauseMs: Int64) -> Void
   private let recorder: SyncRecorder
   private let results = Monitor<[SyncResult]>([], conditionCount: 1)
@@ -65,7 +65,7 @@ package final class AppStoreSync {
     _ apps: [SyncApp], service: any ServerAPIService, ledger: any SyncLedger,
     verifier: SignedObjectVerifier, options: SyncOptions, stop: StopFlag,
     onProgress: @escaping (SyncSummary) -> Void = { _ in },
-    onAnswer: @escaping (ServerAPIAnswer) -> Void = { _ in },
+    onAnswer: @escaping (ServerAPIResponse) -> Void = { _ in },
     onPause: @escaping (_ host: String, _ pauseMs: Int64) -> Void = { _, _ in }
   ) throws {
     self.apps = apps
@@ -264,7 +264,7 @@ package final class AppStoreSync {
 
   // MARK: Answers
 
-  private func handle(_ job: SyncJob, isProbe: Bool, _ answer: ServerAPIAnswer) throws {
+  private func handle(_ job: SyncJob, isProbe: Bool, _ answer: ServerAPIResponse) throws {
     let nowMs = options.clock.monotonicMs()
     switch answer {
     case .failure(let failure) where failure.isRetryable:
@@ -406,5 +406,5 @@ private struct SyncResult: Sendable {
   let job: SyncJob
   /// Whether it was the circuit breaker's probe.
   let isProbe: Bool
-  let answer: ServerAPIAnswer
+  let answer: ServerAPIResponse
 }

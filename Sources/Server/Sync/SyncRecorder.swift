@@ -3,7 +3,6 @@ import AppStore
 import AppStoreClient
 import Base
 import Intake
-import JSON
 import Ledger
 import Projections
 

@@ -230,7 +230,7 @@ private final class ServerSyncLedger: SyncLedger {
   }
 }
 
-extension ServerAPIAnswer {
+extension ServerAPIResponse {
   /// Few and fixed.
   fileprivate var metricLabel: String {
     switch self {

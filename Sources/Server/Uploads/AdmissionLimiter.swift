@@ -52,11 +52,11 @@ package final class AdmissionLimiter: Sendable {
 package final class PendingResponse: Sendable {
   private let load: AdmissionLimiter
   private let bytes: Int
-  private let completion: Monitor<(@Sendable (ClientAnswer) -> Void)?>
+  private let completion: Monitor<(@Sendable (ClientResponse) -> Void)?>
 
   /// The request must have been admitted.
   package init(
-    _ load: AdmissionLimiter, bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void
+    _ load: AdmissionLimiter, bytes: Int, _ completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     self.load = load
     self.bytes = bytes
@@ -64,7 +64,7 @@ package final class PendingResponse: Sendable {
   }
 
   /// Sends the response; later ones are dropped.
-  func answer(_ answer: ClientAnswer) {
+  func answer(_ answer: ClientResponse) {
     guard let completion = completion.withLock({ $0.take() }) else { return }
     load.release(bytes: bytes)
     completion(answer)

@@ -55,7 +55,7 @@ final class AppStoreCall: @unchecked Sendable {
 
 /// The result of a call.
 enum CallResult: Sendable {
-  case answer(VerifyReceiptAnswer)
+  case answer(VerifyReceiptResponse)
   case notMade(NoCallReason)
 }
 
@@ -91,7 +91,7 @@ final class AppStoreCaller: Sendable {
     for (call, reason) in calls.skip { onResult(call, .notMade(reason)) }
   }
 
-  private func end(_ call: AppStoreCall, _ answer: VerifyReceiptAnswer) {
+  private func end(_ call: AppStoreCall, _ answer: VerifyReceiptResponse) {
     metrics.observe(.appStoreSeconds, seconds: Double(answer.durationMs) / 1000)
     scheduler.endCall(call, isAnswer: answer.isFromAppStore)
     onResult(call, .answer(answer))
@@ -99,7 +99,7 @@ final class AppStoreCaller: Sendable {
   }
 }
 
-extension VerifyReceiptAnswer {
+extension VerifyReceiptResponse {
   /// Whether the App Store is available; nil if this program cancelled the call.
   fileprivate var isFromAppStore: Bool? {
     switch content {

@@ -3,7 +3,6 @@ package import AppStore
 package import AppStoreClient
 import Base
 import Intake
-import JSON
 package import Ledger
 import Projections
 
@@ -68,7 +67,7 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
 }
 
 /// A verification's result, without the upload that it is for.
-package struct AnswerJudgement {
+package struct ReplyVerification {
   package private(set) var outcome = Outcome.unreachable
   package private(set) var status: Int64?
   package private(set) var environment: String?
@@ -83,7 +82,7 @@ package struct AnswerJudgement {
   package init(_ reason: NoCallReason) { self.reason = reason.rawValue }
 
   /// - Parameter compare: checks whether a reply with a valid status is about the receipt asked about.
-  package init(_ answer: VerifyReceiptAnswer, compare: (Reply) -> ReplyMismatch? = { _ in nil }) {
+  package init(_ answer: VerifyReceiptResponse, compare: (Reply) -> ReplyMismatch? = { _ in nil }) {
     endpoint = Endpoint(answer.endpoint)
     host = answer.host
     switch answer.content {

@@ -8,7 +8,7 @@ import Projections
 /// A result that was submitted to the writer, if there was anything to record.
 struct RecordedResult {
   enum Subject {
-    case call(AppStoreCall, AnswerJudgement)
+    case call(AppStoreCall, ReplyVerification)
     case rest(UUID16, appFamily: UUID16, RecentReply)
   }
 
@@ -52,12 +52,12 @@ final class ResultRecorder {
 
   /// Nil where the App Store must be asked again before the result counts.
   func record(_ result: CallResult, of call: AppStoreCall) -> RecordedResult? {
-    let judgement: AnswerJudgement
+    let judgement: ReplyVerification
     var isMade = false
     switch result {
-    case .notMade(let reason): judgement = AnswerJudgement(reason)
+    case .notMade(let reason): judgement = ReplyVerification(reason)
     case .answer(let answer):
-      judgement = AnswerJudgement(answer) { mismatch(of: $0, to: call) }
+      judgement = ReplyVerification(answer) { mismatch(of: $0, to: call) }
       isMade = true
       shared.metrics.count(.appStoreCalls, label: judgement.metricLabel)
       if judgement.isNotAuthenticated, !call.isSecond {
@@ -131,7 +131,7 @@ final class ResultRecorder {
   /// The uploads whose clients wait for a call and that still need its result: while they waited, that of
   /// an earlier call may have been recorded for them. Nil where the projections cannot be read.
   private func waiters(
-    of call: AppStoreCall, _ judgement: AnswerJudgement
+    of call: AppStoreCall, _ judgement: ReplyVerification
   ) -> [Position]? {
     do {
       return try shared.scheduler.waiterPositions(of: call).filter { position in
@@ -166,7 +166,7 @@ final class ResultRecorder {
 
   /// The first holds the reply, the others name it.
   private func drafts(
-    _ judgement: AnswerJudgement, _ uploads: [Position], _ call: AppStoreCall, _ nowMs: Int64
+    _ judgement: ReplyVerification, _ uploads: [Position], _ call: AppStoreCall, _ nowMs: Int64
   ) -> [EventDraft] {
     let attempt = call.earlierAttempts + (call.isSecond ? 2 : 1)
     var drafts: [EventDraft] = []

@@ -1,6 +1,5 @@
 // The retry worker: reads pending receipts from the projections, and retries them when they are due.
 package import Base
-import JSON
 import Ledger
 import Projections
 

@@ -233,7 +233,7 @@ struct UploadLifecycle: Sendable {
   }
 
   private func data(_ reason: NoCallReason, upload: Position? = nil) -> [UInt8] {
-    AnswerJudgement(reason).data(
+    ReplyVerification(reason).data(
       upload: upload, attempt: 1, occurredAtMs: shared.clock.nowMs(), reply: .none)
   }
 }

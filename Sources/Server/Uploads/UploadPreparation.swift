@@ -2,7 +2,6 @@
 import AppStore
 import Base
 import Intake
-import JSON
 import Ledger
 import Projections
 
@@ -111,7 +110,7 @@ struct UploadPreparation {
   }
 }
 
-// MARK: - From an upload of signed transactions as it came to the draft of its event: the signatures, the app, the environment
+// MARK: - From signed transactions as they came to the draft of their event
 
 /// Prepares uploads of signed transactions, on one thread.
 struct TransactionPreparation {

@@ -111,7 +111,7 @@ package final class UploadWorkflow: ClientService {
   }
 
   package func upload(
-    _ upload: ClientUpload, completion: @escaping @Sendable (ClientAnswer) -> Void
+    _ upload: ClientUpload, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     // The receipt is in the request's text, in the file and in the drafts; so is the metadata.
     let bytes =
@@ -121,7 +121,7 @@ package final class UploadWorkflow: ClientService {
   }
 
   package func transactions(
-    _ upload: ClientTransactions, completion: @escaping @Sendable (ClientAnswer) -> Void
+    _ upload: ClientTransactions, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     let fields = upload.fields
     let objects = fields.transactions + (fields.appTransaction.map { [$0] } ?? [])
@@ -133,19 +133,19 @@ package final class UploadWorkflow: ClientService {
   }
 
   package func notification(
-    _ notification: PostedNotification, completion: @escaping @Sendable (ClientAnswer) -> Void
+    _ notification: PostedNotification, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     notifications.take(notification, completion: completion)
   }
 
   package func receipt(
-    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void
+    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     admit(bytes: 0, completion) { .lookup(id, appFamily: appFamily, $0) }
   }
 
   package func answer(
-    _ question: UserQuestion, completion: @escaping @Sendable (ClientAnswer) -> Void
+    _ question: UserQuestion, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     let metrics = shared.metrics
     admit(
@@ -158,19 +158,19 @@ package final class UploadWorkflow: ClientService {
   }
 
   package func erase(
-    _ order: ErasureOrder, completion: @escaping @Sendable (ClientAnswer) -> Void
+    _ order: ErasureOrder, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     erasures.take(order, completion: completion)
   }
 
   package func erasure(
-    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void
+    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     erasures.look(id, of: appFamily, completion: completion)
   }
 
   private func admit(
-    bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void,
+    bytes: Int, _ completion: @escaping @Sendable (ClientResponse) -> Void,
     _ job: (PendingResponse) -> Job
   ) {
     admit(bytes: bytes, by: load, completion, job)
@@ -178,7 +178,7 @@ package final class UploadWorkflow: ClientService {
 
   private func admit(
     bytes: Int, by load: AdmissionLimiter,
-    _ completion: @escaping @Sendable (ClientAnswer) -> Void,
+    _ completion: @escaping @Sendable (ClientResponse) -> Void,
     _ job: (PendingResponse) -> Job
   ) {
     guard !isStopping.load(ordering: .acquiring), !shared.health.isFatal, load.admit(bytes: bytes)

@@ -50,7 +50,7 @@ package struct WorkflowOptions: Sendable {
   package var questionsMax = 4096
   /// Threads that decode and check receipts: half as many as there are processors, as other threads commit, fold,
   /// seal and serve. One takes more than 9,000 uploads a second.
-  package var workerCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 2)
+  package var workerCount = max(1, processorCount / 2)
   package var clock = WorkflowClock()
   /// Told what an operator should know; one line, without a secret.
   package var say: @Sendable (String) -> Void = { _ in }
@@ -143,7 +143,7 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   /// Answers a question about a user of an app family, as of a moment in epoch milliseconds.
   func answer(
     _ question: OwnershipQuestion, about user: String, of family: UUID16, atMs: Int64
-  ) throws -> OwnershipAnswer
+  ) throws -> OwnershipResponse
   /// Pending receipts, by number.
   func waiting(afterReceipt: Int64, limit: Int) throws -> [WaitingReceipt]
   /// The uploads of a receipt that wait, by position.
@@ -173,7 +173,7 @@ extension LiveProjections: WorkflowProjections {}
 
 extension ClientReceipt {
   /// As the client API answers: 402 if and only if it is a fraud, 206 while it is pending.
-  var answer: ClientAnswer {
+  var answer: ClientResponse {
     .receipt(status: isFraud ? 402 : isPending ? 206 : 200, body: body)
   }
 }
@@ -240,9 +240,9 @@ struct WorkflowShared: Sendable {
   }
 }
 
-extension ClientAnswer {
+extension ClientResponse {
   /// After a fault of ours.
-  static let tryLater = ClientAnswer.unavailable(retryAfterSeconds: 5)
-  static let overForgeryBound = ClientAnswer.unavailable(
+  static let tryLater = ClientResponse.unavailable(retryAfterSeconds: 5)
+  static let overForgeryBound = ClientResponse.unavailable(
     retryAfterSeconds: ForgeryBudget.pauseSeconds)
 }

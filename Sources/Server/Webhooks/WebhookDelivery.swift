@@ -1,8 +1,7 @@
 // What is delivered: the JSON body that a change becomes, and the line in which it waits.
-package import Projections
 import Base
-import JSON
 package import Ledger
+package import Projections
 import Revenue
 
 /// One delivery, ready to be signed and sent.

@@ -1,7 +1,6 @@
 // What is kept of a webhook over restarts: how far the log was read, and what waits.
 import Base
 import Glibc
-import JSON
 package import Ledger
 package import Projections
 

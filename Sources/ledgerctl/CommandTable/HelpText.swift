@@ -1,4 +1,5 @@
 // Help for the terminal, made from the table.
+import Base
 import Intake
 
 /// Help lines are at most this long, even on a wider terminal.

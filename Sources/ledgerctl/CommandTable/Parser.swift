@@ -1,4 +1,5 @@
 // Parses arguments into an invocation and checks it against the table, before anything else happens.
+import Base
 import Intake
 
 /// What a command line asks for.

@@ -1,7 +1,6 @@
 // The options that name a copy, and the store behind them.
 import Base
 import Ledger
-import ObjectStore
 import Replication
 import Server
 
@@ -54,10 +53,10 @@ extension Context {
 
   /// Calls `body` with a copy's store. A signal ends the calls under way.
   func withStore<Result>(
-    _ copy: Configuration.Replication, _ body: (PatientStore) throws -> Result
+    _ copy: Configuration.Replication, _ body: (RetryingStore) throws -> Result
   ) throws -> Result {
-    let store: PatientStore
-    do { store = PatientStore(try copy.store()) } catch {
+    let store: RetryingStore
+    do { store = RetryingStore(try copy.store()) } catch {
       throw Failure(operation: "open store", object: copy.target, cause: error.cause)
     }
     let isDone = Monitor(false, conditionCount: 1)

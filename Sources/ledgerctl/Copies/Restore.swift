@@ -1,7 +1,6 @@
 // `restore`: makes a ledger from a copy.
 import Base
 import Ledger
-import ObjectStore
 import Projections
 import Replication
 import Server

@@ -327,7 +327,7 @@ private struct AuditedSnapshot {
 
 private func write(
   _ report: AuditReport, _ unfinished: UnfinishedErasures, _ projections: ProjectionVerdict,
-  _ snapshots: [AuditedSnapshot]?, _ signatures: String?, to sheet: inout Sheet
+  _ snapshots: [AuditedSnapshot]?, _ signatures: String?, to sheet: inout TextSections
 ) throws {
   let findingCount = report.findings.count + report.furtherFindingCount
   try sheet.fields(
@@ -361,7 +361,7 @@ private func write(
 }
 
 /// The erasures, and what to do if data that they took out is still there.
-private func writeErasures(_ report: AuditReport, to sheet: inout Sheet) throws {
+private func writeErasures(_ report: AuditReport, to sheet: inout TextSections) throws {
   if report.erasures.isEmpty {
     try sheet.gap()
     return try sheet.line("No erasures.")

@@ -4,7 +4,6 @@ import AppStoreClient
 import Base
 import Glibc
 import Intake
-import JSON
 import Ledger
 
 /// What a file or standard input holds, told by its content.
@@ -108,14 +107,14 @@ struct ReceiptInput {
 
 /// A parsed reply, or the reason why there is none.
 struct AppStoreFinding {
-  let answer: VerifyReceiptAnswer
+  let answer: VerifyReceiptResponse
   private(set) var outcome = Outcome.unreachable
   private(set) var status: Int64?
   private(set) var environment: String?
   private(set) var bundleID: String?
   private(set) var purchases: [PurchaseLine] = []
 
-  init(_ answer: VerifyReceiptAnswer) throws {
+  init(_ answer: VerifyReceiptResponse) throws {
     self.answer = answer
     guard case .json(let bytes) = answer.content else { return }
     try bytes.withUnsafeBytes { bytes in
@@ -146,10 +145,10 @@ struct AppStoreFinding {
 
   /// The client's thread stores the reply here.
   private final class Arrival: Sendable {
-    private let kept = Monitor<VerifyReceiptAnswer?>(nil)
+    private let kept = Monitor<VerifyReceiptResponse?>(nil)
 
-    var answer: VerifyReceiptAnswer? { kept.withLock { $0 } }
-    func set(_ answer: VerifyReceiptAnswer) { kept.withLock { $0 = answer } }
+    var answer: VerifyReceiptResponse? { kept.withLock { $0 } }
+    func set(_ answer: VerifyReceiptResponse) { kept.withLock { $0 = answer } }
   }
 
   /// The result in a few words.

@@ -38,7 +38,7 @@ struct ReplicaAudit {
     ]
   }
 
-  func write(to sheet: inout Sheet) throws {
+  func write(to sheet: inout TextSections) throws {
     let newest = report.newest
     try sheet.gap()
     try sheet.fields(

@@ -1,6 +1,6 @@
 // The signed objects of an event, with the verdicts that it records.
 import AppStore
-import JSON
+import Base
 import Ledger
 
 /// A signed object of an event.

@@ -1,7 +1,6 @@
 // What `verify` says about a signed object: certificates, verdict, payload, and the objects inside it.
 import AppStore
 import Base
-import JSON
 
 /// A signed object with its verdict, and the same for each object inside it.
 struct SignedObjectFinding {
@@ -92,7 +91,7 @@ struct SignedObjectFinding {
 
   // MARK: Text
 
-  func write(to sheet: inout Sheet) throws {
+  func write(to sheet: inout TextSections) throws {
     try sheet.fields(fields)
     let certificates = object.certificateSummaries.map { Self.record($0) }
     try sheet.table(

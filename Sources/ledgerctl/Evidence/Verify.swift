@@ -182,7 +182,7 @@ extension SignatureVerdict {
 
 private func write(
   _ input: ReceiptInput, _ verdict: SignatureVerdict, _ finding: AppStoreFinding?,
-  to sheet: inout Sheet
+  to sheet: inout TextSections
 ) throws {
   let receipt = input.receipt
   var fields: Fields = [

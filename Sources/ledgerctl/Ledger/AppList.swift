@@ -71,7 +71,7 @@ extension AppQueries {
   }
 }
 
-private func listApps(_ apps: [RegisteredApp], to sheet: inout Sheet) throws {
+private func listApps(_ apps: [RegisteredApp], to sheet: inout TextSections) throws {
   if apps.isEmpty {
     return try sheet.line("There are no app families; 'ledgerctl app add' registers one.")
   }
@@ -95,7 +95,7 @@ private func listApps(_ apps: [RegisteredApp], to sheet: inout Sheet) throws {
 
 private func showApp(
   _ app: RegisteredApp, _ sold: [String: Int], _ undeclared: [UndeclaredProduct],
-  to sheet: inout Sheet
+  to sheet: inout TextSections
 ) throws {
   let registration = app.registration
   try sheet.fields([

@@ -1,4 +1,5 @@
 // `help`: the program's own help, and its manual.
+import Base
 import Intake
 
 let helpCommand = Command(

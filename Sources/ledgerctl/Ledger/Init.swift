@@ -102,7 +102,7 @@ private struct VersionFacts {
     ]
   }
 
-  func write(to sheet: inout Sheet) throws {
+  func write(to sheet: inout TextSections) throws {
     try sheet.fields([
       ("ledgerctl", "\(programVersion) of \(programReleaseDate), \(buildConfiguration)"),
       ("Swift", compilerVersion), ("format", "\(Format.versionWithRedactions)"),

@@ -204,7 +204,7 @@ let projectionsListCommand = Command(
   return .done
 }
 
-private func write(_ list: ProjectionList?, lag: Int?, to sheet: inout Sheet) throws {
+private func write(_ list: ProjectionList?, lag: Int?, to sheet: inout TextSections) throws {
   guard let list else {
     return try sheet.line(
       "There are no projections yet; the next command that needs them builds them.")

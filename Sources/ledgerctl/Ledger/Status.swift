@@ -26,7 +26,7 @@ let statusCommand = Command(
     try context.print(invocation, past.record) { try past.write(to: &$0) }
     return .done
   }
-  let standing = try Standing(ledger)
+  let standing = try StatusReport(ledger)
   try context.print(invocation, standing.record) { try standing.write(to: &$0) }
   if let damage = standing.damage { throw damage }
   if case .success(let status?) = standing.projections, !status.isOfThisLog { return .mismatch }
@@ -34,7 +34,7 @@ let statusCommand = Command(
 }
 
 /// The state, all from one read of the log.
-private struct Standing {
+private struct StatusReport {
   let directory: LedgerDirectory
   let head: LogHead
   let files: [LogFile]
@@ -73,7 +73,7 @@ private struct Standing {
     (tornByteCount, damage) = (reader.tornTailByteCount, reader.damage)
   }
 
-  func write(to sheet: inout Sheet) throws {
+  func write(to sheet: inout TextSections) throws {
     let identity = directory.identity
     var fields: Fields = [
       ("origin", identity.origin), ("id", "\(identity.id)"), ("directory", directory.path),
@@ -222,7 +222,7 @@ private struct PastStanding {
     ]
   }
 
-  func write(to sheet: inout Sheet) throws {
+  func write(to sheet: inout TextSections) throws {
     try sheet.fields([
       ("origin", identity.origin), ("id", "\(identity.id)"), ("events", "\(size)"),
       ("root", root), ("last event", lastEventAtMs.map(timeText) ?? "none"),

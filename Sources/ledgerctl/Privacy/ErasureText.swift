@@ -1,7 +1,6 @@
 // What an erasure would take, or took, as text and as JSON.
 import Base
 import Erasure
-import JSON
 import Ledger
 import Projections
 
@@ -20,7 +19,7 @@ extension ErasurePreview {
     ]
   }
 
-  func write(to sheet: inout Sheet, isDry: Bool) throws {
+  func write(to sheet: inout TextSections, isDry: Bool) throws {
     if targetCount == 0 {
       let reasons = [
         remaining > 0 ? "But \(remainingText(remaining, remainingPositions))." : nil,
@@ -121,7 +120,7 @@ extension ErasureRecord {
     ]
   }
 
-  func write(to sheet: inout Sheet) throws {
+  func write(to sheet: inout TextSections) throws {
     switch state {
     case .waiting, .running:
       try sheet.heading("Request \(id)")

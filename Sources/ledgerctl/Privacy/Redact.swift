@@ -2,7 +2,6 @@
 import Base
 import Erasure
 import Glibc
-import JSON
 import Ledger
 import Projections
 import Server
@@ -205,7 +204,7 @@ private func erase(
     return preview.targetCount == 0 && !options.isDry ? .partlyDone : .done
   }
   if !invocation.isJSON {
-    var sheet = Sheet(context)
+    var sheet = TextSections(context)
     try preview.write(to: &sheet, isDry: false)
     try context.output.flush()
   }

@@ -77,7 +77,7 @@ struct BooksDifference {
 
   // MARK: Text
 
-  func write(to sheet: inout Sheet) throws {
+  func write(to sheet: inout TextSections) throws {
     try sheet.line("since  \(counted(before.size, "event")), root \(before.root)")
     try sheet.line("until  \(counted(after.size, "event")), root \(after.root)")
     if !lines.words.isEmpty { try sheet.line("lines  \(visible(lines.words))") }

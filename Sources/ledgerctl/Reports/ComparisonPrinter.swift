@@ -8,7 +8,7 @@ struct ComparisonPrinter {
 
   // MARK: Text
 
-  func write(to sheet: inout Sheet) throws {
+  func write(to sheet: inout TextSections) throws {
     let events = counted(comparison.position, "event")
     if comparison.isEmpty {
       return try sheet.line("The projections equal a rebuild, at \(events).")

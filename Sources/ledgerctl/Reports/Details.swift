@@ -1,7 +1,6 @@
 // Receipts, uploads, verifications and exceptions as records and tables.
 import AppStore
 import Base
-import JSON
 import Projections
 import Revenue
 

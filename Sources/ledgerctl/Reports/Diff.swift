@@ -204,7 +204,7 @@ private func diff(
       try difference.journal.write(to: writer)
     case .json: try output.writeJSON(difference.record)
     case .table:
-      var sheet = Sheet(context, to: output)
+      var sheet = TextSections(context, to: output)
       try difference.write(to: &sheet)
     }
   }

@@ -78,7 +78,7 @@ enum EventEffects {
 
   // MARK: Text
 
-  func write(to sheet: inout Sheet) throws {
+  func write(to sheet: inout TextSections) throws {
     switch self {
     case .none: try sheet.heading("This program does not know this type of event.")
     case .nothing: try sheet.heading("This event changes no figures.")
@@ -124,7 +124,7 @@ enum EventEffects {
   /// Writes what an event changed of the sales that it shows.
   private static func write(
     _ sales: [SaleDetail], _ exceptions: [ExceptionDetail], at position: Position,
-    to sheet: inout Sheet
+    to sheet: inout TextSections
   ) throws {
     let (new, known) = split(sales, at: position)
     try sheet.table("New sales", SaleDetail.table(new))

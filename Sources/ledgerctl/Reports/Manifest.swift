@@ -1,6 +1,5 @@
 // The manifest of a report, which binds its bytes to the events of a ledger.
 import Base
-import JSON
 import Ledger
 import Projections
 import ReportDocuments

@@ -1,6 +1,5 @@
 // The events behind a report, as its manifest names them, and whether they are the first of a log.
 import Base
-import JSON
 import Ledger
 
 /// The ledger and the head that a manifest names. Reads manifests of every report and every version.

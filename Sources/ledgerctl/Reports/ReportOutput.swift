@@ -1,7 +1,6 @@
 // Writes a report in one of the formats, for `export` and `audit report`.
 import Base
 import Intake
-import JSON
 import Ledger
 import Projections
 import ReportDocuments

@@ -1,5 +1,5 @@
 // `show`: one event, one receipt or one sale, with the positions of related events.
-package import JSON
+package import Base
 import Ledger
 import Projections
 
@@ -97,7 +97,7 @@ private func showEvent(
       operation: "show", object: "position \(position)", cause: "it was recorded after --as-of")
   }
   // The event is printed first, since it does not depend on the projections.
-  var sheet = Sheet(context)
+  var sheet = TextSections(context)
   if invocation.isJSON {
     try context.output.writeJSON(RawJSON(bytes: line))
   } else {
@@ -111,7 +111,7 @@ private func showEvent(
   }
 }
 
-private func writeEvent(_ line: [UInt8], to sheet: inout Sheet) throws {
+private func writeEvent(_ line: [UInt8], to sheet: inout TextSections) throws {
   let heading = line.withUnsafeBytes { bytes -> String? in
     EventLine(bytes).map { event in
       let type = String(decoding: event.type, as: UTF8.self)

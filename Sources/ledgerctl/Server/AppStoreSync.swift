@@ -168,7 +168,7 @@ extension SyncSummary {
     ]
   }
 
-  fileprivate func write(to sheet: inout Sheet) throws {
+  fileprivate func write(to sheet: inout TextSections) throws {
     let positions = positions.map { ", positions \($0.lowerBound) to \($0.upperBound)" } ?? ""
     try sheet.line("Fetched \(counted(pages, "page")) with \(counted(calls, "call"))\(positions)")
     try sheet.fields([

@@ -4,7 +4,6 @@ import AppStoreClient
 import Base
 import Glibc
 import Intake
-import JSON
 import Server
 
 let appStoreTestCommand = Command(
@@ -111,8 +110,8 @@ private struct TestResult {
 private func answer(
   to call: ServerAPICall, as account: ServerAPIAccount, _ service: ServerAPIClient,
   _ endpoint: AppStoreEndpoint, _ context: Context
-) throws -> ServerAPIAnswer {
-  let result = Monitor<ServerAPIAnswer?>(nil, conditionCount: 1)
+) throws -> ServerAPIResponse {
+  let result = Monitor<ServerAPIResponse?>(nil, conditionCount: 1)
   service.send(call, as: account, to: endpoint) { answer in
     result.withLock { $0 = answer }
     result.signal(0)
@@ -125,8 +124,8 @@ private func answer(
 
 /// Throws what keeps the App Store from sending a test.
 private func required(
-  _ answer: ServerAPIAnswer, _ bundleID: String
-) throws(Failure) -> ServerAPIAnswer {
+  _ answer: ServerAPIResponse, _ bundleID: String
+) throws(Failure) -> ServerAPIResponse {
   switch answer {
   case .unauthorized: throw refusal(bundleID, "the App Store does not accept the key")
   case .rateLimited: throw refusal(bundleID, "too many calls; try again in a minute")

@@ -1,5 +1,5 @@
 // What commands print: values with named members, written as JSON and as rows of tables.
-import JSON
+import Base
 
 /// A value that a command prints.
 protocol Printable {
@@ -99,20 +99,20 @@ extension Context {
   /// Prints a record as JSON if the command line asks for that, else what `text` writes.
   func print(
     _ invocation: Invocation, _ record: @autoclosure () throws -> Record,
-    text: (inout Sheet) throws -> Void
+    text: (inout TextSections) throws -> Void
   ) throws {
     if invocation.isJSON { return try output.writeJSON(record()) }
-    var sheet = Sheet(self)
+    var sheet = TextSections(self)
     try text(&sheet)
   }
 
   /// Prints records as a JSON array if the command line asks for that, else what `text` writes.
   func print(
     _ invocation: Invocation, list: @autoclosure () throws -> [Record],
-    text: (inout Sheet) throws -> Void
+    text: (inout TextSections) throws -> Void
   ) throws {
     if invocation.isJSON { return try output.writeJSON(list()) }
-    var sheet = Sheet(self)
+    var sheet = TextSections(self)
     try text(&sheet)
   }
 

@@ -1,4 +1,5 @@
 // Texts from outside, escaped so that they cannot control a terminal or show a secret.
+import Base
 import Glibc
 import Intake
 import Server

@@ -272,7 +272,7 @@ package struct TableLayout: Equatable {
 typealias Fields = [(name: String, value: String)]
 
 /// Writes sections to an output, with an empty line between them.
-struct Sheet {
+struct TextSections {
   private let output: Output
   private let terminal: Terminal
   private var isFirst = true

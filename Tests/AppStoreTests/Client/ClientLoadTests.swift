@@ -82,7 +82,7 @@ import Testing
     var options = VerifyReceiptOptions.on(server)
     options.callsMax = 16
     let client = try VerifyReceiptClient(options)
-    var answers: [VerifyReceiptAnswer] = []
+    var answers: [VerifyReceiptResponse] = []
     for _ in 0..<20 { answers += await client.askMany(15) }
     let counts = Dictionary(grouping: answers) { "\(Told($0.content))" }.mapValues(\.count)
     expectEqual(answers.count, 300)

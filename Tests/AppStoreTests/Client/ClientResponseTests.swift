@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The App Store client, answered", .bounded) struct ClientAnswerTests {
+@Suite("The App Store client, answered", .bounded) struct ClientResponseTests {
   // MARK: Requests
 
   struct RequestCase: CustomTestStringConvertible, Sendable {

@@ -21,7 +21,7 @@ extension VerifyReceiptOptions {
 extension VerifyReceiptClient {
   func ask(
     _ receiptText: String = "cmVjZWlwdA==", secret: String? = nil
-  ) async -> VerifyReceiptAnswer {
+  ) async -> VerifyReceiptResponse {
     await withCheckedContinuation { continuation in
       let request = VerifyReceiptRequest(
         receiptText: Array(receiptText.utf8), sharedSecret: secret.map { Array($0.utf8) })
@@ -32,8 +32,8 @@ extension VerifyReceiptClient {
 
   /// Asks without giving the thread away. The test run's few threads may come back to a test after minutes, and a
   /// connection is not kept so long.
-  func askAndWait(_ receiptText: String = "cmVjZWlwdA==") -> VerifyReceiptAnswer {
-    let answer = Monitor<VerifyReceiptAnswer?>(nil, conditionCount: 1)
+  func askAndWait(_ receiptText: String = "cmVjZWlwdA==") -> VerifyReceiptResponse {
+    let answer = Monitor<VerifyReceiptResponse?>(nil, conditionCount: 1)
     let request = VerifyReceiptRequest(
       receiptText: Array(receiptText.utf8), sharedSecret: nil)
     verify(request) { given in
@@ -44,8 +44,8 @@ extension VerifyReceiptClient {
   }
 
   /// Asks so many times at once.
-  func askMany(_ count: Int) async -> [VerifyReceiptAnswer] {
-    await withTaskGroup(of: VerifyReceiptAnswer.self) { group in
+  func askMany(_ count: Int) async -> [VerifyReceiptResponse] {
+    await withTaskGroup(of: VerifyReceiptResponse.self) { group in
       for _ in 0..<count { group.addTask { await self.ask() } }
       return await group.reduce(into: []) { $0.append($1) }
     }
@@ -58,7 +58,7 @@ enum Told: Equatable {
   case other(String)
   case nothing(VerifyReceiptFailure)
 
-  init(_ content: VerifyReceiptAnswer.Content) {
+  init(_ content: VerifyReceiptResponse.Content) {
     switch content {
     case .json(let bytes): self = .json(String(decoding: bytes, as: UTF8.self))
     case .other(let bytes): self = .other(String(decoding: bytes, as: UTF8.self))

@@ -1,11 +1,10 @@
 // The App Store Server API: keys, tokens, paths, and what answers mean.
 import AppStore
-import AppStoreClient
 import AppStoreAuthority
+import AppStoreClient
 import Base
 import CCrypto
 import Foundation
-import JSON
 import TestSupport
 import Testing
 
@@ -30,8 +29,8 @@ import Testing
   private static func ask(
     _ client: ServerAPIClient, _ call: ServerAPICall, _ account: ServerAPIAccount,
     _ endpoint: AppStoreEndpoint = .production
-  ) -> ServerAPIAnswer {
-    let answer = Monitor<ServerAPIAnswer?>(nil, conditionCount: 1)
+  ) -> ServerAPIResponse {
+    let answer = Monitor<ServerAPIResponse?>(nil, conditionCount: 1)
     client.send(call, as: account, to: endpoint) { given in
       answer.withLock { $0 = given }
       answer.signal(0)
@@ -181,7 +180,7 @@ import Testing
   private static let notifications = ServerAPICall.notificationHistory(
     fromMs: 0, toMs: 1, paginationToken: nil)
 
-  private static func page(_ change: (inout ServerAPIPage) -> Void) -> ServerAPIAnswer {
+  private static func page(_ change: (inout ServerAPIPage) -> Void) -> ServerAPIResponse {
     var page = ServerAPIPage()
     change(&page)
     return .page(page)
@@ -234,7 +233,7 @@ import Testing
         TestNotificationResult(payload: [0x61], attempts: [.init(atMs: 5, result: "SUCCESS")]))
     ),
   ])
-  func anAnswerIsRead(_ call: ServerAPICall, _ text: String, _ expected: ServerAPIAnswer) throws {
+  func anAnswerIsRead(_ call: ServerAPICall, _ text: String, _ expected: ServerAPIResponse) throws {
     let server = try ScriptedServer { _ in .json(text) }
     let client = try Self.client(server)
     defer { client.shutDown() }
@@ -246,7 +245,7 @@ import Testing
     arguments: [
       (
         404, #"{"errorCode":4040010,"errorMessage":"Transaction id not found."}"#, nil,
-        ServerAPIAnswer.settled(errorCode: 4_040_010), false
+        ServerAPIResponse.settled(errorCode: 4_040_010), false
       ),
       (400, #"{"errorCode":4000006}"#, nil, .settled(errorCode: 4_000_006), false),
       (400, #"{"errorCode":4000002}"#, nil, .failure(.status(400, errorCode: 4_000_002)), false),
@@ -264,9 +263,9 @@ import Testing
       (429, "", "Retry-After: soon", .rateLimited(pauseMs: 60_000), false),
       (500, #"{"errorCode":5000000}"#, nil, .failure(.status(500, errorCode: 5_000_000)), true),
       (302, "", "Location: https://example.com/", .failure(.status(302, errorCode: nil)), false),
-    ] as [(Int, String, String?, ServerAPIAnswer, Bool)])
+    ] as [(Int, String, String?, ServerAPIResponse, Bool)])
   func anErrorSaysWhatToDo(
-    _ status: Int, _ body: String, _ header: String?, _ expected: ServerAPIAnswer,
+    _ status: Int, _ body: String, _ header: String?, _ expected: ServerAPIResponse,
     _ isRetryable: Bool
   ) throws {
     let server = try ScriptedServer { _ in

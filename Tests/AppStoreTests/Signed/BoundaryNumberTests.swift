@@ -2,7 +2,6 @@
 import AppStore
 import AppStoreAuthority
 import Base
-import JSON
 import TestSupport
 import Testing
 

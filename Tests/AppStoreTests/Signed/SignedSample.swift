@@ -3,7 +3,6 @@
 import AppStore
 import AppStoreAuthority
 import Base
-import JSON
 
 enum SignedSample {
   /// 2026-01-02T03:04:05.678Z, at which the test authority's certificates are valid.

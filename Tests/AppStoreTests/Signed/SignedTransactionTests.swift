@@ -2,7 +2,6 @@
 
 import AppStore
 import Base
-import JSON
 import TestSupport
 import Testing
 

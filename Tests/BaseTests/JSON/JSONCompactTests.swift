@@ -1,5 +1,5 @@
 // Compacting: white space goes, everything else stays; after an error nothing has happened.
-import JSON
+import Base
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 // The cursor: reads what was validated, and comes to no harm on anything else.
-import JSON
+import Base
 import TestSupport
 import Testing
 

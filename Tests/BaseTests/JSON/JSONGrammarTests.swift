@@ -1,5 +1,5 @@
 // The validator against the corners of the JSON grammar.
-import JSON
+import Base
 import TestSupport
 import Testing
 

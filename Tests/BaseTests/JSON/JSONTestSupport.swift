@@ -1,5 +1,5 @@
 // Helpers of the JSON tests: texts as bytes, and random values from a seed.
-import JSON
+import Base
 import TestSupport
 
 /// A text, what must be said of it, and where.

@@ -1,5 +1,5 @@
 // Strings: UTF-8 on the way in, escapes on the way out and back.
-import JSON
+import Base
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 // The writer and the value: what is written is read back the same.
-import JSON
+import Base
 import TestSupport
 import Testing
 

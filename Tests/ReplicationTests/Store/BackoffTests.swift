@@ -1,5 +1,5 @@
 // How long is waited before a call is made again.
-import ObjectStore
+import Replication
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // Objects as files: what is stored where, what is refused, and two creators of a key.
 import Base
 import Foundation
-import ObjectStore
+import Replication
 import TestSupport
 import Testing
 

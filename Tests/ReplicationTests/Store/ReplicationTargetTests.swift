@@ -1,5 +1,5 @@
 // Targets and endpoints: what is read, and what is refused.
-import ObjectStore
+import Replication
 import TestSupport
 import Testing
 

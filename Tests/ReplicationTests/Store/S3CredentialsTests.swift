@@ -1,5 +1,5 @@
 // Files of credentials: what is read, what is refused, and that nothing of them shows.
-import ObjectStore
+import Replication
 import TestSupport
 import Testing
 

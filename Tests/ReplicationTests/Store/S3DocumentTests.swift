@@ -1,6 +1,6 @@
 // The XML of answers: what is read, and what hostile ones do.
 import Base
-import ObjectStore
+import Replication
 import TestSupport
 import Testing
 

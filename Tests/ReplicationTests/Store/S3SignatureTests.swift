@@ -1,5 +1,5 @@
 // Signatures against those that Amazon publishes for its API.
-import ObjectStore
+import Replication
 import TestSupport
 import Testing
 

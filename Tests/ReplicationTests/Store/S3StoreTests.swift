@@ -1,7 +1,7 @@
 // The store that speaks S3 against a server that answers, and one that misbehaves.
 import Base
 import Foundation
-import ObjectStore
+import Replication
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 // The probe finds stores that a copy cannot use; the store in memory does what its script says.
-import ObjectStore
+import Replication
 import TestSupport
 import Testing
 

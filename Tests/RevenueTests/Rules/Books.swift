@@ -1,7 +1,6 @@
 // Sales, lines and exceptions in memory, for tests of the rules without a ledger.
 import AppStore
 import Base
-import JSON
 import Revenue
 import TestSupport
 import Testing

@@ -3,13 +3,11 @@ import Base
 import Erasure
 import Foundation
 import Glibc
-import JSON
 import Ledger
+import Server
 import Synchronization
 import TestSupport
 import Testing
-
-import Server
 
 /// Passes as a test scripts them: each removes all open requests, or fails.
 final class ScriptedPasses: Sendable {
@@ -168,7 +166,7 @@ final class ErasureFixture {
   @Test("a request over HTTP is durable under the id that it is told, and only its app sees it")
   func intake() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
-    let accepted = PendingAnswer()
+    let accepted = AwaitedResponse()
     try fixture.workflow.erase(
       ErasureOrder(
         user: "alice", reason: "user_request", isUrgent: true, appFamily: fixture.family,
@@ -183,8 +181,8 @@ final class ErasureFixture {
     let record = try #require(try ErasureQueue(fixture.directory).record(id))
     expectEqual(record.subject, .user("alice", appFamily: fixture.family))
     #expect(record.isUrgent && record.state == .waiting)
-    func look(_ family: UUID16) throws -> ClientAnswer {
-      let found = PendingAnswer()
+    func look(_ family: UUID16) throws -> ClientResponse {
+      let found = AwaitedResponse()
       try fixture.workflow.erasure(id, of: family) { found.set($0) }
       return try found.wait()
     }
@@ -214,7 +212,7 @@ final class ErasureFixture {
     defer { intake.stop() }
     func statuses(_ users: [String]) throws -> [Int] {
       let answers = users.map { user in
-        let answer = PendingAnswer()
+        let answer = AwaitedResponse()
         intake.take(
           ErasureOrder(
             user: user, reason: "user_request", isUrgent: false, appFamily: .random(),
@@ -272,7 +270,7 @@ final class ErasureFixture {
     options.accessLogDescriptor = descriptor
     options.say = { notes.say($0) }
     let server = try LedgerServer(ledger.directory, options: options)
-    func ask(_ request: String) throws -> WireAnswer {
+    func ask(_ request: String) throws -> WireResponse {
       let client = try WireClient(port: server.port)
       client.send(request)
       return try #require(try client.answer())

@@ -3,7 +3,6 @@ import AppStore
 import AppStoreClient
 import Base
 import Foundation
-import JSON
 import Ledger
 import Projections
 import Server

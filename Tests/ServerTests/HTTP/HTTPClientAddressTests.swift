@@ -1,6 +1,6 @@
 // Whose address an upload is said to come from, and what the access log says of it.
+import Base
 import Glibc
-import JSON
 import Server
 import TestSupport
 import Testing

@@ -1,6 +1,5 @@
 // The paths for requests to erase: whose token they take, which bodies, and what is said of a request.
 import Base
-import JSON
 import Server
 import TestSupport
 import Testing

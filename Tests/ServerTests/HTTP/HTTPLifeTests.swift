@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Keeps completions until a test lets them go.
-private final class HeldAnswers: Sendable {
+private final class HeldResponses: Sendable {
   private let held = Monitor<[ScriptedService.Completion]>([])
 
   var count: Int { held.withLock { $0.count } }
@@ -28,8 +28,8 @@ private final class HeldAnswers: Sendable {
 }
 
 @Suite("HTTP connections", .bounded) struct HTTPLifeTests {
-  private static func holding() throws -> (ServerFixture, HeldAnswers) {
-    let held = HeldAnswers()
+  private static func holding() throws -> (ServerFixture, HeldResponses) {
+    let held = HeldResponses()
     return (try ServerFixture(service: ScriptedService { held.hold($1) }), held)
   }
 

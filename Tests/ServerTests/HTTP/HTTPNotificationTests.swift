@@ -2,7 +2,6 @@
 import Base
 import Foundation
 import Intake
-import JSON
 import Ledger
 import Server
 import TestSupport
@@ -26,7 +25,7 @@ import Testing
     defer { fixture.server.shutdown(graceMs: 0) }
     let api = try OpenAPIDocument()
     let problem = FieldProblem("signedPayload", .bundleNotRegistered, "is about another app")
-    let cases: [(NotificationAnswer, Int, [String]?, String?)] = [
+    let cases: [(NotificationResponse, Int, [String]?, String?)] = [
       (.recorded, 200, nil, nil), (.known, 200, nil, nil),
       (.refused([problem]), 422, ["bundle_not_registered"], nil),
       (.forged([problem]), 403, ["bundle_not_registered"], nil),

@@ -1,6 +1,5 @@
 // The paths for a company's own back ends: whose token they take, and which bodies.
 import Base
-import JSON
 import Projections
 import Server
 import TestSupport

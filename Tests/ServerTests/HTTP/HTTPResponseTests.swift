@@ -1,18 +1,17 @@
 // Answers that are large, or that nobody reads: the memory they take, and who is cut off.
 import Base
 import Glibc
-import JSON
 import Projections
 import Server
 import TestSupport
 import Testing
 
-@Suite("HTTP answers", .bounded) struct HTTPAnswerTests {
+@Suite("HTTP answers", .bounded) struct HTTPResponseTests {
   /// 12.9 MB on the wire from 300 KB in memory: more than the system's buffers take for a peer that does not read.
-  static let large: AnswerBody = {
+  static let large: ResponseBody = {
     let text = [UInt8](repeating: 0x61, count: 100_000)
     let value = [UInt8](repeating: 0x62, count: 200_000)
-    return AnswerBody(
+    return ResponseBody(
       text: text, values: [value],
       places: (0..<64).map { .init(textByteCount: $0 * 1000, value: 0) })
   }()
@@ -143,7 +142,7 @@ private final class HeldCompletions: Sendable {
     held.withLock { $0.append(completion) }
   }
 
-  func complete(_ answer: ClientAnswer) {
+  func complete(_ answer: ClientResponse) {
     for completion in held.withLock({ $0 }) { completion(answer) }
   }
 }

@@ -2,7 +2,6 @@
 import Base
 import Glibc
 import Intake
-import JSON
 import Projections
 import Server
 import TestSupport
@@ -322,7 +321,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     try expectEqual(fixture.exchange(ServerFixture.get("/readyz"))?.status, 200)
   }
 
-  static let serviceAnswers: [(ClientAnswer, Int)] = [
+  static let serviceAnswers: [(ClientResponse, Int)] = [
     (.receipt(status: 200, body: .init(ScriptedService.receiptBody)), 200),
     (.receipt(status: 206, body: .init(ScriptedService.receiptBody)), 206),
     (.receipt(status: 402, body: .init(ScriptedService.receiptBody)), 402),
@@ -335,7 +334,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
   ]
 
   @Test("what the service says is what the client gets", arguments: serviceAnswers)
-  func serviceAnswer(_ answer: ClientAnswer, _ status: Int) throws {
+  func serviceAnswer(_ answer: ClientResponse, _ status: Int) throws {
     let fixture = try ServerFixture(service: ScriptedService { $1(answer) })
     defer { fixture.server.shutdown(graceMs: 0) }
     let got = try fixture.exchange(ServerFixture.upload())

@@ -2,13 +2,12 @@
 import Base
 import Foundation
 import Glibc
-import JSON
 import Projections
 import Server
 import Testing
 
 /// One answer as it came over the wire.
-struct WireAnswer: Sendable {
+struct WireResponse: Sendable {
   var status: Int
   /// Names in lower case.
   var headers: [(name: String, value: String)]
@@ -100,7 +99,7 @@ final class WireClient: Sendable {
   }
 
   /// The next answer; nil if the connection ends first.
-  func answer(isHead: Bool = false) throws -> WireAnswer? {
+  func answer(isHead: Bool = false) throws -> WireResponse? {
     while true {
       if let answer = try received.withLock({ try Self.take(&$0, isHead: isHead) }) {
         if answer.status == 100 { continue }
@@ -114,7 +113,7 @@ final class WireClient: Sendable {
     }
   }
 
-  private static func take(_ bytes: inout [UInt8], isHead: Bool) throws -> WireAnswer? {
+  private static func take(_ bytes: inout [UInt8], isHead: Bool) throws -> WireResponse? {
     let text = String(decoding: bytes, as: Unicode.ASCII.self)
     guard let end = text.utf8.firstRange(of: "\r\n\r\n".utf8) else { return nil }
     let headCount = text.utf8.distance(from: text.utf8.startIndex, to: end.upperBound)
@@ -123,7 +122,7 @@ final class WireClient: Sendable {
     guard let first = lines.first, first.hasPrefix("HTTP/1."),
       let status = Int(first.dropFirst(9).prefix(3))
     else { throw WireError(description: "no status line") }
-    var answer = WireAnswer(status: status, headers: [], body: [])
+    var answer = WireResponse(status: status, headers: [], body: [])
     for line in lines.dropFirst() {
       guard let colon = line.firstIndex(of: ":") else {
         throw WireError(description: "no header: \(line)")
@@ -163,7 +162,7 @@ extension String.UTF8View {
 
 /// Answers as it is told; by default with a small receipt.
 final class ScriptedService: ClientService {
-  typealias Completion = @Sendable (ClientAnswer) -> Void
+  typealias Completion = @Sendable (ClientResponse) -> Void
 
   private struct State {
     var onUpload: @Sendable (ClientUpload, @escaping Completion) -> Void
@@ -173,7 +172,7 @@ final class ScriptedService: ClientService {
     var purchasesBody = Array("{}".utf8)
     var entitlementsBody = Array("{}".utf8)
     var notifications: [PostedNotification] = []
-    var notificationAnswer = NotificationAnswer.recorded
+    var notificationAnswer = NotificationResponse.recorded
     var orders: [ErasureOrder] = []
     var erasureBody = Array("{}".utf8)
     var canAppend = true
@@ -207,7 +206,7 @@ final class ScriptedService: ClientService {
   var notifications: [PostedNotification] { state.withLock { $0.notifications } }
 
   /// Answers notifications so from now on.
-  func setNotificationAnswer(_ answer: NotificationAnswer) {
+  func setNotificationAnswer(_ answer: NotificationResponse) {
     state.withLock { $0.notificationAnswer = answer }
   }
 
@@ -225,7 +224,7 @@ final class ScriptedService: ClientService {
 
   func transactions(_ upload: ClientTransactions, completion: @escaping Completion) {
     state.withLock { $0.transactions.append(upload) }
-    completion(.receipt(status: 200, body: AnswerBody(transactionsBody)))
+    completion(.receipt(status: 200, body: ResponseBody(transactionsBody)))
   }
 
   func notification(_ notification: PostedNotification, completion: @escaping Completion) {
@@ -239,7 +238,7 @@ final class ScriptedService: ClientService {
   func receipt(_ id: UUID16, of appFamily: UUID16, completion: @escaping Completion) {
     completion(
       id.description == Self.knownReceipt
-        ? .receipt(status: 200, body: AnswerBody(knownBody)) : .notFound)
+        ? .receipt(status: 200, body: ResponseBody(knownBody)) : .notFound)
   }
 
   /// Answers as it is told; by default with an empty list.
@@ -249,7 +248,7 @@ final class ScriptedService: ClientService {
       if case .entitlements = question.question { return state.entitlementsBody }
       return state.purchasesBody
     }
-    completion(.ownership(AnswerBody(body)))
+    completion(.ownership(ResponseBody(body)))
   }
 
   static let knownErasure = "00000000-0000-4000-8000-00000000000b"
@@ -259,13 +258,13 @@ final class ScriptedService: ClientService {
     guard let id = UUID16(Self.knownErasure) else { return completion(.erasureNotFound) }
     let body =
       #"{"id":"\#(id)","state":"waiting","requested_at":"2026-11-21T08:11:20.042Z"}"#
-    completion(.erasureAccepted(id: id, AnswerBody(Array(body.utf8))))
+    completion(.erasureAccepted(id: id, ResponseBody(Array(body.utf8))))
   }
 
   func erasure(_ id: UUID16, of appFamily: UUID16, completion: @escaping Completion) {
     let body = state.withLock { $0.erasureBody }
     completion(
-      id.description == Self.knownErasure ? .erasure(AnswerBody(body)) : .erasureNotFound)
+      id.description == Self.knownErasure ? .erasure(ResponseBody(body)) : .erasureNotFound)
   }
 
   var orders: [ErasureOrder] { state.withLock { $0.orders } }
@@ -331,7 +330,7 @@ struct ServerFixture {
   func connect() throws -> WireClient { try WireClient(port: server.port) }
 
   /// Sends one request and gives its answer.
-  func exchange(_ request: String) throws -> WireAnswer? {
+  func exchange(_ request: String) throws -> WireResponse? {
     let client = try connect()
     client.send(request)
     return try client.answer(isHead: request.hasPrefix("HEAD "))

@@ -1,10 +1,9 @@
 // The path for signed transactions: which bodies are taken, and what the others are told.
 import AppStore
-import AppStoreClient
 import AppStoreAuthority
+import AppStoreClient
 import Base
 import Intake
-import JSON
 import Server
 import TestSupport
 import Testing
@@ -13,7 +12,7 @@ import Testing
   private let sign = SignedUpload.self
 
   /// Field, code and message of each problem; nil for another body.
-  private func problems(_ answer: WireAnswer?) -> [[String]]? {
+  private func problems(_ answer: WireResponse?) -> [[String]]? {
     answer?.json?["errors"]?.arrayValue?.map { error in
       ["field", "code", "message"].map { error[$0]?.stringValue ?? "" }
     }

@@ -1,8 +1,8 @@
 // docs/openapi.json against the server: no answer that is not described, no example that does not fit.
+import Base
 import Foundation
 import Glibc
 import Intake
-import JSON
 import Projections
 import Server
 import TestSupport
@@ -49,7 +49,7 @@ struct OpenAPIDocument: Sendable {
   }
 
   /// What is wrong with an answer: an undescribed status, header or body.
-  func problems(_ answer: WireAnswer, to method: String, _ path: String) -> [String] {
+  func problems(_ answer: WireResponse, to method: String, _ path: String) -> [String] {
     guard let response = responses(method: method, path: path)?[String(answer.status)] else {
       return ["\(answer.status) is not described for \(method) \(path)"]
     }

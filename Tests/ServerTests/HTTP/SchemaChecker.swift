@@ -1,5 +1,5 @@
 // The part of JSON Schema that docs/openapi.json uses: whoever uses more of it gets an error.
-import JSON
+import Base
 
 struct SchemaChecker {
   let document: JSONValue

@@ -1,10 +1,9 @@
 // Notifications that come more than once, too fast, or when nothing can be appended.
 import AppStore
-import AppStoreClient
 import AppStoreAuthority
+import AppStoreClient
 import Base
 import Intake
-import JSON
 import Ledger
 import Projections
 import Server
@@ -245,7 +244,7 @@ import Testing
       $0.trust.additionalRoots = [root]
       $0.notifications.sandboxPerSecond = 2
     }
-    func sandbox(_ number: Int) throws -> NotificationAnswer? {
+    func sandbox(_ number: Int) throws -> NotificationResponse? {
       try fixture.notify(
         try sample.signed(uuid: sample.uuid(number), ["environment": "\"Sandbox\""]))
     }

@@ -1,10 +1,9 @@
 // Notifications: what is recorded of them, and what the App Store hears.
 import AppStore
-import AppStoreClient
 import AppStoreAuthority
+import AppStoreClient
 import Base
 import Intake
-import JSON
 import Ledger
 import Server
 import TestSupport

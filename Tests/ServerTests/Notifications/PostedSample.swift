@@ -1,10 +1,9 @@
 // Notifications of a test chain, and their way into a workflow.
 import AppStore
-import AppStoreClient
 import AppStoreAuthority
+import AppStoreClient
 import Base
 import Foundation
-import JSON
 import Server
 import TestSupport
 import Testing
@@ -47,8 +46,8 @@ enum PostedSample {
 
 extension WorkflowFixture {
   /// Posts a notification and does not wait.
-  func post(_ text: String) throws -> PendingAnswer {
-    let answer = PendingAnswer()
+  func post(_ text: String) throws -> AwaitedResponse {
+    let answer = AwaitedResponse()
     try workflow.notification(
       PostedNotification(text: Array(text.utf8), receivedAtMs: ms("2026-01-06"))
     ) { answer.set($0) }
@@ -56,7 +55,7 @@ extension WorkflowFixture {
   }
 
   /// Posts a notification; what the App Store is told.
-  func notify(_ text: String) throws -> NotificationAnswer? {
+  func notify(_ text: String) throws -> NotificationResponse? {
     if case .notification(let answer) = try post(text).wait() { answer } else { nil }
   }
 

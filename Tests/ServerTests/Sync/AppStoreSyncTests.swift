@@ -303,7 +303,7 @@ import Testing
 
   @Test(arguments: [
     (
-      "what is no signed object", ServerAPIAnswer.page(["no.jws"]),
+      "what is no signed object", ServerAPIResponse.page(["no.jws"]),
       "refused: not three parts with a dot between them"
     ),
     ("the same revision again", .page([], revision: "r", hasMore: true), "its pages have no end"),
@@ -311,7 +311,7 @@ import Testing
     ("an error that stays", .failure(.status(500, errorCode: nil)), "HTTP status 500"),
   ])
   func aHistoryThatCannotBeFetchedIsNamed(
-    _ situation: String, _ answer: ServerAPIAnswer, _ cause: String
+    _ situation: String, _ answer: ServerAPIResponse, _ cause: String
   ) throws {
     let fixture = try SyncFixture(Self.uploads("1"))
     let service = ScriptedServerAPI { _, _, _ in answer }
@@ -477,7 +477,7 @@ import Testing
 
   /// The start of the range of each call to Production, and an answer to all of them.
   private static func notifications(
-    _ answer: ServerAPIAnswer, _ starts: Monitor<[Int64]>
+    _ answer: ServerAPIResponse, _ starts: Monitor<[Int64]>
   ) -> ScriptedServerAPI {
     ScriptedServerAPI { call, endpoint, _ in
       guard case .notificationHistory(let fromMs, _, _) = call, endpoint == .production else {

@@ -1,11 +1,10 @@
 // What tests of synchronizations share: an App Store Server API that follows a script, and a ledger.
 import AppStore
-import AppStoreClient
 import AppStoreAuthority
+import AppStoreClient
 import Base
 import Foundation
 import Intake
-import JSON
 import Ledger
 import Projections
 import Server
@@ -14,7 +13,7 @@ import Testing
 
 /// Answers calls by a script, at once.
 final class ScriptedServerAPI: ServerAPIService {
-  typealias Script = @Sendable (ServerAPICall, AppStoreEndpoint, Int) -> ServerAPIAnswer
+  typealias Script = @Sendable (ServerAPICall, AppStoreEndpoint, Int) -> ServerAPIResponse
 
   private let state = Monitor<[String]>([])
   private let script: Script
@@ -26,7 +25,7 @@ final class ScriptedServerAPI: ServerAPIService {
 
   func send(
     _ call: ServerAPICall, as account: ServerAPIAccount, to endpoint: AppStoreEndpoint,
-    completion: @escaping @Sendable (ServerAPIAnswer) -> Void
+    completion: @escaping @Sendable (ServerAPIResponse) -> Void
   ) {
     let index = state.withLock { calls in
       calls.append("\(endpoint.rawValue) \(Self.text(call))")
@@ -47,11 +46,11 @@ final class ScriptedServerAPI: ServerAPIService {
   func shutDown() {}
 }
 
-extension ServerAPIAnswer {
+extension ServerAPIResponse {
   /// A page of a history.
   static func page(
     _ transactions: [String], revision: String? = nil, hasMore: Bool = false
-  ) -> ServerAPIAnswer {
+  ) -> ServerAPIResponse {
     var page = ServerAPIPage()
     page.transactions = transactions.map { Array($0.utf8) }
     page.revision = revision
@@ -62,7 +61,7 @@ extension ServerAPIAnswer {
   /// A page of a notification history.
   static func told(
     _ notifications: [String], token: String? = nil, hasMore: Bool = false
-  ) -> ServerAPIAnswer {
+  ) -> ServerAPIResponse {
     var page = ServerAPIPage()
     page.notifications = notifications.map { Array($0.utf8) }
     page.revision = token
@@ -70,7 +69,7 @@ extension ServerAPIAnswer {
     return .page(page)
   }
 
-  static let notFound = ServerAPIAnswer.settled(errorCode: 4_040_010)
+  static let notFound = ServerAPIResponse.settled(errorCode: 4_040_010)
 }
 
 /// A ledger with an app that has a key, and synchronizations of it.

@@ -1,7 +1,6 @@
 // Webhooks against a receiver on loopback: order, retries, restarts, ends, addresses.
 import Base
 import Foundation
-import JSON
 import Ledger
 import Projections
 import Server

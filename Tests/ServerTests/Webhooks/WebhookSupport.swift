@@ -3,13 +3,11 @@ import AppStore
 import AppStoreClient
 import Base
 import Foundation
-import JSON
 import Ledger
+import Projections
 import Server
 import TestSupport
 import Testing
-
-import Projections
 
 /// What webhooks read, as a test says it.
 final class ScriptedChanges: WebhookSource {

@@ -1,5 +1,5 @@
 // config.json: strict, with every problem at its place and no value in any message.
-@testable import JSON
+@testable import Base
 @testable import Server
 
 extension FuzzTarget {

@@ -1,6 +1,6 @@
 // Price lists and exchange rates in CSV.
 @testable import Intake
-@testable import JSON
+@testable import Base
 @testable import Ledger
 
 extension FuzzTarget {

@@ -1,5 +1,5 @@
 // The strict validator, the cursor that reads what it passed, and the writer.
-@testable import JSON
+@testable import Base
 
 extension FuzzTarget {
   static let json = FuzzTarget(

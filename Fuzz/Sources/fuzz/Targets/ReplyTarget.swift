@@ -1,7 +1,7 @@
 // The App Store's replies, read leniently by their shape.
 @testable import AppStore
 @testable import Intake
-@testable import JSON
+@testable import Base
 
 extension FuzzTarget {
   static let reply = FuzzTarget(

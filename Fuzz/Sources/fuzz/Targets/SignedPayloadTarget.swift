@@ -1,6 +1,6 @@
 // Payloads of signed objects, read leniently.
 @testable import AppStore
-@testable import JSON
+@testable import Base
 
 extension FuzzTarget {
   static let signedPayload = FuzzTarget(

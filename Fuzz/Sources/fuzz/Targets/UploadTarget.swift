@@ -1,7 +1,6 @@
 // Uploads: the body of an HTTP request, and the line of an import file.
 @testable import Base
 @testable import Intake
-@testable import JSON
 @testable import Projections
 @testable import Server
 
@@ -56,7 +55,7 @@ extension FuzzTarget {
 
 private enum UploadCheck {
   static func request(_ body: [UInt8]) {
-    do throws(HTTPAnswer) {
+    do throws(HTTPResponse) {
       var isWithheld = false
       let fields = try UploadRequest.fields(body, isClientWithheld: &isWithheld)
       check(fields)
@@ -71,7 +70,7 @@ private enum UploadCheck {
   }
 
   static func signedRequest(_ body: [UInt8]) {
-    do throws(HTTPAnswer) {
+    do throws(HTTPResponse) {
       var isWithheld = false
       let fields = try UploadRequest.signedFields(body, isClientWithheld: &isWithheld)
       require(!fields.transactions.isEmpty, "an upload has transactions")

@@ -1,6 +1,5 @@
 // What narrows a report down, and how its rows are sorted, rounded and laid out.
-import Base
-package import JSON
+package import Base
 package import Revenue
 
 /// The apps, products, countries, user and kinds of sale that a report shows.

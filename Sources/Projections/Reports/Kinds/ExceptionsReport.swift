@@ -1,6 +1,5 @@
 // The exceptions report: what finance must know in addition to the figures (rules R1–R10).
 import Base
-import JSON
 package import Revenue
 
 struct ExceptionsReport {

@@ -1,6 +1,6 @@
 // The sales of pending receipts, folded together with the confirmed sales (rule R1).
 import AppStore
-import JSON
+import Base
 import Revenue
 
 /// The current pending sales. They never change a confirmed sale and are never stored.

@@ -1,6 +1,6 @@
 // The receipts report: each receipt and its state (rule R9).
 import AppStore
-import JSON
+import Base
 import Revenue
 
 struct ReceiptsReport {

@@ -1,5 +1,5 @@
 // The users report: what each user uploaded, bought and returned (rule R9).
-import JSON
+import Base
 import Revenue
 
 struct UsersReport {

@@ -1,6 +1,5 @@
 // Reports as a single JSON text, or as one line per row. Amounts are strings, so that no reader rounds them.
 package import Base
-import JSON
 package import Ledger
 import Revenue
 

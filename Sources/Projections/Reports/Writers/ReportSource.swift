@@ -1,6 +1,5 @@
 // The source that all reports read: one generation of the projections, filtered by the request.
 import Base
-import JSON
 package import Revenue
 
 /// A journal line as reports see it.
