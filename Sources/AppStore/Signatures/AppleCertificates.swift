@@ -164,7 +164,7 @@ extension SHA256Digest {
     0x6334_3ABF_B89A_6A03, 0xEBB5_7E9B_3F5F_A7BE, 0x7C4F_5C75_6F30_17B3, 0xA8C4_88C3_653E_9179)
 }
 
-// MARK: - Which hosts and certificates are Apple's: those that answer for the App Store, and those that sign receipts and objects
+// MARK: - Which hosts and certificates are Apple's
 
 /// Distinguishes Apple's hosts and certificates from configured ones.
 package enum AppleTrust {

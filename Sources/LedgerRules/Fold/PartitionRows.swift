@@ -223,7 +223,7 @@ struct PartitionTable {
   }
 }
 
-// MARK: - Which filters a report of one partition may have: its rows and those of other partitions are put together afterwards
+// MARK: - Which filters the report of one partition may have
 
 enum PartitionFilters {
   /// The members that `ReportRequest.write(to:)` writes.

@@ -232,7 +232,7 @@ struct RangeCheck {
   }
 }
 
-// MARK: - Events that were read and wait to be written: what follows may show that a receipt is not needed, and join components
+// MARK: - Events that wait to be written: later ones may join components
 
 /// One event of a chunk.
 struct WaitingEvent {

@@ -204,7 +204,7 @@ package struct ExceptionWords: Equatable, Sendable {
   }
 }
 
-// MARK: - Words for what a price rests on, where its evidence came from, why something was refunded, and how a subscription stands
+// MARK: - The words of the evidence
 
 /// The words for a code of a report.
 package struct CodeWords: Equatable {

@@ -171,7 +171,7 @@ final class Connection: Sendable {
   }
 }
 
-// MARK: - Watches over all connections: ends those whose time is over, lets refused ones finish sending, and gives memory back that many have used
+// MARK: - Watches over all connections: their time, their last bytes, their memory
 
 final class ConnectionReaper: Sendable {
   private struct State {
