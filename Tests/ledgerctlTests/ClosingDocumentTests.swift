@@ -1,4 +1,4 @@
-// Documents that close a month show the same commands and output as their transcripts.
+// The document that closes a month shows the same commands and output as its transcript.
 import Foundation
 import TestSupport
 import Testing
@@ -15,11 +15,8 @@ import Testing
 
   private static let examples = [
     Example(
-      document: "docs/revenue.md", section: "Closing a month", transcript: "closing.txt",
-      blockCount: 4),
-    Example(
       document: "docs/reports.md", section: "Close a month", transcript: "month.txt",
-      blockCount: 8),
+      blockCount: 8)
   ]
 
   @Test(arguments: examples) func documentShowsTheTranscriptsOutput(_ example: Example) throws {

@@ -115,7 +115,7 @@ import Testing
       ]),
   ]
 
-  /// The table of docs/revenue.md.
+  /// The example of docs/revenue.md.
   @Test(
     "Three statements, in the order of arrival",
     arguments: [
