@@ -116,23 +116,4 @@ struct RedactionConcurrencyTests {
     let report = try rig.audit()
     #expect(report.isWhole && report.redactedCount == monitor.withLock { $0.erased.count })
   }
-
-  /// The system gives the number of a file that was removed to a later one: a segment that is written again twice
-  /// can seem to be the same file.
-  @Test func segmentsThatAreRewrittenTwiceDuringAnAuditHoldNothing() throws {
-    let fixture = try LedgerFixture()
-    let rig = RedactionRig(
-      fixture.directory, options: LedgerFixture.smallOptions(block: 2000, segment: 8000))
-    let writer = try LedgerWriter.open(fixture.directory, options: rig.options)
-    for index in 0..<300 { _ = try writer.append([RedactionRig.draft(index)]) }
-    try rig.erase([299], with: writer) {}
-    var erasedCount = 0
-    let report = try LogAudit(fixture.directory, workers: 0).run { done, total in
-      guard done > total / 2, erasedCount < 40 else { return }
-      erasedCount += 1
-      try rig.erase([erasedCount], with: writer) {}
-    }
-    try writer.close()
-    #expect(erasedCount > 0 && report.unredactedCount == 0 && report.findings.isEmpty)
-  }
 }
