@@ -82,8 +82,13 @@ extension RoffPage {
     synopsis(["ledgerctl", "COMMAND", "[ARGUMENTS]", "[OPTIONS]"], words: 1)
     section("DESCRIPTION")
     prose(
-      "A ledger is a directory with one append-only log of events. Everything else is computed from it: tables, "
-        + "reports, answers. `ledgerctl help COMMAND` explains a command, as its page of the manual does."
+      "`ledgerctl` records the App Store receipts that apps upload, has them verified, and reports sales, revenue, "
+        + "subscriptions and users from them, with figures that lead back to what was recorded."
+    )
+    paragraph()
+    prose(
+      "A ledger is a directory with one append-only log of events. Everything else is computed from it. "
+        + "`ledgerctl help COMMAND` explains a command, as its page of the manual does."
     )
     for convention in programConventions {
       paragraph()
