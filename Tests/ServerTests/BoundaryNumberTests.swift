@@ -1,4 +1,4 @@
-// Numbers at the limits in what clients and the App Store send: each has its answer, and the server goes on.
+// Numbers at the limits in what clients and the App Store send: each gets its response, and the server keeps running.
 import AppStore
 import AppStoreClient
 import Base
@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(
-    "signed transactions are taken with any number but that of signedDate, and folded alike twice")
+    "signed transactions are accepted with any number but signedDate, and fold alike twice")
   func transactions() throws {
     let fixture = try WorkflowFixture.signed()
     let fields = [
@@ -40,7 +40,7 @@ import Testing
         } else {
           changes[field] = number
         }
-        // Some refunds of a part, and some of everything.
+        // Some refunds are partial, some are full.
         if texts.count % 2 == 0 { changes["revocationDate", default: "1780000000000"] = number }
         texts.append(try sign.transaction("\(texts.count)", changes))
       }
@@ -70,7 +70,7 @@ import Testing
     try expectEqual(fixture.waitingAfterRebuild(), 0)
   }
 
-  @Test("notifications with any number are recorded, refused or asked for again")
+  @Test("notifications with any number are recorded, refused or requested again")
   func notifications() throws {
     let fixture = try WorkflowFixture.signed()
     for (index, number) in Self.numbers.enumerated() {
@@ -108,7 +108,7 @@ import Testing
   @Test("replies about receipts with any number are answered and folded")
   func replies() throws {
     let appStore = ScriptedAppStore.saying(.reply(row("1")))
-    // On a busy machine second attempts would come in between, and with them pauses of the queue.
+    // On a busy machine, second attempts and the queue's pauses would interfere.
     let fixture = try WorkflowFixture(appStore) {
       $0.verification.retryFirstMs = 3_600_000
       $0.verification.retryCeilingMs = 3_600_000

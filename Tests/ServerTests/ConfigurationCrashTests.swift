@@ -1,10 +1,10 @@
-// Changes of config.json, crashed at every call: the old configuration or the new one.
+// Changes of config.json that crash at every call.
 import Ledger
 import Server
 import TestSupport
 import Testing
 
-@Suite("config.json, crashed")
+@Suite("config.json: crashes")
 struct ConfigurationCrashTests {
   private static let family = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
 
@@ -44,7 +44,7 @@ struct ConfigurationCrashTests {
       }, state: tokens),
   ]
 
-  @Test("A crash at every call leaves the old configuration or the new one")
+  @Test("a crash at every call leaves the old configuration or the new one")
   func everyCall() throws {
     for operation in Self.operations {
       let result = try operation.problems()

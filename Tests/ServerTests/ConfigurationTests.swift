@@ -1,4 +1,4 @@
-// config.json: what is taken, what is refused and how it is said, and changes of the file.
+// config.json: what is accepted, what is refused with which message, and changes of the file.
 import AppStore
 import AppStoreClient
 import Base
@@ -24,7 +24,7 @@ final class ConfiguredLedger {
   }
 
   func write(_ text: String, _ name: String = "config.json", permissions: Int = 0o600) throws {
-    // At once, since a watcher may be looking.
+    // Atomic, since a watcher may read the file at any time.
     let path = directory.fullPath(name)
     let temporary = path + ".test"
     try Data(text.utf8).write(to: URL(fileURLWithPath: temporary))
@@ -37,7 +37,7 @@ final class ConfiguredLedger {
     get throws { try String(contentsOfFile: file.path, encoding: .utf8) }
   }
 
-  /// What is wrong with a text, a line for each problem.
+  /// The problems found in a text, a line each.
   func problems(_ text: String, permissions: Int = 0o600) throws -> [String] {
     try write(text, permissions: permissions)
     do {
@@ -54,7 +54,7 @@ enum ConfigurationSample {
   static let digest = String(repeating: "ab", count: 32)
   static let linkCause =
     "it is a symbolic link, which is not followed inside a ledger: replace it with the file itself"
-  /// An intermediate that signs receipt signers, as far as its purpose goes; and one without purpose.
+  /// An intermediate whose purpose allows it to sign receipt signers, and one without a purpose.
   static let intermediate =
     "MIIBgjCCASegAwIBAgIUF63gxB5gjvmPmK3ceXU+c6kgPFgwCgYIKoZIzj0EAwIwDDEKMAgGA1UEAwwBVDAgFw0yNjExMjEwNzE2NDBaGA8yMTI2MTAyODA3MTY0MFowDDEKMAgGA1UEAwwBVDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABAEpyuliSkFBj3vvnNq5eRXWd8vu2OT7JO7QDZQi9cLic7Qju5Ev9ABfOyOAZ4PYu1P95SamQRg/52/QqQkYumKjZTBjMB0GA1UdDgQWBBRy/xILQZx+PokQEjppI1SMLnGzhzAfBgNVHSMEGDAWgBRy/xILQZx+PokQEjppI1SMLnGzhzAPBgNVHRMBAf8EBTADAQH/MBAGCiqGSIb3Y2QGAgEEAgUAMAoGCCqGSM49BAMCA0kAMEYCIQCegK76+BjGyBHz8aM1QMwTH+IR/Gg+d+8sZJAShiR0ZQIhAOOBjRW4HDKPaPbj6LtVKJMfS8bXkn76ntab7j7swL4U"
   static let plainCertificate =
@@ -65,11 +65,11 @@ enum ConfigurationSample {
   static func token(_ members: String) -> String { #"{"tokens":[{\#(members)}]}"# }
   static let webhookSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
   static let otherWebhookSecret = "whsec_FxYVFBMSERAPDg0MCwoJCAcGBQQDAgEA"
-  /// A configuration of one key.
+  /// A configuration with one key.
   static func serverAPI(_ members: String) -> String {
     #"{"apps":{"\#(family)":{"server_api":\#(members)}}}"#
   }
-  /// A configuration of one webhook.
+  /// A configuration with one webhook.
   static func webhook(_ members: String) -> String {
     #"{"apps":{"\#(family)":{"webhook":\#(members)}}}"#
   }
@@ -467,7 +467,7 @@ enum ConfigurationSample {
   }
 
   @Test(
-    "a file of another user than the ledger's or root is refused, by root too",
+    "a file that belongs to neither the ledger's user nor root is refused, by root too",
     .enabled(if: geteuid() == 0),
     arguments: [(0, 4711, false), (4712, 4711, false), (4711, 4711, true), (4711, 0, true)])
   func owners(_ ledgerOwner: uid_t, _ fileOwner: uid_t, _ isTaken: Bool) throws {
@@ -537,7 +537,7 @@ enum ConfigurationSample {
     let reads = try ledger.file.addToken(appFamilyID: ConfigurationSample.family, scope: .read).kept
     let uploads = try ledger.file.addToken(appFamilyID: ConfigurationSample.family).kept
     try expectEqual(ledger.file.read().tokens.map(\.scope), [.read, .upload])
-    // Earlier programs read a file that has no tokens of the other scope.
+    // Earlier programs read a file without tokens of the other scope.
     try expectEqual(ledger.text.components(separatedBy: "scope").count, 2)
     _ = try ledger.file.revokeToken(id: reads.id)
     _ = try ledger.file.revokeToken(id: uploads.id)

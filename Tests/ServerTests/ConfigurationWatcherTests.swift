@@ -1,4 +1,4 @@
-// config.json while a server runs: what takes effect, and what is told.
+// config.json while a server runs: what takes effect, and what is reported.
 import Foundation
 import Glibc
 import Ledger
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.bounded) struct ConfigurationWatcherTests {
-  /// What a watcher has told; the tests look at it by hand as well as its thread.
+  /// What a watcher reported. The tests call it directly while its own thread runs too.
   private final class Told: @unchecked Sendable {
     private let lock = NSLock()
     private var changes: [Configuration] = []
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(
-    "a link that takes the file's place, or appears, is told of",
+    "a link that replaces the file, or appears, is reported",
     arguments: [true, false])
   func link(_ hadFile: Bool) throws {
     let ledger = try ConfiguredLedger()
@@ -90,7 +90,7 @@ import Testing
     unlink(ledger.file.path)
     try #require(symlink("missing.json", ledger.file.path) == 0)
     for _ in 0..<3 { watcher.look() }
-    // Its own thread may have looked between the two.
+    // The watcher's own thread may have looked in between.
     #expect(told.problemCount >= 1)
     expectEqual(told.lastProblem, ConfigurationSample.linkCause)
     expectEqual(

@@ -1,4 +1,4 @@
-// Live projections whose folds fail where a test says so, and clocks that a test sets.
+// Live projections whose folds fail on demand, and clocks that a test sets.
 import Base
 import Ledger
 import Projections
@@ -13,7 +13,7 @@ final class FoldFault: Sendable {
 
   struct Failure: Error {}
 
-  /// Whether notifications cannot be looked up.
+  /// Whether looking up notifications fails.
   func setLookups(failing: Bool) { failsLookups.store(failing, ordering: .sequentiallyConsistent) }
 
   func checkLookup() throws {
@@ -27,7 +27,7 @@ final class FoldFault: Sendable {
   }
 }
 
-/// Asks live projections, unless a fold is to fail.
+/// Asks live projections, unless a fold is set to fail.
 final class FaultyProjections: WorkflowProjections {
   private let live: LiveProjections
   private let fault: FoldFault
@@ -93,16 +93,16 @@ final class FaultyProjections: WorkflowProjections {
   }
 }
 
-/// The system's clocks, moved on as a test says.
+/// The system's clocks, shifted by a test.
 final class MovableClock: Sendable {
   private let aheadMs = Atomic<Int>(0)
 
-  /// How far the clocks stand before the system's.
+  /// How far these clocks are ahead of the system's.
   func set(aheadMs: Int) { self.aheadMs.store(aheadMs, ordering: .sequentiallyConsistent) }
 
   private var offsetMs: Int64 { Int64(aheadMs.load(ordering: .sequentiallyConsistent)) }
 
-  /// Both clocks move; the one for pauses may, in a test, go back as well.
+  /// Moves both clocks. In a test, the clock for pauses may go back as well.
   var clock: WorkflowClock {
     let system = WorkflowClock()
     return WorkflowClock(
@@ -110,10 +110,10 @@ final class MovableClock: Sendable {
       monotonicMs: { self.offsetMs + system.monotonicMs() })
   }
 
-  /// A clock for pauses that moves only as a test says.
+  /// A clock for pauses that only the test moves.
   var monotonicOffsetMs: Int64 { offsetMs }
 
-  /// The time of day moves alone.
+  /// Moves the time of day alone.
   var timeOfDay: WorkflowClock {
     let system = WorkflowClock()
     return WorkflowClock(

@@ -7,10 +7,10 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("Evidence of forgeries") struct ForgeryTests {
+@Suite("evidence of forgeries") struct ForgeryTests {
   private let sign = SignedUpload.self
 
-  /// A receipt file of so many bytes: most are the name of a product.
+  /// A receipt file of this many bytes, most of them in the name of a product.
   private static func file(_ transaction: String, byteCount: Int) -> [UInt8] {
     func file(_ nameByteCount: Int) -> [UInt8] {
       let name = String(repeating: "x", count: nameByteCount)
@@ -51,7 +51,8 @@ import Testing
 
   // MARK: Large receipts
 
-  @Test("an altered receipt of 256 KiB keeps digest and facts, one a byte smaller all of it")
+  @Test(
+    "an altered receipt of 256 KiB is reduced to digest and facts; a byte less, and all is kept")
   func size() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), checker: .signatureInvalid)
     let limit = 256 << 10
@@ -78,7 +79,7 @@ import Testing
   }
 
   @Test(
-    "what another trust or registration may find good is kept whole, however large",
+    "a receipt that another trust or registration may accept is kept whole, however large",
     arguments: [LocalVerification.signatureUntrusted, .timeOnly("certificate_expired"), .valid])
   func trust(_ verdict: LocalVerification) throws {
     let fixture = try WorkflowFixture(.saying(.status(21003)), checker: verdict)
@@ -88,9 +89,9 @@ import Testing
     expectEqual(kept(fixture)["whole"], (verdict.outcome == .invalid ? 1 : 0))
   }
 
-  // MARK: The day's bound
+  // MARK: The daily limit
 
-  @Test("beyond the day's bound altered receipts are reduced, with an alarm, until the next day")
+  @Test("over the daily limit, altered receipts are reduced, with an alarm, until the next day")
   func bound() throws {
     let ahead = MovableClock()
     let clock = WorkflowClock(
@@ -117,7 +118,8 @@ import Testing
   }
 
   @Test(
-    "beyond the day's bound nothing is taken that may be good one day, and it is asked for again")
+    "over the daily limit, what may become valid later is not stored, and the client is asked to retry"
+  )
   func refused() throws {
     let untrusted = try WorkflowFixture(.saying(.reply(row("1"))), checker: .signatureUntrusted) {
       $0.verification.forgedBytesDailyMax = 20_000

@@ -1,4 +1,4 @@
-// What a server refuses of the drafts that commands hand over: whatever a fold could not read.
+// Drafts from commands that a server refuses because a fold could not read them.
 import Base
 import Foundation
 import Ledger

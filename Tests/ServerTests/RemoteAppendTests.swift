@@ -1,4 +1,4 @@
-// The hand-over: sessions, turns, ends of all kinds, and what must not come through.
+// The hand-over: sessions, turns, all kinds of ends, and what must not get through.
 import Base
 import Foundation
 import Glibc
@@ -8,13 +8,14 @@ import Server
 import TestSupport
 import Testing
 
-/// A ledger that is held by a server in this process.
+/// A ledger held by a server in this process.
 final class ServedLedger {
   private let temporary: TemporaryDirectory
   let directory: LedgerDirectory
   let writer: LedgerWriter
   let server: RemoteAppendServer
-  /// Why appends failed, or nil where they succeeded, in the order in which the server told it.
+  /// Why appends failed, or nil where they succeeded, in the order in which the server reported
+  /// them.
   let outcomes = Monitor<[LedgerError?]>([])
 
   init(
@@ -27,7 +28,7 @@ final class ServedLedger {
     directory = try LedgerDirectory.create(path: path, origin: "receipts.example/test")
     writer = try LedgerWriter.open(directory)
     var options = RemoteAppendServer.Options()
-    // On a busy machine a test waits long for its turn, and sessions that have ended are still counted.
+    // On a busy machine a turn takes long to come, and ended sessions are still counted.
     options.turnTimeoutMs = 60_000
     options.connectionsMax = 1_000
     configure(&options)
@@ -52,7 +53,7 @@ final class ServedLedger {
   }
 }
 
-/// A client that says whatever it likes.
+/// A client that sends arbitrary bytes.
 final class RawClient {
   private let descriptor: Int32
 
@@ -93,7 +94,7 @@ final class RawClient {
     send(1, [version] + Self.block(Array(directory.identity.id.description.utf8)))
   }
 
-  /// All that comes until the other side closes.
+  /// All bytes until the other side closes.
   func rest() -> [UInt8] {
     var bytes: [UInt8] = []
     var piece = [UInt8](repeating: 0, count: 4096)
@@ -215,7 +216,7 @@ final class RawClient {
     for number in 0..<50 { _ = try session?.submit([draft("\(number)")]) }
     session = nil
     let next = try ledger.connect()
-    // All of the first session lies before the first event of the next.
+    // All of the first session's events precede the first event of the next.
     try expectEqual(next.positions(of: next.submit([draft("next")])), 50..<51)
   }
 
@@ -247,7 +248,7 @@ final class RawClient {
     }
   }
 
-  // MARK: What must not come through
+  // MARK: Refused submissions
 
   private static let good =
     RawClient.block(Array("app.registered".utf8)) + RawClient.number(UInt32(1))
@@ -418,7 +419,7 @@ final class RawClient {
   @Test func aSocketThatADeadServerLeftIsReplaced() throws {
     let ledger = try ServedLedger()
     let path = ledger.directory.fullPath("ledger.sock")
-    // A second name keeps the socket's file when the server removes its own.
+    // A hard link keeps the socket's file when the server removes its own name.
     expectEqual(link(path, path + ".kept"), 0)
     ledger.server.stop()
     expectEqual(rename(path + ".kept", path), 0)

@@ -1,4 +1,4 @@
-// Where a copy goes, in config.json: what is taken, what is refused and how it is said.
+// Where a copy goes, in config.json: what is accepted, and what is refused with which message.
 import Base
 import Foundation
 import Server

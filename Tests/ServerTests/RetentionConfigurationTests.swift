@@ -1,4 +1,4 @@
-// Settings of config.json for what is kept for a limited time, and for when erasures are carried out.
+// Settings in config.json for what is kept for a limited time, and for when erasures are carried out.
 import Base
 import Erasure
 import Server
@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct RetentionConfigurationTests {
   @Test(
-    "a time for which something is kept is a whole number of days, weeks, months or years",
+    "a retention time is a whole number of days, weeks, months or years",
     arguments: [
       ("1d", 1), ("2w", 14), ("1m", 30), ("7y", 2555), ("100y", 36_500), ("36500d", 36_500),
       ("", nil), ("d", nil), ("0d", nil), ("01d", nil), ("-1d", nil), ("+1d", nil), ("1.5y", nil),
@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(
-    "a time of the day has two digits for the hour and two for the minute",
+    "a time of day has two digits each for hour and minute",
     arguments: [
       ("00:00", 0), ("03:00", 180), ("23:59", 1439), ("24:00", nil), ("03:60", nil), ("3:00", nil),
       ("03:00:00", nil), ("off", nil), ("0３:00", nil), ("", nil),

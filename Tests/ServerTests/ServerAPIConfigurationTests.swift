@@ -1,4 +1,4 @@
-// The key of the App Store Server API in config.json: which files are taken, and that none is shown.
+// The key of the App Store Server API in config.json: which files are accepted, and that no key is shown.
 import AppStore
 import AppStoreAuthority
 import AppStoreClient

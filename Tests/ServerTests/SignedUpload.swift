@@ -1,4 +1,4 @@
-// Signed transactions of a test chain, and their way into a workflow.
+// Signed transactions of a test chain, and how tests send them to a workflow.
 import AppStore
 import AppStoreAuthority
 import AppStoreClient
@@ -14,7 +14,7 @@ import Testing
 enum SignedUpload {
   static let authority = SignedObjectAuthority.shared
 
-  /// A payload: members by name, JSON by value; nil leaves out one of the usual.
+  /// A payload: members by name, values as JSON; nil leaves out a default member.
   static func payload(_ transaction: String = "1", _ changes: [String: String?] = [:]) -> String {
     let dateMs = ms("2026-01-05")
     var members: [String: String?] = [
@@ -65,7 +65,7 @@ extension WorkflowFixture {
     }
   }
 
-  /// Sends signed transactions and waits for the answer.
+  /// Sends signed transactions and waits for the response.
   func sendTransactions(_ transactions: [String], _ members: String = "") throws -> ClientResponse {
     let body = Array(SignedUpload.body(transactions, members).utf8)
     let read = try body.withUnsafeBytes { bytes in

@@ -1,4 +1,4 @@
-// Tokens have the look of a secret.
+// Generated tokens look like secrets.
 import Base
 import Intake
 import Server
@@ -12,7 +12,7 @@ import Testing
       #expect(SecretText.isLikely(token))
       if !SecretText.isLikely(token.dropFirst(4)) { shown += 1 }
     }
-    // What has no prefix is known by chance alone.
+    // Without a prefix, a token is recognized only by chance.
     #expect(shown <= 40)
   }
 }

@@ -1,4 +1,4 @@
-// Signed transactions: what is recorded of them, and what the client hears.
+// Signed transactions: what is recorded of them, and the response to the client.
 import AppStore
 import AppStoreAuthority
 import AppStoreClient
@@ -9,7 +9,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("Answers to signed transactions") struct TransactionResponseTests {
+@Suite("responses to signed transactions") struct TransactionResponseTests {
   private let sign = SignedUpload.self
 
   private func keys(_ value: JSONValue?) -> [String] {
@@ -21,7 +21,7 @@ import Testing
     answer.body?["in_app_purchases"]?.arrayValue ?? []
   }
 
-  /// The objects at fault that a fraud's answer names, each with its code.
+  /// The objects at fault that a fraud's response names, each with its code.
   private func refusals(_ answer: ClientResponse) -> [[String]] {
     (answer.body?["errors"]?.arrayValue ?? []).map {
       [$0["field"]?.stringValue ?? "", $0["code"]?.stringValue ?? ""]
@@ -30,7 +30,7 @@ import Testing
 
   // MARK: Good lists
 
-  @Test("a good list is one event, and the answer shows its sale without a word of the App Store")
+  @Test("a good list is one event, and the response shows its sale without asking the App Store")
   func good() throws {
     let fixture = try WorkflowFixture.signed()
     let answer = try fixture.sendTransactions(
@@ -53,7 +53,7 @@ import Testing
       "version": .number("1"), "marketplace": .string("itunes_connect"),
       "app_identifier": .string("app"), "product_id": .string("coins"), "quantity": .number("1"),
       "type": .string("consumable"), "environment": .string("production"),
-      // The storefront outranks what the client says.
+      // The signed storefront outranks the client's country.
       "country_code": .string("DE"), "currency_code": .string("EUR"),
       "user_identifier": .string("u1"), "is_auto_renewing": .boolean(false),
       "in_trial_period": .boolean(false), "in_grace_period": .boolean(false),
@@ -88,7 +88,7 @@ import Testing
     expectEqual(keys(one[0]), keys(other[0]))
     expectEqual(other[0]["version"], .number("2"))
     expectEqual(other[0]["user_identifier"], .string("u1"))
-    // The receipt's answer knows the signed price now.
+    // The receipt's response knows the signed price now.
     expectEqual(one[0]["currency_code"], .null)
     let again = try fixture.look(receipt)
     expectEqual(purchases(again).first?["currency_code"], .string("EUR"))
@@ -106,7 +106,7 @@ import Testing
     expectEqual(purchases(second).count, 1)
   }
 
-  @Test("each sale stands once, by its newest statement, in the order of date and key")
+  @Test("each sale appears once, by its newest statement, ordered by date and key")
   func order() throws {
     let fixture = try WorkflowFixture.signed()
     func at(_ day: String, signed: String) -> [String: String?] {
@@ -131,7 +131,7 @@ import Testing
     expectEqual(shown[0]["canceled_at"], .null)
   }
 
-  @Test("a subscription shows its period, and not whether it renews") func subscription() throws {
+  @Test("a subscription shows its period, but not whether it renews") func subscription() throws {
     let fixture = try WorkflowFixture.signed()
     let answer = try fixture.sendTransactions([
       try sign.transaction(
@@ -151,7 +151,7 @@ import Testing
     expectEqual(purchase["current_period_end_at"]?["ms"]?.integerValue, ms("2026-02-05"))
   }
 
-  @Test("an address that is withheld is not stored") func withheld() throws {
+  @Test("a withheld address is not stored") func withheld() throws {
     let fixture = try WorkflowFixture.signed()
     let answer = try fixture.sendTransactions([try sign.transaction()], #""ip_address":null"#)
     expectEqual(answer.body?["ip_address"], .null)
@@ -160,7 +160,9 @@ import Testing
 
   // MARK: Fraud
 
-  @Test("a forged one, and another app's, make the list a fraud that is kept and counts nowhere")
+  @Test(
+    "a forged transaction, or another app's, makes the list a fraud that is kept and counts nowhere"
+  )
   func fraud() throws {
     let forged = try sign.sign(sign.payload("2"), by: .stranger.get())
     let other = try sign.transaction("3", ["bundleId": "\"com.example.other\""])
@@ -195,7 +197,7 @@ import Testing
     }
   }
 
-  @Test("a product that is not declared, and a consumable of another user, are frauds too")
+  @Test("an undeclared product and another user's consumable are frauds too")
   func declaredProducts() throws {
     let products = [AppRegistered.Product(id: "coins", type: .consumable)]
     let fixture = try WorkflowFixture.signed(products: products)
@@ -235,7 +237,7 @@ import Testing
   // MARK: Refused lists
 
   @Test(
-    "what is malformed, out of time or of another store is refused by its place, and nothing is stored"
+    "a malformed, expired or foreign transaction is refused by its index, and nothing is stored"
   )
   func refused() throws {
     var early = SignedObjectAuthority.Plan()
@@ -277,7 +279,7 @@ import Testing
   }
 
   @Test(
-    "what was signed up to five minutes ahead of this clock is asked for again, and anything later refused",
+    "a signedDate at most five minutes ahead of this clock is requested again, a later one is refused",
     arguments: [(60_000, nil), (60_001, 1), (90_000, 30), (300_000, 240), (300_001, 0)]
       as [(Int64, Int?)])
   func ahead(_ leadMs: Int64, _ seconds: Int?) throws {
@@ -296,7 +298,7 @@ import Testing
     case let answer: Issue.record("\(answer)")
     }
     try expectEqual(fixture.events().count, (seconds == nil ? 2 : 1))
-    // A fault that stays outweighs a fault that passes.
+    // A permanent fault outweighs a temporary one.
     guard seconds ?? 0 > 0 else { return }
     let malformed = try sign.transaction(
       "3", ["bundleId": nil, "signedDate": "\(ms("2026-01-05"))"])
@@ -325,7 +327,8 @@ import Testing
     try expectEqual(strict.events().count, 1)
   }
 
-  @Test("one of Xcode is answered where its certificate is named, and counts nowhere")
+  @Test(
+    "a transaction of Xcode is answered where its certificate is configured, and counts nowhere")
   func localTesting() throws {
     let leaf = try sign.authority.get().leaf.fingerprint
     let fixture = try WorkflowFixture.signed { $0.trust.localTestingSigners = [leaf] }

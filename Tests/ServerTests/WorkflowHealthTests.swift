@@ -1,17 +1,18 @@
-// Whether an upload would be taken: what makes the server unready, and what makes it ready again.
+// Whether an upload would be accepted: what makes the server unready, and what makes it ready
+// again.
 import Foundation
 import Ledger
 import Server
 import TestSupport
 import Testing
 
-@Suite("Workflow health", .bounded) struct WorkflowHealthTests {
+@Suite("workflow health", .bounded) struct WorkflowHealthTests {
   private static func full() -> LedgerError {
     LedgerError(
       .inputOutput, operation: "write", object: "log/tail", cause: "No space left on device")
   }
 
-  @Test("while folds fail no upload is taken, and readiness comes back by itself")
+  @Test("while folds fail no upload is accepted, and readiness returns by itself")
   func folds() throws {
     let clock = MovableClock()
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), clock: clock.clock)
@@ -19,7 +20,7 @@ import Testing
     fixture.foldFault.set(true)
     try expectEqual(fixture.upload("1").status, 503)
     try expectEqual(fixture.workflow.refusal, .foldsFail)
-    // The log is whole, and takes events.
+    // The log is whole, and accepts events.
     #expect(try fixture.workflow.canAppend)
     fixture.foldFault.set(false)
     clock.set(aheadMs: 10_000)
@@ -27,7 +28,7 @@ import Testing
     try expectEqual(fixture.upload("1").status, 200)
   }
 
-  @Test("an append of another command that fails counts, and room that comes back is noticed")
+  @Test("a failed append of another command counts, and the end of a full disk is noticed")
   func foreign() throws {
     let clock = MovableClock()
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), clock: clock.clock)
@@ -38,13 +39,13 @@ import Testing
     clock.set(aheadMs: 10_000)
     try waitUntil { try fixture.workflow.refusal == nil }
     #expect(try fixture.workflow.canAppend)
-    // What the probe wrote is gone again.
+    // What the probe wrote is removed.
     let names = try FileManager.default.contentsOfDirectory(
       atPath: fixture.directory.fullPath("log"))
     #expect(names.allSatisfy { !$0.hasPrefix("probe") })
   }
 
-  @Test("an append of another command that succeeds ends the alarm")
+  @Test("a successful append of another command ends the alarm")
   func foreignSuccess() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
     try fixture.workflow.recordForeignAppend(Self.full())
@@ -53,7 +54,7 @@ import Testing
     #expect(try fixture.workflow.refusal == nil)
   }
 
-  @Test("a submission that is itself at fault says nothing of the log")
+  @Test("a submission that is itself at fault does not count against the log")
   func invalid() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
     try fixture.workflow.recordForeignAppend(
@@ -61,7 +62,7 @@ import Testing
     #expect(try fixture.workflow.refusal == nil)
   }
 
-  @Test("as many uploads under way as may be make the server busy, its end makes it stopping")
+  @Test("the maximum of uploads in progress makes the server busy, its end makes it stopping")
   func busy() throws {
     let appStore = ScriptedAppStore { _, _ in nil }
     let fixture = try WorkflowFixture(appStore, uploadsMax: 1)

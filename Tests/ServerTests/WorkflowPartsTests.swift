@@ -4,9 +4,9 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("Workflow parts") struct WorkflowPartsTests {
+@Suite("workflow parts") struct WorkflowPartsTests {
   @Test(
-    "A pause doubles with each attempt, up to the ceiling",
+    "a pause doubles with each attempt, up to the ceiling",
     arguments: [
       (1, 10_000), (2, 20_000), (3, 40_000), (9, 2_560_000), (10, 3_600_000), (64, 3_600_000),
       (1_000_000, 3_600_000),
@@ -16,13 +16,13 @@ import Testing
     expectEqual(schedule.limitMs(attempt: attempt), limitMs)
   }
 
-  @Test("Impossible settings still give pauses", arguments: [(0, 0), (-5, -1), (100, 10)])
+  @Test("impossible settings still give pauses", arguments: [(0, 0), (-5, -1), (100, 10)])
   func oddSettings(firstMs: Int64, ceilingMs: Int64) {
     let schedule = RetrySchedule(firstMs: firstMs, ceilingMs: ceilingMs)
     for attempt in 0..<70 { #expect(schedule.limitMs(attempt: attempt) > 0) }
   }
 
-  @Test("Pauses are spread over all of what they may be")
+  @Test("pauses are spread over their whole range")
   func fullJitter() {
     var random = SeededRandom(seed: 7)
     let schedule = RetrySchedule(firstMs: 1000, ceilingMs: 1000)
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test("The heap gives entries out by their time, each receipt once", arguments: [1, 2, 3, 4, 5])
+  @Test("the heap returns entries by their time, each receipt once", arguments: [1, 2, 3, 4, 5])
   func heapOrder(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var heap = RetryHeap()
@@ -70,7 +70,7 @@ import Testing
     return breaker
   }
 
-  @Test("Failures in a row open the breaker, and one success among them does not let them add up")
+  @Test("failures in a row open the breaker, and one success among them resets the count")
   func opening() {
     var breaker = CircuitBreaker()
     for _ in 0..<3 {
@@ -81,7 +81,7 @@ import Testing
     #expect(opened().isClosed == false)
   }
 
-  @Test("An open breaker lets one call through after its pause")
+  @Test("an open breaker lets one call through after its pause")
   func probing() {
     var breaker = opened()
     let pauseMs = CircuitBreaker.firstPauseMs
@@ -93,7 +93,7 @@ import Testing
     expectEqual(breaker.admit(nowMs: pauseMs), .allowed)
   }
 
-  @Test("Each probe that fails doubles the pause, up to the longest")
+  @Test("each failed probe doubles the pause, up to the longest")
   func longerPauses() {
     var breaker = opened()
     var nowMs = CircuitBreaker.firstPauseMs
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test("A probe that was not made is given back, and late failures change nothing")
+  @Test("a probe that was not made is given back, and late failures change nothing")
   func unmadeProbe() {
     var breaker = opened()
     breaker.recordFailure(isProbe: false, nowMs: 1_000)
@@ -116,7 +116,7 @@ import Testing
     expectEqual(breaker.admit(nowMs: 5_000), .probe)
   }
 
-  @Test("A wish to hurry lets the next call through at once")
+  @Test("hurry lets the next call through at once")
   func hurry() {
     var breaker = opened()
     breaker.hurry(nowMs: 5)

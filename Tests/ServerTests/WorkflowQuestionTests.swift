@@ -7,7 +7,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("Workflow: questions about users") struct WorkflowQuestionTests {
+@Suite("workflow: questions about users") struct WorkflowQuestionTests {
   private func ask(
     _ fixture: WorkflowFixture, _ user: String,
     _ question: OwnershipQuestion = .purchases(after: nil, limit: 10)
@@ -19,7 +19,7 @@ import Testing
     return try answer.wait()
   }
 
-  @Test("whoever was answered about an upload finds its purchases, at the server's time")
+  @Test("a client that was answered about an upload finds its purchases, at the server's time")
   func uploads() throws {
     let clock = MovableClock()
     let fixture = try WorkflowFixture(
@@ -55,7 +55,7 @@ import Testing
       }
     }
     try expectEqual(pro(), ["pro", "subscription_active"])
-    // Both answers are as docs/openapi.json describes them.
+    // Both responses are as docs/openapi.json describes them.
     let api = try OpenAPIDocument()
     for (question, schema) in [
       (OwnershipQuestion.entitlements, "EntitlementResponse"),
@@ -69,7 +69,7 @@ import Testing
     try expectEqual(pro(), ["pro", "expired"])
   }
 
-  @Test("questions over their limit are told to come again, and take no room from uploads")
+  @Test("questions over their limit are told to retry, and take no room from uploads")
   func limit() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), questionsMax: 0)
     try expectEqual(ask(fixture, "alice").status, 503)
@@ -80,7 +80,7 @@ import Testing
     try expectEqual(fixture.upload("1", user: "alice").status, 200)
   }
 
-  @Test("while no upload is taken, questions are answered")
+  @Test("while no upload is accepted, questions are answered")
   func fullUploads() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), uploadsMax: 0)
     try expectEqual(fixture.workflow.refusal, .busy)

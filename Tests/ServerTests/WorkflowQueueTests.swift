@@ -1,4 +1,4 @@
-// What waits for the App Store: shared calls, replies used again, the queue, limits, ends.
+// Uploads that wait for the App Store: shared calls, reused replies, the queue, limits, ends.
 import AppStore
 import AppStoreClient
 import Base
@@ -8,16 +8,16 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("Workflow queue", .bounded) struct WorkflowQueueTests {
+@Suite("workflow queue", .bounded) struct WorkflowQueueTests {
   /// No second attempt during a test.
   static func lastingPauses(_ configuration: inout Configuration) {
     configuration.verification.retryFirstMs = 3_600_000
     configuration.verification.retryCeilingMs = 3_600_000
   }
 
-  // MARK: One answer for several uploads
+  // MARK: Shared replies
 
-  @Test("Uploads of one receipt share a call, and each gets a verification of its own")
+  @Test("uploads of one receipt share a call, and each gets a verification of its own")
   func sharedCall() throws {
     let appStore = ScriptedAppStore { _, _ in nil }
     let fixture = try WorkflowFixture(appStore) { $0.verification.reuseReplyMs = 60_000 }
@@ -32,7 +32,7 @@ import Testing
     try expectEqual(fixture.verdicts(), ["1 valid 0", "3 valid 0 ->5"])
   }
 
-  @Test("A recent final answer is used again for the same receipt")
+  @Test("a recent final reply is reused for the same receipt")
   func reuse() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1")))) {
       $0.verification.reuseReplyMs = 60_000
@@ -48,7 +48,7 @@ import Testing
     try expectEqual(fixture.verdicts().last, "10 valid 0 ->3")
   }
 
-  @Test("An answer that was given while the clock ran ahead is not used again")
+  @Test("a reply given while the clock was ahead is not reused")
   func clockAhead() throws {
     let clock = MovableClock()
     clock.set(aheadMs: 10 * 86_400_000)
@@ -60,7 +60,7 @@ import Testing
     clock.set(aheadMs: 0)
     try expectEqual(fixture.upload("1").status, 200)
     expectEqual(fixture.appStore.calls, 2)
-    // What was answered since is used again.
+    // A reply given since then is reused.
     try expectEqual(fixture.upload("1").status, 200)
     expectEqual(fixture.appStore.calls, 2)
     clock.set(aheadMs: 10 * 86_400_000)
@@ -72,7 +72,7 @@ import Testing
     expectEqual(fixture.appStore.calls, 4)
   }
 
-  @Test("A refusal as not authentic is used again as well")
+  @Test("a refusal as not authentic is reused as well")
   func reuseOfRefusal() throws {
     let fixture = try WorkflowFixture(.saying(.status(21003))) {
       $0.verification.reuseReplyMs = 60_000
@@ -81,7 +81,7 @@ import Testing
     expectEqual(fixture.appStore.calls, 2)
   }
 
-  @Test("Where answers are not to be used again, each upload asks")
+  @Test("where reuse is off, each upload asks")
   func noReuse() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
     for _ in 0..<2 { try expectEqual(fixture.upload("1").status, 200) }
@@ -91,7 +91,7 @@ import Testing
 
   // MARK: Waiting
 
-  @Test("Without an answer the upload waits, is tried again, and is settled once")
+  @Test("without a reply the upload waits, is retried, and is resolved once")
   func retry() throws {
     let appStore = ScriptedAppStore { _, call in call < 4 ? .none(.timeout) : .reply(row("1")) }
     let fixture = try WorkflowFixture(appStore)
@@ -104,7 +104,7 @@ import Testing
     try expectEqual(fixture.waitingAfterRebuild(), 0)
   }
 
-  @Test("One answer settles all uploads of a receipt that wait")
+  @Test("one reply resolves all waiting uploads of a receipt")
   func retryOfSeveral() throws {
     let appStore = ScriptedAppStore { _, _ in .none(.connectionFailed) }
     let fixture = try WorkflowFixture(appStore, set: Self.lastingPauses)
@@ -123,7 +123,7 @@ import Testing
     expectEqual(appStore.calls, 4)
   }
 
-  @Test("Of a receipt with more waiting uploads than go into a frame, each gets one final verdict")
+  @Test("more waiting uploads of a receipt than fit in a frame get one final verdict each")
   func moreThanAFrameWaits() throws {
     let appStore = ScriptedAppStore { _, _ in .none(.connectTimeout) }
     let fixture = try WorkflowFixture(appStore, uploadsMax: 3000, set: Self.lastingPauses)
@@ -132,7 +132,7 @@ import Testing
     for answer in waiting { try expectEqual(answer.wait().status, 206) }
     appStore.follow { _, _ in .reply(row("1")) }
     try fixture.workflow.retryNow()
-    // Those that come while the answer is still being given out ask for themselves.
+    // Uploads that come while the reply is still being handed out ask for themselves.
     let late = try (0..<200).map { _ in try fixture.send(file) }
     for answer in late { #expect([200, 206].contains(try answer.wait().status)) }
     try fixture.workflow.retryNow()
@@ -147,7 +147,7 @@ import Testing
     try expectEqual(fixture.waitingAfterRebuild(), 0)
   }
 
-  @Test("A restart loses nothing of what waits")
+  @Test("a restart loses nothing of what waits")
   func restart() throws {
     let appStore = ScriptedAppStore { _, _ in .none(.timeout) }
     let fixture = try WorkflowFixture(appStore, set: Self.lastingPauses)
@@ -165,7 +165,7 @@ import Testing
     expectEqual(Set(verdicts).count, 40)
   }
 
-  @Test("A crash between upload and result leaves an upload that waits")
+  @Test("a crash between upload and result leaves an upload that waits")
   func uploadWithoutResult() throws {
     let appStore = ScriptedAppStore { _, _ in nil }
     let fixture = try WorkflowFixture(appStore)
@@ -178,7 +178,7 @@ import Testing
     #expect(answer.now == nil)
   }
 
-  @Test("A single run tries each receipt once, and says how many were settled")
+  @Test("a single run tries each receipt once, and reports how many were resolved")
   func singleRun() throws {
     let appStore = ScriptedAppStore { _, _ in .none(.timeout) }
     let fixture = try WorkflowFixture(appStore, set: Self.lastingPauses)
@@ -186,7 +186,7 @@ import Testing
     fixture.stop()
     let texts = TextNumbers()
     appStore.follow { request, _ in
-      // Every second receipt stays without an answer.
+      // Every second receipt stays without a reply.
       texts.number(of: request.receiptText).isMultiple(of: 2)
         ? .confirming(request) : .status(21005)
     }
@@ -198,7 +198,7 @@ import Testing
     expectEqual(appStore.calls, 10)
   }
 
-  @Test("A single run ends where the App Store is down")
+  @Test("a single run ends where the App Store is down")
   func singleRunWithoutAppStore() throws {
     let appStore = ScriptedAppStore { _, _ in .none(.connectionFailed) }
     let fixture = try WorkflowFixture(appStore) {
@@ -216,7 +216,7 @@ import Testing
 
   // MARK: Limits
 
-  @Test("After failures in a row uploads are answered at once, without a call")
+  @Test("after failures in a row uploads are answered at once, without a call")
   func circuitBreaker() throws {
     let appStore = ScriptedAppStore { _, _ in .none(.connectTimeout) }
     let fixture = try WorkflowFixture(appStore, set: Self.lastingPauses)
@@ -228,14 +228,14 @@ import Testing
     expectEqual(verdicts.count(where: { $0.hasSuffix("circuit_open") }), 20 - appStore.calls)
   }
 
-  @Test("Answers that are no success for the receipt keep the breaker closed")
+  @Test("replies that are not a success for the receipt keep the breaker closed")
   func answersKeepItClosed() throws {
     let fixture = try WorkflowFixture(.saying(.status(21005)), set: Self.lastingPauses)
     for number in 0..<20 { try fixture.upload("\(number)") }
     expectEqual(fixture.appStore.calls, 20)
   }
 
-  @Test("At most so many calls are made at once; uploads beyond them are answered at once")
+  @Test("calls at once are limited; uploads beyond the limit are answered at once")
   func callLimit() throws {
     let appStore = ScriptedAppStore { _, _ in nil }
     let fixture = try WorkflowFixture(appStore) {
@@ -243,7 +243,7 @@ import Testing
       $0.appStore.callsMax = 4
     }
     let answers = try (0..<20).map { try fixture.send(WorkflowFixture.file("\($0)")) }
-    // One more than can be made waits for its turn.
+    // One more than the limit waits for its turn.
     try waitUntil { answers.count(where: { $0.now != nil }) == 15 }
     expectEqual(appStore.heldCount, 4)
     #expect(answers.compactMap(\.now).allSatisfy { $0.status == 206 })
@@ -256,7 +256,7 @@ import Testing
     expectEqual(appStore.runningMax, 4)
   }
 
-  @Test("Beyond the uploads that may be under way, uploads are turned away and nothing is recorded")
+  @Test("beyond the limit of uploads in progress, uploads are turned away and nothing is recorded")
   func uploadLimit() throws {
     let appStore = ScriptedAppStore { _, _ in nil }
     let fixture = try WorkflowFixture(appStore, uploadsMax: 3)
@@ -272,7 +272,8 @@ import Testing
 
   // MARK: Operators
 
-  @Test("A wrong shared secret is told once, without the secret, and tried again when it is mended")
+  @Test(
+    "a wrong shared secret is reported once, without the secret, and retried when it is corrected")
   func alarm() throws {
     let appStore = ScriptedAppStore { request, _ in
       request.sharedSecret == Array("right".utf8) ? .confirming(request) : .status(21004)
@@ -294,7 +295,7 @@ import Testing
     for answer in answers { try waitUntil { try fixture.look(answer).status == 200 } }
   }
 
-  @Test("When nothing can be appended any more, uploads are turned away and it is said once")
+  @Test("when nothing can be appended any more, uploads are turned away and one message is logged")
   func closedLog() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
     #expect(try fixture.workflow.canAppend)
@@ -304,7 +305,7 @@ import Testing
     expectEqual(fixture.notes.fatalCount, 1)
   }
 
-  @Test("An app that another process registers is known when its appends are told")
+  @Test("an app that another process registers is known once its appends are reported")
   func foreignAppends() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
     let app = AppRegistered(
@@ -318,7 +319,7 @@ import Testing
 
   // MARK: Ends
 
-  @Test("At the end, calls under way are given up, answered 206, and wait for the next start")
+  @Test("at the end, calls in progress are cancelled, answered 206, and wait for the next start")
   func stopInTheMiddle() throws {
     let appStore = ScriptedAppStore { _, _ in nil }
     let fixture = try WorkflowFixture(appStore) { $0.appStore.callsMax = 2 }
@@ -332,7 +333,7 @@ import Testing
     try expectEqual(fixture.verdicts().count, 6)
   }
 
-  @Test("Within the grace, calls under way still bring their answers")
+  @Test("within the grace, calls in progress still bring their replies")
   func stopWithGrace() throws {
     let appStore = ScriptedAppStore { _, _ in nil }
     let fixture = try WorkflowFixture(appStore)
@@ -346,7 +347,7 @@ import Testing
     expectEqual(answer.now?.status, 200)
   }
 
-  @Test("Many uploads from many threads: each is answered once and stands in the log once")
+  @Test("many uploads from many threads: each is answered once and is in the log once")
   func concurrency() throws {
     let appStore = ScriptedAppStore { request, call in
       switch call % 5 {

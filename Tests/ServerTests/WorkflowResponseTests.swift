@@ -1,4 +1,4 @@
-// What the App Store says, what is recorded of it, and what the client hears.
+// The App Store's replies, what is recorded of them, and the response to the client.
 import AppStore
 import AppStoreClient
 import Base
@@ -9,14 +9,14 @@ import Server
 import TestSupport
 import Testing
 
-/// The table of statuses, one line each.
+/// The table of statuses, a row each.
 struct StatusCase: Sendable, CustomTestStringConvertible {
   var says: String
   var contents: [VerifyReceiptResponse.Content]
   var answer: Int
   /// The App Store's verification as `WorkflowFixture.verdicts` shows it, without the position.
   var recorded: String
-  /// Calls at least; the queue may have made more.
+  /// At least this many calls; the queue may have made more.
   var calls: Int
 
   init(
@@ -73,8 +73,8 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("Workflow answers", .bounded) struct WorkflowResponseTests {
-  @Test("Each status is recorded and answered as the table says", arguments: StatusCase.all)
+@Suite("workflow responses", .bounded) struct WorkflowResponseTests {
+  @Test("each status is recorded and answered as the table says", arguments: StatusCase.all)
   func status(_ statusCase: StatusCase) throws {
     let contents = statusCase.contents
     let appStore = ScriptedAppStore { _, call in contents[min(call, contents.count - 1)] }
@@ -94,7 +94,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     try expectEqual(fixture.look(answer).status, statusCase.answer)
   }
 
-  @Test("The first event of an upload says all that the request said, and how it came")
+  @Test("the first event of an upload has all that the request had, and how it came")
   func uploaded() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
     let answer = try fixture.upload("1", user: "u1")
@@ -124,7 +124,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
   ]
 
   @Test(
-    "A reply about something else books nothing, alarms, and is asked for again until one fits",
+    "a reply about something else books nothing, raises an alarm, and is requested again until one fits",
     arguments: foreignReplies)
   func mismatch(_ foreign: JSONText, _ detail: String) throws {
     let appStore = ScriptedAppStore { _, call in
@@ -154,14 +154,14 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     try expectEqual(fixture.waitingAfterRebuild(), 0)
   }
 
-  @Test("What is no JSON is kept in base64")
+  @Test("a reply that is not JSON is kept in base64")
   func otherReply() throws {
     let fixture = try WorkflowFixture(.saying(.other(Array("<html>".utf8))))
     try fixture.upload("1")
     try expectEqual(fixture.events()[3].data["reply_base64"]?.stringValue, "PGh0bWw+")
   }
 
-  @Test("A receipt that cannot be decoded is refused and leaves nothing", arguments: [0, 1])
+  @Test("a receipt that cannot be decoded is refused and leaves nothing", arguments: [0, 1])
   func malformed(index: Int) throws {
     let files: [[UInt8]] = [
       Array("hello".utf8), Array(WorkflowFixture.file("1").dropLast(9)),
@@ -178,7 +178,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     expectEqual(fixture.appStore.calls, 0)
   }
 
-  @Test("An invalid signature is kept as evidence, answered 402, and the App Store is not asked")
+  @Test("an invalid signature is kept as evidence, answered 402, and the App Store is not asked")
   func forged() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), checker: .signatureInvalid)
     let answer = try fixture.upload("1")
@@ -189,7 +189,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     try expectEqual(fixture.waitingAfterRebuild(), 0)
   }
 
-  @Test("Another app's receipt is kept as evidence and answered 402")
+  @Test("another app's receipt is kept as evidence and answered 402")
   func otherApp() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
     let file = ReceiptFileText.transaction(.init("1")).bytes
@@ -205,7 +205,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     expectEqual(fixture.appStore.calls, 0)
   }
 
-  @Test("A certificate that fails for time alone leaves the word to the App Store")
+  @Test("a certificate that fails for time alone leaves the verdict to the App Store")
   func timeOnly() throws {
     let fixture = try WorkflowFixture(
       .saying(.reply(row("1"))), checker: .timeOnly("certificate_expired"))
@@ -213,12 +213,12 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     try expectEqual(fixture.events()[2].data["reason"]?.stringValue, "certificate_expired")
   }
 
-  @Test("Two users' uploads of one consumable at one instant: one 200, one 402, also when rebuilt")
+  @Test("two users' uploads of one consumable at one instant: one 200, one 402, also when rebuilt")
   func replayedTransaction() throws {
     let appStore = ScriptedAppStore { _, _ in nil }
     let fixture = try WorkflowFixture(
       appStore, products: [.init(id: "coins", type: .consumable)])
-    // Two receipts of one transaction, as two devices have them.
+    // Two receipts of one transaction, as from two devices.
     let files = [
       ReceiptFileText.unified(.init("1")).bytes,
       ReceiptFileText.unified(.init("1"), environment: "ProductionSandbox").bytes,
@@ -240,7 +240,8 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     }
   }
 
-  @Test("A product that sells and is not declared is counted, and said with what declares it")
+  @Test(
+    "an undeclared product that sells is counted, and reported with the command that declares it")
   func undeclaredProduct() throws {
     let appStore = ScriptedAppStore { _, _ in .reply(row("1", ["product_id": "pro.year"])) }
     let fixture = try WorkflowFixture(
@@ -251,7 +252,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     }
     try waitUntil { gauge() == "receipt_ledger_undeclared_products 0" }
     try expectEqual(fixture.upload("1").status, 402)
-    // A server that starts says what it finds; one that runs looks now and then.
+    // A server reports what it finds at its start, and looks again from time to time.
     fixture.stop()
     try fixture.start()
     try waitUntil { gauge() == "receipt_ledger_undeclared_products 1" }
@@ -275,7 +276,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     try expectEqual(fixture.upload("1").status, 200)
   }
 
-  @Test("The very same receipt by two users at one instant: one 200, one 402, by one call")
+  @Test("the very same receipt by two users at one instant: one 200, one 402, by one call")
   func replayedReceipt() throws {
     let appStore = ScriptedAppStore { _, _ in nil }
     let fixture = try WorkflowFixture(
@@ -287,13 +288,13 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     appStore.release(.reply(row("1")))
     expectEqual([try first.wait().status, try second.wait().status].sorted(), [200, 402])
     expectEqual(appStore.calls, 1)
-    // The reply and its reuse name the host that answered; a verification of our own names none.
+    // The reply and its reuse name the host that answered; a local verification names none.
     let hosts = try fixture.events().map { $0.data["host"]?.stringValue }
     expectEqual(hosts.compactMap(\.self), ["buy.itunes.apple.com", "buy.itunes.apple.com"])
   }
 
   @Test(
-    "A receipt that says it is of the Sandbox is refused where the app does not accept them",
+    "a Sandbox receipt is refused where the app does not accept the Sandbox",
     arguments: [
       (ReceiptFileText.unified(.init("1"), environment: "ProductionSandbox"), false, 422),
       (ReceiptFileText.transaction(.init("1"), environment: "Sandbox"), false, 422),

@@ -1,4 +1,4 @@
-// A workflow over a real log and real projections, with an App Store that follows a script.
+// A workflow over a real log and real projections, with a scripted App Store.
 import AppStore
 import AppStoreClient
 import Base
@@ -11,7 +11,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Answers calls by a script, and holds back those that the script has no word for.
+/// Answers calls by a script, and holds back those for which the script returns nothing.
 final class ScriptedAppStore: VerifyReceiptService {
   typealias Script =
     @Sendable (_ request: VerifyReceiptRequest, _ call: Int)
@@ -32,7 +32,7 @@ final class ScriptedAppStore: VerifyReceiptService {
 
   init(_ script: @escaping Script) { state = Monitor(State(script: script)) }
 
-  /// Gives these contents one after the other, and the last again and again.
+  /// Gives these contents one after the other, then the last one repeatedly.
   static func saying(_ contents: VerifyReceiptResponse.Content...) -> ScriptedAppStore {
     ScriptedAppStore { _, call in contents[min(call, contents.count - 1)] }
   }
@@ -61,10 +61,10 @@ final class ScriptedAppStore: VerifyReceiptService {
     if let content { completion(Self.answer(content)) }
   }
 
-  /// Answers what was held back.
+  /// Answers the calls that were held back.
   func release(_ content: VerifyReceiptResponse.Content) { release { _ in content } }
 
-  /// Answers what was held back with the purchases of each receipt.
+  /// Answers the calls that were held back with the purchases of each receipt.
   func releaseConfirming() { release { .confirming($0) } }
 
   private func release(_ content: (VerifyReceiptRequest) -> VerifyReceiptResponse.Content) {
@@ -103,7 +103,7 @@ extension VerifyReceiptResponse.Content {
   }
 }
 
-/// Finds every signature what it is told.
+/// Gives every signature the same verdict.
 final class StatedChecker: SignatureChecker, Sendable {
   let verdict: LocalVerification
   init(_ verdict: LocalVerification) { self.verdict = verdict }
@@ -113,7 +113,7 @@ final class StatedChecker: SignatureChecker, Sendable {
   }
 }
 
-/// An answer that is on its way.
+/// A response still to come.
 final class AwaitedResponse: Sendable {
   private let value = Monitor<ClientResponse?>(nil)
   private let answers = Atomic<Int>(0)
@@ -133,7 +133,7 @@ final class AwaitedResponse: Sendable {
   }
 }
 
-/// Waits for a condition, with a limit that no machine needs.
+/// Waits for a condition, with a limit far above what any machine needs.
 func waitUntil(
   sourceLocation: SourceLocation = #_sourceLocation, _ condition: () throws -> Bool
 ) throws {
@@ -143,7 +143,7 @@ func waitUntil(
 }
 
 extension ClientResponse {
-  /// The status as HTTP would say it.
+  /// The status as HTTP has it.
   var status: Int {
     switch self {
     case .receipt(let status, _): status
@@ -170,7 +170,7 @@ extension ClientResponse {
   }
 }
 
-/// What a workflow has said, and how often it gave up.
+/// What a workflow logged, and how often it gave up.
 final class WorkflowNotes: Sendable {
   private let said = Monitor<[String]>([])
   private let fatal = Atomic<Int>(0)
@@ -181,7 +181,7 @@ final class WorkflowNotes: Sendable {
   var fatalCount: Int { fatal.load(ordering: .relaxed) }
 }
 
-/// One ledger with one running workflow, which may be started again.
+/// One ledger with one running workflow, which can be restarted.
 final class WorkflowFixture {
   static let familyText = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
 
@@ -198,14 +198,14 @@ final class WorkflowFixture {
   private let clock: WorkflowClock
   /// Makes the next folds fail.
   let foldFault = FoldFault()
-  /// Those of the running workflow, or of the last one.
+  /// The projections of the running workflow, or of the last one.
   private(set) var projections: LiveProjections?
   private var running: (writer: LedgerWriter, workflow: UploadWorkflow)?
 
   /// - Parameters:
-  ///   - products: those that the app declares.
-  ///   - appAppleID: what the app declares.
-  ///   - set: changes the configuration, in which pauses are short and no answer is reused.
+  ///   - products: the products that the app declares.
+  ///   - appAppleID: the number that the app declares.
+  ///   - set: changes the configuration, in which pauses are short and no reply is reused.
   init(
     _ appStore: ScriptedAppStore, checker: LocalVerification = .valid,
     products: [AppRegistered.Product] = [], appAppleID: Int64? = nil,
@@ -268,7 +268,7 @@ final class WorkflowFixture {
     try workflow.start()
   }
 
-  /// Ends the workflow; calls that are held back are given up after the grace.
+  /// Ends the workflow; calls that are held back are cancelled after the grace.
   func stop(graceMs: Int64 = 0) {
     guard let (writer, workflow) = running else { return }
     running = nil
@@ -303,7 +303,7 @@ final class WorkflowFixture {
     return answer
   }
 
-  /// Sends an upload of a receipt with one purchase, and waits for the answer.
+  /// Sends an upload of a receipt with one purchase, and waits for the response.
   @discardableResult
   func upload(_ transaction: String, user: String? = nil) throws -> ClientResponse {
     try send(Self.file(transaction), user: user).wait()
@@ -313,7 +313,7 @@ final class WorkflowFixture {
     ReceiptFileText.unified(.init(transaction)).bytes
   }
 
-  /// Looks a receipt up by the id that an answer gave.
+  /// Looks a receipt up by the id in a response.
   func look(_ answer: ClientResponse) throws -> ClientResponse {
     let id = try #require(UUID16(answer.body?["id"]?.stringValue ?? ""))
     let found = AwaitedResponse()
@@ -321,7 +321,7 @@ final class WorkflowFixture {
     return try found.wait()
   }
 
-  // MARK: What stands in the log
+  // MARK: Contents of the log
 
   struct Recorded {
     var position: Position
@@ -341,8 +341,8 @@ final class WorkflowFixture {
     }
   }
 
-  /// Verifications by the App Store as `upload outcome reason status`, with `->` and a position for a
-  /// reply that was used again; in order.
+  /// Verifications by the App Store, in order, as `upload outcome reason status`, with `->` and a position for a reused
+  /// reply.
   func verdicts() throws -> [String] {
     try events().filter { $0.data["authority"]?.stringValue == "app_store" }.map { event in
       var words = [
@@ -355,14 +355,14 @@ final class WorkflowFixture {
     }
   }
 
-  /// What waits for the App Store by the word of projections that were built from nothing.
+  /// What waits for the App Store according to projections that were built from nothing.
   func waitingAfterRebuild() throws -> Int {
     try Projector(try LogReader(directory)).rebuild()
     return try LiveProjections(directory).waitingSummary().receipts
   }
 }
 
-/// Numbers texts in the order in which they are first met.
+/// Numbers texts in the order in which they first appear.
 final class TextNumbers: Sendable {
   private let numbers = Monitor<[[UInt8]: Int]>([:])
 

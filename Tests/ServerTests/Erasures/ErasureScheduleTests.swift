@@ -5,7 +5,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("When erasures are carried out") struct ErasureScheduleTests {
+@Suite("erasure schedule") struct ErasureScheduleTests {
   private static let three = TimeOfDay(hour: 3, minute: 0)
   private static let hourMs: Int64 = 3_600_000
 
@@ -28,7 +28,7 @@ import Testing
     #expect(Self.due(&schedule, open, "2026-01-05T23:00:00Z") == nil)
     #expect(Self.due(&schedule, open, "2026-01-06T02:59:59Z") == nil)
     expectEqual(Self.due(&schedule, open, "2026-01-06T03:00:00Z"), .daily)
-    // One that failed stays due.
+    // A pass that failed stays due.
     expectEqual(Self.due(&schedule, open, "2026-01-06T03:01:00Z"), .daily)
     schedule.end(.daily, nowMs: ms("2026-01-06T03:01:00Z"))
     #expect(Self.due(&schedule, open, "2026-01-06T03:02:00Z") == nil)
@@ -48,7 +48,7 @@ import Testing
     expectEqual(Self.due(&schedule, [], "2026-01-06T03:00:00Z", retention: true), .daily)
     schedule.end(.daily, nowMs: ms("2026-01-06T03:00:00Z"))
     #expect(Self.due(&schedule, [], "2026-01-07T03:00:00Z") == nil)
-    // The day's time has passed: what comes after it waits for the next.
+    // The daily pass has run: later requests wait for the next.
     let open = [Self.request("2026-01-07T03:00:30Z")]
     #expect(Self.due(&schedule, open, "2026-01-07T04:00:00Z") == nil)
   }

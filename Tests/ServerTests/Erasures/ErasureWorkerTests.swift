@@ -1,4 +1,4 @@
-// The thread that has requests to erase carried out, and the way of a request to it.
+// The thread that carries out erasures, and how a request reaches it.
 import Base
 import Erasure
 import Foundation
@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Passes as a test scripts them: each removes all open requests, or fails.
+/// Scripted passes: each removes all open requests, or fails.
 final class ScriptedPasses: Sendable {
   let directory: LedgerDirectory
   let retentions = Monitor<[ErasureWorker.Retention?]>([])
@@ -78,7 +78,7 @@ final class ErasureFixture {
   }
 }
 
-@Suite("Erasures of a running server", .bounded) struct ErasureWorkerTests {
+@Suite("erasures of a running server", .bounded) struct ErasureWorkerTests {
   @Test("an urgent request is carried out at once, and retention is left to the daily pass")
   func urgent() throws {
     let fixture = try ErasureFixture { $0.retention.ipAddress = RetentionPeriod("90d") }
@@ -90,7 +90,7 @@ final class ErasureFixture {
     expectEqual(fixture.metric("receipt_ledger_erasures_waiting"), 0)
   }
 
-  @Test("a request that is not urgent waits, and is counted, until the day's time comes")
+  @Test("a request that is not urgent waits, counted, until the daily time")
   func daily() throws {
     let fixture = try ErasureFixture { $0.retention.metadata = RetentionPeriod("7y") }
     try fixture.start()
@@ -106,7 +106,7 @@ final class ErasureFixture {
     #expect(fixture.passes.retentions.withLock { $0.first??.isOrdered } == false)
   }
 
-  @Test("retention that takes too much is an alarm with its number and times")
+  @Test("retention that would erase too much raises an alarm with its count and times")
   func heldRetention() throws {
     let fixture = try ErasureFixture { $0.retention.metadata = RetentionPeriod("7y") }
     fixture.passes.held.withLock {
@@ -128,7 +128,7 @@ final class ErasureFixture {
     expectEqual(fixture.metric(#"receipt_ledger_operator_alarms_total{alarm="retention_held"}"#), 1)
   }
 
-  @Test("retention that an operator asks for is made at once, as of then, and the order ends")
+  @Test("retention that an operator orders runs at once, as of then, and the order ends")
   func orderedRetention() throws {
     let fixture = try ErasureFixture { $0.retention.metadata = RetentionPeriod("7y") }
     let queue = ErasureQueue(fixture.passes.directory)
@@ -142,7 +142,7 @@ final class ErasureFixture {
     expectEqual(made.first??.nowMs, ms("2020-01-01"))
   }
 
-  @Test("a pass that fails is said without a name, and tried again a minute later, after its rest")
+  @Test("a failed pass is logged without a name and retried a minute later")
   func failure() throws {
     let fixture = try ErasureFixture()
     fixture.passes.fails.withLock { $0 = true }
@@ -163,7 +163,7 @@ final class ErasureFixture {
     expectEqual(fixture.notes.lines.count, 1)
   }
 
-  @Test("a request over HTTP is durable under the id that it is told, and only its app sees it")
+  @Test("a request over HTTP is durable under the id in the response, and only its app sees it")
   func intake() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
     let accepted = AwaitedResponse()
@@ -229,7 +229,7 @@ final class ErasureFixture {
     try expectEqual(statuses(["alice", "bob", "carol"]), [202, 202, 202])
   }
 
-  @Test("a server counts what waits, and stops without carrying it out")
+  @Test("a server counts the waiting requests, and stops without carrying them out")
   func server() throws {
     let ledger = try ConfiguredLedger()
     try ErasureQueue(ledger.directory).add(
@@ -253,7 +253,7 @@ final class ErasureFixture {
     try expectEqual(ErasureQueue(ledger.directory).open().count, 1)
   }
 
-  @Test("what a server says and logs of a request names nobody, and another app's token finds none")
+  @Test("responses and logs about a request name no person, and another app's token finds nothing")
   func overHTTP() throws {
     let ledger = try ConfiguredLedger()
     let family = ConfigurationSample.family

@@ -1,4 +1,4 @@
-// What a running server holds in memory is read again once stored events have lost data.
+// What a running server reads again into memory after stored events have lost data.
 import AppStore
 import AppStoreClient
 import Base
@@ -9,8 +9,8 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("What a server forgets after an erasure", .bounded) struct ForgetRedactedTests {
-  @Test("connections to a replaced generation are closed, though nobody asks again")
+@Suite("what a server forgets after an erasure", .bounded) struct ForgetRedactedTests {
+  @Test("connections to a replaced generation are closed, even without another request")
   func connections() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
     let answer = try fixture.upload("1", user: "alice")
@@ -26,7 +26,7 @@ import Testing
     try expectEqual(fixture.look(answer).status, 200)
   }
 
-  /// The generations that this process has open, also those that were removed.
+  /// The generations that this process has open, removed ones included.
   private static func openGenerations(_ directory: LedgerDirectory) throws -> Set<String> {
     let folder = "\(directory.root.path)/projections/"
     var open: Set<String> = []
@@ -40,7 +40,7 @@ import Testing
     return open
   }
 
-  @Test("the queue is read again, and what waits in it is still asked about")
+  @Test("the queue is read again, and the waiting receipts are still asked about")
   func queue() throws {
     let appStore = ScriptedAppStore.saying(.none(.timeout))
     let fixture = try WorkflowFixture(appStore) { configuration in
@@ -51,7 +51,7 @@ import Testing
     expectEqual(answer.status, 206)
     appStore.follow { request, _ in .confirming(request) }
     try fixture.workflow.forgetRedacted()
-    // Spread over the first pause, unless somebody hurries.
+    // Without retryNow, the attempts would be spread over the first pause.
     try waitUntil {
       try fixture.workflow.retryNow()
       return try fixture.look(answer).status == 200
@@ -59,7 +59,7 @@ import Testing
     try expectEqual(fixture.waitingAfterRebuild(), 0)
   }
 
-  @Test("a delivery that waits goes out as the projections show it now, under its old id")
+  @Test("a waiting delivery goes out as the projections show it now, under its old id")
   func webhooks() throws {
     let fixture = try WebhookFixture()
     let isUp = Monitor(false)
@@ -78,7 +78,7 @@ import Testing
     expectEqual(
       deliveries.map { $0.body["data"]?["user_identifier"]?.stringValue },
       ["alice", "(redacted 7)"])
-    // What failed before still counts.
+    // The earlier failure still counts.
     expectEqual(fixture.count("failed"), 1)
   }
 }

@@ -1,4 +1,4 @@
-// Whose address an upload is said to come from, and what the access log says of it.
+// An upload's client address, and the lines of the access log.
 import Base
 import Glibc
 import Server
@@ -49,7 +49,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
       client: "198.51.100.1"),
   ]
 
-  @Test("is the peer's, or what trusted proxies say", arguments: cases)
+  @Test("is the peer's, or the one that trusted proxies report", arguments: cases)
   func client(_ proxy: ProxyCase) throws {
     let proxies = try TrustedProxies(["10.0.0.0/8", "2001:db8::/32"])
     let peer = try #require(NetworkAddress(proxy.peer))
@@ -57,14 +57,14 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
   }
 
   @Test(
-    "what is no network is refused",
+    "a text that is not a network is refused",
     arguments: ["", "x", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8/8", "::/129", "/8"])
   func noNetwork(_ text: String) {
     #expect(throws: HTTPServerError.self) { _ = try TrustedProxies([text]) }
   }
 
   @Test(
-    "networks that hold all addresses, alone or together, are refused: every client would be trusted",
+    "networks that cover all addresses, alone or together, are refused: they would trust every client",
     arguments: [
       "0.0.0.0/0", "10.0.0.0/0", "::/0", "2001:db8::/0", "::ffff:0:0/96", "::ffff:10.0.0.0/96",
       "::/80", "::/1", "2000::/3", "0.0.0.0/1 128.0.0.0/1", "128.0.0.0/1 ::1 0.0.0.0/1",
@@ -80,7 +80,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
   }
 
   @Test(
-    "networks that leave out others are taken",
+    "networks that leave out some addresses are accepted",
     arguments: [
       "0.0.0.0/1", "128.0.0.0/1", "8000::/1", "::/97", "::fffe:0:0/96", "0.0.0.0/1 128.0.0.0/2",
       "0.0.0.0/1 128.0.0.0/2 192.0.0.0/4 208.0.0.1/32", "2000::/4 3800::/5", "128.0.0.0/1 2000::/4",
@@ -89,7 +89,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
     _ = try TrustedProxies(texts.split(separator: " ").map(String.init))
   }
 
-  @Test("prefixes that end inside a byte")
+  @Test("prefixes may end inside a byte")
   func prefix() throws {
     let proxies = try TrustedProxies(["172.16.0.0/12"])
     func isTrusted(_ text: String) throws -> Bool {
@@ -111,7 +111,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
     }
   }
 
-  @Test("the access log says what was asked and answered, without a secret")
+  @Test("the access log has request and response, without a secret")
   func accessLog() throws {
     let secret = "user-4711"
     let lines = try Self.log([
@@ -143,7 +143,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
     }
   }
 
-  @Test("other proxies are believed at once")
+  @Test("newly configured proxies are trusted at once")
   func replacedProxies() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -154,7 +154,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
     expectEqual(fixture.service.uploads.map(\.peerAddress), ["127.0.0.1", "198.51.100.1"])
   }
 
-  @Test("an access log whose reader is gone does not hold up anything")
+  @Test("an access log with a closed reader blocks nothing")
   func goneLog() throws {
     var ends: [Int32] = [0, 0]
     expectEqual(pipe(&ends), 0)
@@ -167,7 +167,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
     close(ends[1])
   }
 
-  @Test("an access log that nobody reads is given up at the end")
+  @Test("an access log that is never read is abandoned at the end")
   func fullLog() throws {
     var ends: [Int32] = [0, 0]
     expectEqual(pipe(&ends), 0)
@@ -185,7 +185,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
 
 @Suite("HTTP metrics exposition", .bounded) struct HTTPMetricsTests {
   @Test(
-    "what alerts look at stands at 0 from the start, or its first growth would not be seen",
+    "series with alerts start at 0, since alerts would miss the first increase otherwise",
     arguments: [
       "operator_alarms_total{alarm=\"status_21000\"}",
       "operator_alarms_total{alarm=\"status_21001\"}",

@@ -1,10 +1,10 @@
-// The paths for requests to erase: whose token they take, which bodies, and what is said of a request.
+// The paths for erasure requests: whose token they accept, which bodies, and what they tell about a request.
 import Base
 import Server
 import TestSupport
 import Testing
 
-@Suite("HTTP: requests to erase", .bounded) struct HTTPErasureTests {
+@Suite("HTTP: erasure requests", .bounded) struct HTTPErasureTests {
   private static let body = #"{"user_identifier":"alice","reason":"user_request"}"#
 
   private static func request(
@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(
-    "a bad body is told every reason, and nothing is requested",
+    "a bad body gets all its problems reported, and nothing is requested",
     arguments: [
       (
         #"{}"#,
@@ -93,7 +93,7 @@ import Testing
     #expect(fixture.service.orders.isEmpty)
   }
 
-  @Test("the paths take tokens of one scope, and have the checks of the others")
+  @Test("the paths accept tokens of one scope, and have the checks of the others")
   func head() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }

@@ -1,4 +1,4 @@
-// Requests that break the grammar of HTTP, each with its answer, and whether the connection ends.
+// Requests that break the grammar of HTTP: the response to each, and whether the connection ends.
 import Server
 import TestSupport
 import Testing
@@ -7,7 +7,7 @@ struct BrokenRequest: CustomTestStringConvertible, Sendable {
   let name: String
   let request: String
   let status: Int
-  /// Nil where the library answers before it asks: with a page of its own.
+  /// Nil where the library responds by itself, with its own page.
   var code: String? = "malformed_request"
 
   var testDescription: String { name }
@@ -144,7 +144,7 @@ struct BrokenRequest: CustomTestStringConvertible, Sendable {
     ]
 
   @Test(
-    "what the library answers by itself has no second answer behind it",
+    "a response by the library itself is not followed by a second one",
     arguments: [
       "POST /\(String(repeating: "a", count: 40_000)) HTTP/1.1\r\nHost: localhost\r\n\r\n",
       "GET /healthz\tHTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -158,7 +158,8 @@ struct BrokenRequest: CustomTestStringConvertible, Sendable {
     #expect(try client.answer() == nil)
   }
 
-  @Test("a connection that ends without a request hears nothing", arguments: ["", "\r\n", "GET "])
+  @Test(
+    "a connection that ends without a request gets no response", arguments: ["", "\r\n", "GET "])
   func nothingToSay(_ beginning: String) throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -180,13 +181,13 @@ struct BrokenRequest: CustomTestStringConvertible, Sendable {
       expectEqual(answer?.errorCodes, [code])
       expectEqual(answer?.header("content-type"), "application/json")
     }
-    // The library's own answers may be followed by a rest that is no answer.
+    // The library's own page may leave bytes behind that are not a response.
     if broken.code != nil { #expect(try client.answer() == nil) }
     #expect(try client.isEnded())
     #expect(fixture.service.uploads.isEmpty)
   }
 
-  @Test("a whole upload is answered, and the connection goes on")
+  @Test("a whole upload is answered, and the connection stays open")
   func whole() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }

@@ -1,4 +1,4 @@
-// Connections that are slow, many, or gone, and the server's end.
+// Slow, many or lost connections, and the server's shutdown.
 import Base
 import Glibc
 import Projections
@@ -6,7 +6,7 @@ import Server
 import TestSupport
 import Testing
 
-/// Keeps completions until a test lets them go.
+/// Keeps completions until a test releases them.
 private final class HeldResponses: Sendable {
   private let held = Monitor<[ScriptedService.Completion]>([])
 
@@ -33,7 +33,7 @@ private final class HeldResponses: Sendable {
     return (try ServerFixture(service: ScriptedService { held.hold($1) }), held)
   }
 
-  @Test("many uploads rest while the service works, and are all answered")
+  @Test("many uploads wait while the service works, and all are answered")
   func many() throws {
     let (fixture, held) = try Self.holding()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -45,7 +45,7 @@ private final class HeldResponses: Sendable {
     #expect(statuses.allSatisfy { $0 == 206 }, "\(statuses)")
   }
 
-  @Test("an answer for a client that has gone comes to nothing")
+  @Test("a response to a client that has left is dropped")
   func goneWhileWorking() throws {
     let (fixture, held) = try Self.holding()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -62,7 +62,7 @@ private final class HeldResponses: Sendable {
     try expectEqual(after.answer()?.status, 206)
   }
 
-  @Test("an answer that comes twice counts once")
+  @Test("a response that is given twice is sent once")
   func twice() throws {
     let service = ScriptedService { _, completion in
       completion(.receipt(status: 200, body: .init(ScriptedService.receiptBody)))
@@ -77,7 +77,7 @@ private final class HeldResponses: Sendable {
     }
   }
 
-  @Test("answers from other threads and clients that vanish anywhere, all at once")
+  @Test("responses from other threads while clients vanish at any point")
   func storm() throws {
     let threads = WorkerPool(count: 3)
     defer { threads.finish() }
@@ -100,7 +100,7 @@ private final class HeldResponses: Sendable {
     }
   }
 
-  @Test("a body that does not come is answered 408")
+  @Test("a body that does not arrive gets 408")
   func slowBody() throws {
     let fixture = try ServerFixture { $0.requestMs = 3_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -113,7 +113,7 @@ private final class HeldResponses: Sendable {
     #expect(fixture.service.uploads.isEmpty)
   }
 
-  @Test("a head that does not come is answered 408")
+  @Test("a head that does not arrive gets 408")
   func slowHead() throws {
     let fixture = try ServerFixture { $0.requestMs = 3_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -123,7 +123,7 @@ private final class HeldResponses: Sendable {
     #expect(try client.answer() == nil)
   }
 
-  @Test("a connection that says nothing is ended", arguments: ["", "POST /cl"])
+  @Test("a connection that sends nothing is closed", arguments: ["", "POST /cl"])
   func silent(_ beginning: String) throws {
     let fixture = try ServerFixture { $0.requestMs = 3_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -132,7 +132,7 @@ private final class HeldResponses: Sendable {
     #expect(try client.answer() == nil)
   }
 
-  @Test("a connection that has had its answer, and says nothing more, is ended")
+  @Test("a connection that sends nothing after its response is closed")
   func idle() throws {
     let fixture = try ServerFixture { $0.idleMs = 3_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -142,7 +142,7 @@ private final class HeldResponses: Sendable {
     #expect(try client.answer() == nil)
   }
 
-  @Test("bodies beyond what all may hold together are answered 503")
+  @Test("bodies over the limit for all together get 503")
   func budget() throws {
     let fixture = try ServerFixture { $0.bodiesBytesMax = 100_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -150,11 +150,11 @@ private final class HeldResponses: Sendable {
     let answer = try fixture.exchange(large)
     expectEqual(answer?.status, 503)
     #expect(answer?.header("retry-after") != nil)
-    // What it held is free again.
+    // The memory that it held is free again.
     #expect(eventually { (try? fixture.exchange(ServerFixture.upload()))?.status == 200 })
   }
 
-  @Test("a connection too many is told so")
+  @Test("a connection over the limit gets 503")
   func connections() throws {
     let fixture = try ServerFixture { $0.connectionsMax = 2 }
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -167,7 +167,7 @@ private final class HeldResponses: Sendable {
     expectEqual(answer?.status, 503)
     expectEqual(answer?.errorCodes, ["unavailable"])
     expectEqual(fixture.service.uploads.count, kept.count)
-    // While others are too many, those that came in time are served.
+    // Surplus connections do not keep the earlier ones from being served.
     let surplus = try (0..<3).map { _ in try fixture.connect() }
     surplus[2].send(ServerFixture.upload())
     try expectEqual(surplus[2].answer()?.status, 503)
@@ -177,7 +177,7 @@ private final class HeldResponses: Sendable {
     }
   }
 
-  @Test("a shutdown waits for what is under way, and ends what waits or comes")
+  @Test("a shutdown waits for uploads in progress, and closes idle and new connections")
   func shutdown() throws {
     let (fixture, held) = try Self.holding()
     let (idle, busy) = (try fixture.connect(), try fixture.connect())
@@ -199,7 +199,7 @@ private final class HeldResponses: Sendable {
   }
 
   @Test(
-    "a shutdown without patience ends what rests, and the service's own answer comes to nothing")
+    "a shutdown without grace ends idle connections, and drops the service's own response")
   func shutdownAtOnce() throws {
     for _ in 0..<10 {
       let (fixture, held) = try Self.holding()
@@ -212,7 +212,7 @@ private final class HeldResponses: Sendable {
     }
   }
 
-  @Test("a shutdown whose patience ends answers 503, and the service's own answer comes to nothing")
+  @Test("a shutdown whose grace ends answers 503, and drops the service's own response")
   func shutdownAbandons() throws {
     let (fixture, held) = try Self.holding()
     let client = try fixture.connect()
@@ -224,7 +224,7 @@ private final class HeldResponses: Sendable {
   }
 }
 
-/// A few threads that do what they are given.
+/// A few threads that run the jobs they are given.
 final class WorkerPool: Sendable {
   private let jobs = Monitor<(waiting: [@Sendable () -> Void], isClosed: Bool)>(
     ([], false), conditionCount: 1)
@@ -251,7 +251,7 @@ final class WorkerPool: Sendable {
     jobs.signal(0)
   }
 
-  /// Waits until everything is done.
+  /// Waits until all jobs are done.
   func finish() {
     jobs.withLock { $0.isClosed = true }
     jobs.broadcast(0)
@@ -266,7 +266,7 @@ final class WorkerPool: Sendable {
     while let job = next() { job() }
   }
 
-  /// Nil once all are done and it is closed.
+  /// Nil once all jobs are done and the queue is closed.
   private func next() -> (@Sendable () -> Void)? {
     jobs.wait(on: 0) { jobs -> (@Sendable () -> Void)?? in
       if !jobs.waiting.isEmpty { return .some(jobs.waiting.removeFirst()) }

@@ -1,4 +1,4 @@
-// The path of the App Store's notifications: which requests are taken, and what the others are told.
+// The path of the App Store's notifications: which requests it accepts, and the responses to the others.
 import Base
 import Foundation
 import Intake
@@ -17,7 +17,7 @@ import Testing
     ].joined(separator: "\r\n")
   }
 
-  @Test("the payload reaches the service without a token, and each answer has its status")
+  @Test("the payload reaches the service without a token, and each verdict has its status")
   func answers()
     throws
   {
@@ -42,12 +42,13 @@ import Testing
     }
     expectEqual(fixture.service.notifications.count, cases.count)
     expectEqual(fixture.service.notifications.first?.text, Array("a.b.c".utf8))
-    // White space, escapes and members that are not known change nothing.
+    // White space, escapes and unknown members change nothing.
     _ = try fixture.exchange(post(" { \"x\" : [ 1 ] ,\n \"signedPayload\" : \"\\u0061.b\" } "))
     expectEqual(fixture.service.notifications.last?.text, Array("a.b".utf8))
   }
 
-  @Test("what is no notification by its head or its body reaches no service") func bad() throws {
+  @Test("a request whose head or body makes it no notification does not reach the service")
+  func bad() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
     let api = try OpenAPIDocument()
@@ -88,7 +89,8 @@ import Testing
       }, "\(counted)")
   }
 
-  @Test("a body that comes too slowly gets 408, and takes nothing from others") func slow() throws {
+  @Test("a body that arrives too slowly gets 408, and takes nothing from others") func slow() throws
+  {
     let fixture = try ServerFixture { $0.requestMs = 3_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
     let slow = try fixture.connect()
@@ -98,8 +100,7 @@ import Testing
     expectEqual(fixture.service.notifications.count, 1)
   }
 
-  @Test("bodies of uploads take no room from notifications, nor the other way") func rooms() throws
-  {
+  @Test("bodies of uploads take no room from notifications, nor the reverse") func rooms() throws {
     let fixture = try ServerFixture {
       $0.bodiesBytesMax = 1000
       $0.notificationBodiesBytesMax = 1000

@@ -1,4 +1,4 @@
-// The paths for a company's own back ends: whose token they take, and which bodies.
+// The paths for a company's own back ends: whose token they accept, and which bodies.
 import Base
 import Projections
 import Server
@@ -62,7 +62,7 @@ import Testing
   private static let long = String(repeating: "é", count: 256)
 
   @Test(
-    "a bad body is told every reason",
+    "a bad body gets every problem reported",
     arguments: [
       (#"{}"#, [["user_identifier", "missing", "is missing"]]),
       (#"{"user_identifier":null}"#, [["user_identifier", "missing", "is missing"]]),
@@ -111,7 +111,7 @@ import Testing
     #expect(fixture.service.questions.isEmpty)
   }
 
-  @Test("255 characters of any size are a user")
+  @Test("255 characters of any size are a valid user")
   func longUser() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -125,7 +125,7 @@ import Testing
   private static let body = #"{"user_identifier":"a"}"#
 
   @Test(
-    "each path takes tokens of one scope, and has the checks of the others",
+    "each path accepts tokens of one scope, and has the checks of the others",
     arguments: ["/v1/purchases", "/v1/entitlements"])
   func head(_ path: String) throws {
     let fixture = try ServerFixture()

@@ -1,4 +1,4 @@
-// Answers that are large, or that nobody reads: the memory they take, and who is cut off.
+// Responses that are large or never read: the memory they use, and which clients are cut off.
 import Base
 import Glibc
 import Projections
@@ -6,8 +6,8 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("HTTP answers", .bounded) struct HTTPResponseTests {
-  /// 12.9 MB on the wire from 300 KB in memory: more than the system's buffers take for a peer that does not read.
+@Suite("HTTP responses", .bounded) struct HTTPResponseTests {
+  /// 12.9 MB on the wire from 300 KB in memory: more than the system's buffers hold for a peer that does not read.
   static let large: ResponseBody = {
     let text = [UInt8](repeating: 0x61, count: 100_000)
     let value = [UInt8](repeating: 0x62, count: 200_000)
@@ -23,7 +23,7 @@ import Testing
       service: ScriptedService { $1(.receipt(status: 200, body: large)) }, change)
   }
 
-  @Test("a large answer arrives whole, and takes the memory of its values once")
+  @Test("a large response arrives whole, and takes the memory of its values once")
   func whole() throws {
     let fixture = try Self.fixture { _ in }
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -38,7 +38,7 @@ import Testing
     #expect(eventually { fixture.server.answerBytes == 0 })
   }
 
-  @Test("a HEAD request of a large answer gets its length and no body")
+  @Test("a HEAD request for a large response gets its length and no body")
   func head() throws {
     let service = ScriptedService(knownBody: Self.large.bytes)
     let known = try ServerFixture(service: service)
@@ -50,7 +50,7 @@ import Testing
     expectEqual(answer?.header("content-length"), "\(Self.large.byteCount)")
   }
 
-  @Test("answers that nobody reads stay within their bound, further uploads are refused unread")
+  @Test("unread responses stay within their limit, and further uploads are refused unread")
   func unread() throws {
     let limitBytes = 1_500_000
     let fixture = try Self.fixture { $0.answersBytesMax = limitBytes }
@@ -66,7 +66,7 @@ import Testing
     #expect(fixture.server.answerBytes <= limitBytes)
     for _ in 0..<20 {
       let client = try fixture.connect()
-      // Of the body nothing is sent.
+      // The body is not sent.
       client.send(String(ServerFixture.upload().dropLast(18)))
       let answer = try client.answer()
       expectEqual(answer?.status, 503)
@@ -75,14 +75,14 @@ import Testing
     try expectEqual(fixture.exchange(ServerFixture.get("/readyz"))?.status, 503)
     try expectEqual(fixture.exchange(ServerFixture.get("/healthz"))?.status, 200)
     expectEqual(fixture.service.uploads.count, 4)
-    // Whoever reads gets all of it after all.
+    // A client that reads after all gets everything.
     for client in waiting { try expectEqual(client.answer()?.body.count, Self.large.byteCount) }
     #expect(eventually { fixture.server.answerBytes == 0 })
     try expectEqual(fixture.exchange(ServerFixture.get("/readyz"))?.status, 200)
     try expectEqual(fixture.exchange(ServerFixture.upload())?.status, 200)
   }
 
-  @Test("answers that come at once share the bound: what does not fit is answered 503")
+  @Test("simultaneous responses share the limit: what does not fit gets 503")
   func burst() throws {
     let held = HeldCompletions()
     let service = ScriptedService { _, completion in held.add(completion) }
@@ -98,14 +98,14 @@ import Testing
     expectEqual(statuses.count { $0 == 503 }, 9)
   }
 
-  @Test("an answer larger than the bound is given where it is alone")
+  @Test("a response larger than the limit is sent if it is the only one")
   func alone() throws {
     let fixture = try Self.fixture { $0.answersBytesMax = 1000 }
     defer { fixture.server.shutdown(graceMs: 0) }
     try expectEqual(fixture.exchange(ServerFixture.upload())?.body.count, Self.large.byteCount)
   }
 
-  @Test("a peer that stops reading is cut off, and its answer's memory is free")
+  @Test("a peer that stops reading is cut off, and its response's memory is freed")
   func cutOff() throws {
     let fixture = try Self.fixture { $0.answerPieceMs = 5_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -118,7 +118,7 @@ import Testing
 
   @Test("a peer that reads too slowly is cut off in the end")
   func tooSlow() throws {
-    // Pieces come in time, the whole would not.
+    // Each piece is in time, the whole would not be.
     let fixture = try Self.fixture {
       $0.answerMs = 3_000
       $0.answerBytesEachSecond = 64 << 20
@@ -132,7 +132,7 @@ import Testing
   }
 }
 
-/// Completions that a test lets go together.
+/// Completions that a test releases together.
 private final class HeldCompletions: Sendable {
   private let held = Monitor<[ScriptedService.Completion]>([])
 

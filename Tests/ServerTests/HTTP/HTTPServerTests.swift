@@ -1,4 +1,4 @@
-// What each route answers: tokens, media types, bodies, methods and paths.
+// The response of each route: tokens, media types, bodies, methods and paths.
 import Base
 import Glibc
 import Intake
@@ -21,7 +21,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
   private static let body = "{\"receipt\":\"AAAA\"}"
   private static let path = "/client/itunes_connect/receipts"
 
-  /// An upload with an unknown property of so many levels.
+  /// An upload with an unknown property of this many levels.
   private static func nested(_ levels: Int) -> String {
     "{\"receipt\":\"AAAA\",\"other\":" + String(repeating: "[", count: levels)
       + String(repeating: "]", count: levels) + "}"
@@ -29,7 +29,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
 
   private static func upload(_ body: String) -> String { ServerFixture.upload(body) }
 
-  /// An upload with this Content-Type line, or none.
+  /// An upload with this Content-Type line, or without one.
   private static func upload(type: String?) -> String {
     let line = type.map { "\r\nContent-Type: \($0)" } ?? ""
     return ServerFixture.upload().replacing("\r\nContent-Type: application/json", with: line)
@@ -181,7 +181,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     RouteCase(name: "metrics elsewhere", status: 404, get: "/metrics", codes: ["not_found"]),
   ]
 
-  @Test("answers", arguments: uploads)
+  @Test("response", arguments: uploads)
   func answers(_ route: RouteCase) throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -210,7 +210,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     expectEqual(upload.fields.client.userIdentifier, "u")
   }
 
-  @Test("bytes that are not UTF-8 are no JSON")
+  @Test("bytes that are not UTF-8 are not JSON")
   func invalidUTF8() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -219,7 +219,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     try expectEqual(client.answer()?.errorCodes, ["not_json"])
   }
 
-  @Test("a body in chunks is taken, and the connection ends")
+  @Test("a chunked body is accepted, and the connection ends")
   func chunks() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -232,7 +232,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     expectEqual(fixture.service.uploads.first?.fields.receiptFile, [0, 0, 0])
   }
 
-  @Test("a body that grows over the limit in chunks is cut off with 413")
+  @Test("a chunked body that grows over the limit is cut off with 413")
   func chunksTooLarge() throws {
     let fixture = try ServerFixture { $0.bodyBytesMax = 100_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -246,7 +246,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     #expect(try client.answer() == nil)
   }
 
-  @Test("a large body is taken whole")
+  @Test("a large body is accepted whole")
   func largeBody() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -256,7 +256,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     expectEqual(fixture.service.uploads.first?.fields.receiptText.count, 4_000_000)
   }
 
-  @Test("whoever waits for 100 Continue sends no body in vain")
+  @Test("a client that waits for 100 Continue sends no body in vain")
   func expectContinue() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -267,7 +267,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     #expect(try client.answer() == nil)
   }
 
-  @Test("what is sent behind a refused head is no request")
+  @Test("bytes after a refused head are not read as a request")
   func nothingBehindRefusal() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -278,7 +278,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     #expect(fixture.service.uploads.isEmpty)
   }
 
-  @Test("requests in one go are answered in order")
+  @Test("pipelined requests are answered in order")
   func pipelined() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -289,7 +289,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     try expectEqual(client.answer()?.status, 422)
   }
 
-  @Test("a log that takes nothing more makes the server unwell")
+  @Test("a log that accepts no more appends makes the server unhealthy")
   func unwell() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -300,7 +300,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     #expect(answer?.header("retry-after") != nil)
   }
 
-  @Test("readiness says whether an upload would be taken, health whether the log takes events")
+  @Test("readiness says whether an upload would be accepted, health whether the log accepts events")
   func readiness() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -333,7 +333,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     ),
   ]
 
-  @Test("what the service says is what the client gets", arguments: serviceAnswers)
+  @Test("the client gets what the service returns", arguments: serviceAnswers)
   func serviceAnswer(_ answer: ClientResponse, _ status: Int) throws {
     let fixture = try ServerFixture(service: ScriptedService { $1(answer) })
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -342,7 +342,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     if status == 503 { expectEqual(got?.header("retry-after"), "7") }
   }
 
-  @Test("a revoked token is refused at once, a new one taken")
+  @Test("a revoked token is refused at once, a new one accepted")
   func replacedTokens() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -387,7 +387,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
   }
 
   @Test(
-    "what is no address to listen on is refused",
+    "a text that is not an address to listen on is refused",
     arguments: [
       "", "8080", ":8080", "localhost:8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
       "::1:8080", "[::1]", "[127.0.0.1]:80", "127.0.0.1:+80", "[::1:80",

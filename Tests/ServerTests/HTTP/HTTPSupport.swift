@@ -1,4 +1,4 @@
-// A client that sends bytes as they are given, and a service that answers as a test says.
+// A client that sends bytes as given, and a scripted service.
 import Base
 import Foundation
 import Glibc
@@ -6,7 +6,7 @@ import Projections
 import Server
 import Testing
 
-/// One answer as it came over the wire.
+/// One response as it came over the wire.
 struct WireResponse: Sendable {
   var status: Int
   /// Names in lower case.
@@ -38,7 +38,7 @@ struct WireError: Error, CustomStringConvertible {
   let description: String
 }
 
-/// A connection on which a test says every byte.
+/// A connection on which the test controls every byte.
 final class WireClient: Sendable {
   private let descriptor: Int32
   private let received = Monitor<[UInt8]>([])
@@ -62,7 +62,7 @@ final class WireClient: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Sends all of it, or what the server still takes.
+  /// Sends all of it, or as much as the server still accepts.
   func send(_ bytes: [UInt8]) {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -76,10 +76,10 @@ final class WireClient: Sendable {
 
   func send(_ text: String) { send(Array(text.utf8)) }
 
-  /// Says that nothing more comes.
+  /// Ends the sending side.
   func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-  /// Goes away at once, with a reset.
+  /// Disconnects at once, with a reset.
   func abort() {
     var reset = linger(l_onoff: 1, l_linger: 0)
     setsockopt(
@@ -87,7 +87,7 @@ final class WireClient: Sendable {
     shutdown(descriptor, Int32(SHUT_RDWR))
   }
 
-  /// Bytes that came; empty at the end of the stream.
+  /// Bytes received; empty at the end of the stream.
   fileprivate func receive() throws -> [UInt8] {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     let count = recv(descriptor, &buffer, buffer.count, 0)
@@ -98,7 +98,7 @@ final class WireClient: Sendable {
     return Array(buffer.prefix(count))
   }
 
-  /// The next answer; nil if the connection ends first.
+  /// The next response; nil if the connection ends first.
   func answer(isHead: Bool = false) throws -> WireResponse? {
     while true {
       if let answer = try received.withLock({ try Self.take(&$0, isHead: isHead) }) {
@@ -139,7 +139,7 @@ final class WireClient: Sendable {
 }
 
 extension WireClient {
-  /// Whether the server ends the connection, whatever it sends before.
+  /// Reads until the server ends the connection, whatever it sends before.
   func isEnded() throws -> Bool {
     while try !receive().isEmpty {}
     return true
@@ -160,7 +160,7 @@ extension String.UTF8View {
   }
 }
 
-/// Answers as it is told; by default with a small receipt.
+/// Responds as scripted; by default with a small receipt.
 final class ScriptedService: ClientService {
   typealias Completion = @Sendable (ClientResponse) -> Void
 
@@ -187,8 +187,8 @@ final class ScriptedService: ClientService {
   private let transactionsBody: [UInt8]
 
   /// - Parameters:
-  ///   - knownBody: what a look at the one known receipt shows.
-  ///   - transactionsBody: the answer to signed transactions.
+  ///   - knownBody: the response to a lookup of the one known receipt.
+  ///   - transactionsBody: the response to signed transactions.
   init(
     knownBody: [UInt8] = ScriptedService.receiptBody,
     transactionsBody: [UInt8] = ScriptedService.receiptBody,
@@ -205,7 +205,7 @@ final class ScriptedService: ClientService {
   var transactions: [ClientTransactions] { state.withLock { $0.transactions } }
   var notifications: [PostedNotification] { state.withLock { $0.notifications } }
 
-  /// Answers notifications so from now on.
+  /// Gives this response to notifications from now on.
   func setNotificationAnswer(_ answer: NotificationResponse) {
     state.withLock { $0.notificationAnswer = answer }
   }
@@ -241,7 +241,7 @@ final class ScriptedService: ClientService {
         ? .receipt(status: 200, body: ResponseBody(knownBody)) : .notFound)
   }
 
-  /// Answers as it is told; by default with an empty list.
+  /// Responds as scripted; by default with an empty list.
   func answer(_ question: UserQuestion, completion: @escaping Completion) {
     let body = state.withLock { state in
       state.questions.append(question)
@@ -281,7 +281,7 @@ final class ScriptedService: ClientService {
   var refusal: UploadRefusal? { state.withLock { $0.refusal } }
 }
 
-/// A server, and everything that it was made of.
+/// A server with everything it is made of.
 struct ServerFixture {
   static let token = "token-of-a-test"
   static let readToken = "token-of-a-test-that-reads"
@@ -300,7 +300,7 @@ struct ServerFixture {
     var options = HTTPServerOptions()
     options.threadCount = 2
     options.listen = "127.0.0.1:0"
-    // On a busy machine 200 connections take longer to open than clients are given, and less than a test waits.
+    // On a busy machine, opening 200 connections takes longer than the timeout for clients, yet less than a test waits.
     options.requestMs = 90_000
     options.idleMs = 90_000
     options.answerMs = 90_000
@@ -329,7 +329,7 @@ struct ServerFixture {
 
   func connect() throws -> WireClient { try WireClient(port: server.port) }
 
-  /// Sends one request and gives its answer.
+  /// Sends one request and returns its response.
   func exchange(_ request: String) throws -> WireResponse? {
     let client = try connect()
     client.send(request)
@@ -367,7 +367,7 @@ struct ServerFixture {
 }
 
 extension ServerFixture {
-  /// The access log of a server, whole, in the order in which the requests came.
+  /// The whole access log of a server, in the order of the requests.
   static func accessLog(
     _ change: (inout HTTPServerOptions) -> Void, during body: (ServerFixture) throws -> Void
   ) throws -> [JSONValue] {
@@ -380,12 +380,12 @@ extension ServerFixture {
     log.finish()
     close(ends[1])
     let text = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true).readDataToEndOfFile()
-    // A client may have its answer, and ask again, before the line is written.
+    // A client may have its response, and ask again, before the line is written.
     let lines = try text.split(separator: 0x0A).map { try JSONValue(Array($0)) }
     return lines.sorted { number(of: $0) < number(of: $1) }
   }
 
-  /// Requests are numbered in the order in which they come.
+  /// Requests are numbered as they come.
   private static func number(of line: JSONValue) -> Int {
     Int(line["request_id"]?.stringValue?.split(separator: "-").last ?? "") ?? 0
   }

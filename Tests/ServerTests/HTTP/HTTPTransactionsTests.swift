@@ -1,4 +1,4 @@
-// The path for signed transactions: which bodies are taken, and what the others are told.
+// The path for signed transactions: which bodies it accepts, and the responses to the others.
 import AppStore
 import AppStoreAuthority
 import AppStoreClient
@@ -34,7 +34,7 @@ import Testing
     expectEqual(upload.fields.client.countryCode, "DE")
   }
 
-  @Test("a hundred transactions are taken") func hundred() throws {
+  @Test("a hundred transactions are accepted") func hundred() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
     let list = Array(repeating: try sign.transaction(), count: 100)
@@ -42,7 +42,8 @@ import Testing
     expectEqual(fixture.service.transactions.first?.fields.transactions.count, 100)
   }
 
-  @Test("a bad body is told every reason, and reaches no service") func bad() throws {
+  @Test("a bad body gets every problem reported, and does not reach the service") func bad() throws
+  {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
     let good = try sign.transaction()
@@ -112,7 +113,8 @@ import Testing
     #expect(fixture.service.transactions.isEmpty)
   }
 
-  @Test("a signed transaction in place of a receipt is told the right path") func inReceipt() throws
+  @Test("a signed transaction in place of a receipt is pointed to the right path") func inReceipt()
+    throws
   {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -130,7 +132,7 @@ import Testing
       ])
   }
 
-  @Test("the path has the checks of the other") func head() throws {
+  @Test("the path has the checks of the receipts' path") func head() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
     let body = sign.body([try sign.transaction()])

@@ -1,4 +1,4 @@
-// docs/openapi.json against the server: no answer that is not described, no example that does not fit.
+// docs/openapi.json against the server: every response is described, and every example fits its schema.
 import Base
 import Foundation
 import Glibc
@@ -19,7 +19,8 @@ struct OpenAPIDocument: Sendable {
 
   var checker: SchemaChecker { SchemaChecker(document: document) }
 
-  /// The described answers to a request; those for other requests where it is no operation.
+  /// The described responses to a request; for a request that is not an operation, those of other
+  /// requests.
   func responses(method: String, path: String) -> JSONValue? {
     let family = "/client/itunes_connect/receipts"
     if path.hasPrefix("/v1/erasures/"), path.count > "/v1/erasures/".count {
@@ -31,7 +32,7 @@ struct OpenAPIDocument: Sendable {
   }
 
   private func responses(method: String, template: String) -> JSONValue? {
-    // Methods are case-sensitive, and written in lower case here.
+    // Methods are case-sensitive; the document has them in lower case.
     let isUpper = method == method.uppercased()
     let operation = isUpper ? document["paths"]?[template]?[method.lowercased()] : nil
     return (operation ?? document["x-other-requests"])?["responses"]
@@ -48,7 +49,7 @@ struct OpenAPIDocument: Sendable {
     return checker.problems(body, schema)
   }
 
-  /// What is wrong with an answer: an undescribed status, header or body.
+  /// What is wrong with a response: an undescribed status, header or body.
   func problems(_ answer: WireResponse, to method: String, _ path: String) -> [String] {
     guard let response = responses(method: method, path: path)?[String(answer.status)] else {
       return ["\(answer.status) is not described for \(method) \(path)"]
@@ -92,7 +93,7 @@ struct OpenAPIDocument: Sendable {
     #expect(count > 15)
   }
 
-  @Test("every instant has the format that generators of clients know")
+  @Test("every instant has the format that client generators know")
   func instants() throws {
     var count = 0
     func visit(_ value: JSONValue) {
@@ -110,7 +111,7 @@ struct OpenAPIDocument: Sendable {
     #expect(count > 15)
   }
 
-  @Test("the bounds of `limit` are those of the server")
+  @Test("the limits of `limit` are those of the server")
   func limits() throws {
     let schema = try #require(
       try OpenAPIDocument().document["components"]?["schemas"]?["PurchaseQuestion"]?["properties"]?[
@@ -144,7 +145,7 @@ struct OpenAPIDocument: Sendable {
     expectEqual(described.map(\.key), WebhookType.allCases.map(\.rawValue))
   }
 
-  @Test("every reference leads somewhere")
+  @Test("every reference resolves")
   func referencesResolve() throws {
     let api = try OpenAPIDocument()
     func visit(_ value: JSONValue) {
@@ -158,7 +159,7 @@ struct OpenAPIDocument: Sendable {
     visit(api.document)
   }
 
-  @Test("a schema that is broken is seen by the checker")
+  @Test("the checker finds a violated schema")
   func checker() throws {
     let api = try OpenAPIDocument()
     let schemas = try #require(api.document["components"]?["schemas"])
@@ -189,7 +190,7 @@ struct OpenAPIDocument: Sendable {
     return content?["example"]?.bytes ?? []
   }
 
-  @Test("whatever is asked, every answer is described", arguments: [1, 2, 3, 4] as [UInt64])
+  @Test("every response to a generated request is described", arguments: [1, 2, 3, 4] as [UInt64])
   func generated(_ seed: UInt64) throws {
     let api = try OpenAPIDocument()
     let random = Randomness(seed)
@@ -229,7 +230,7 @@ struct OpenAPIDocument: Sendable {
   }
 }
 
-/// Random numbers for the test and its service's threads alike.
+/// Random numbers shared by the test's and the service's threads.
 private final class Randomness: @unchecked Sendable {
   private let lock = NSLock()
   private var source: SeededRandom
@@ -241,7 +242,7 @@ private final class Randomness: @unchecked Sendable {
   func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 }
 
-/// A valid upload in which most often something was changed.
+/// A valid upload, in most cases with something changed.
 private struct GeneratedRequest {
   private(set) var method = "POST"
   private(set) var path = "/client/itunes_connect/receipts"
@@ -295,7 +296,7 @@ private struct GeneratedRequest {
     }
     if path.hasPrefix("/v1/erasures"), random.chance(percent: 80) {
       authorization = ["Authorization: Bearer \(ServerFixture.eraseToken)"]
-      // Most paths are asked with GET, which one of them does not have.
+      // GET is the method of all paths but this one.
       if path == "/v1/erasures", random.chance(percent: 70) { method = "POST" }
     } else if path.hasPrefix("/v1/"), random.chance(percent: 80) {
       authorization = ["Authorization: Bearer \(ServerFixture.readToken)"]

@@ -1,10 +1,10 @@
-// The part of JSON Schema that docs/openapi.json uses: whoever uses more of it gets an error.
+// The part of JSON Schema that docs/openapi.json uses. Any other keyword is an error.
 import Base
 
 struct SchemaChecker {
   let document: JSONValue
 
-  /// What is wrong with a value; empty where it fits.
+  /// What is wrong with a value; empty if it fits.
   func problems(_ value: JSONValue, _ schema: JSONValue, at path: String = "$") -> [String] {
     let schema = resolved(schema)
     guard case .object(let members) = schema else { return ["\(path): the schema is no object"] }

@@ -1,4 +1,4 @@
-// Notifications that come more than once, too fast, or when nothing can be appended.
+// Notifications that are duplicates, too fast, or sent while nothing can be appended.
 import AppStore
 import AppStoreAuthority
 import AppStoreClient
@@ -10,17 +10,17 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("Notifications again and at once", .bounded) struct NotificationDuplicateTests {
+@Suite("repeated and simultaneous notifications", .bounded) struct NotificationDuplicateTests {
   private let sample = PostedSample.self
 
-  @Test("the same one again is answered 200 without a second event") func again() throws {
+  @Test("a notification sent again gets 200 without a second event") func again() throws {
     let fixture = try WorkflowFixture.signed()
     let text = try sample.signed()
     try expectEqual(fixture.notify(text), .recorded)
     try expectEqual(fixture.notify(text), .known)
     try waitUntil { try fixture.notificationIsFolded(sample.uuid) }
     try expectEqual(fixture.notify(text), .known)
-    // Signed again, it has the same name and other bytes.
+    // Signed again, it has the same UUID and other bytes.
     try expectEqual(fixture.notify(try sample.signed()), .known)
     fixture.stop()
     try fixture.start()
@@ -29,7 +29,7 @@ import Testing
     expectEqual(fixture.notificationCounts, ["recorded": 1, "known": 4])
   }
 
-  @Test("a hundred at once of ten names are ten events, and each is answered 200") func atOnce()
+  @Test("a hundred at once with ten UUIDs are ten events, and each gets 200") func atOnce()
     throws
   {
     let fixture = try WorkflowFixture.signed()
@@ -42,7 +42,7 @@ import Testing
     expectEqual(fixture.notificationCounts, ["recorded": 10, "known": 90])
   }
 
-  @Test("one that an import has brought is known") func imported() throws {
+  @Test("a notification that an import appended is known") func imported() throws {
     let fixture = try WorkflowFixture.signed()
     let text = try sample.signed()
     let checked = CheckedNotification(
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(
-    "one that a synchronization is appending is appended once, and answered when that is decided")
+    "a notification that a synchronization is appending is appended once, and answered afterwards")
   func synchronized() throws {
     let fixture = try WorkflowFixture.signed()
     let text = try sample.signed()
@@ -70,7 +70,7 @@ import Testing
     expectEqual(fixture.notificationCounts, ["known": 1])
   }
 
-  @Test("one whose synchronization fails is taken, and then no synchronization's")
+  @Test("a notification whose synchronization fails is recorded once")
   func synchronizationFailed() throws {
     let fixture = try WorkflowFixture.signed()
     let text = try sample.signed()
@@ -80,7 +80,7 @@ import Testing
     try expectEqual(fixture.notificationUUIDs(), [sample.uuid])
   }
 
-  /// What a command hands over, beside a workflow.
+  /// Hands over a command's events while a workflow runs.
   private func handOver(
     _ fixture: WorkflowFixture,
     _ body: (RemoteAppender, (String) throws -> EventDraft) throws -> Void
@@ -101,7 +101,8 @@ import Testing
     try appender.close()
   }
 
-  @Test("one that a command hands over after it came is left out") func handedOverAfter() throws {
+  @Test("a command's copy of a notification that was received before is left out")
+  func handedOverAfter() throws {
     let fixture = try WorkflowFixture.signed()
     let text = try sample.signed()
     try expectEqual(fixture.notify(text), .recorded)
@@ -117,7 +118,8 @@ import Testing
     try expectEqual(fixture.notificationUUIDs(), [sample.uuid, sample.uuid(1)])
   }
 
-  @Test("one that a command has handed over is known before it is folded") func handedOverBefore()
+  @Test("a notification that a command has handed over is known before it is folded")
+  func handedOverBefore()
     throws
   {
     let fixture = try WorkflowFixture.signed()
@@ -133,7 +135,7 @@ import Testing
   }
 
   @Test(
-    "one that a command hands over while a synchronization appends it waits until that is decided",
+    "a notification handed over while a synchronization appends it waits until that is decided",
     arguments: [true, false])
   func handedOverMeanwhile(_ fails: Bool) throws {
     let fixture = try WorkflowFixture.signed()
@@ -153,7 +155,8 @@ import Testing
     try expectEqual(fixture.notificationUUIDs(), [sample.uuid])
   }
 
-  @Test("while folds fail, notifications are taken, known again, and folded later") func unfolded()
+  @Test("while folds fail, notifications are accepted, recognized again, and folded later")
+  func unfolded()
     throws
   {
     let fixture = try WorkflowFixture.signed()
@@ -168,7 +171,8 @@ import Testing
     try expectEqual(fixture.notify(text), .known)
   }
 
-  @Test("what cannot be looked up is not appended, and asked for again") func noLookup() throws {
+  @Test("a notification that cannot be looked up is not appended, and is requested again")
+  func noLookup() throws {
     let fixture = try WorkflowFixture.signed()
     fixture.foldFault.setLookups(failing: true)
     try expectEqual(fixture.notify(try sample.signed()), .retry(nil, afterSeconds: 5))
@@ -178,8 +182,8 @@ import Testing
     expectEqual(fixture.notificationCounts, ["failed": 1, "recorded": 1])
   }
 
-  @Test("what cannot be appended is asked for again, by all who sent it") func closedWriter() throws
-  {
+  @Test("a notification that cannot be appended is requested again from every sender")
+  func closedWriter() throws {
     let fixture = try WorkflowFixture.signed()
     try fixture.writer.close()
     let text = try sample.signed()
@@ -188,7 +192,7 @@ import Testing
     #expect(fixture.notificationCounts["recorded"] == nil)
   }
 
-  @Test("a server that stops takes none, and answers those under way") func stopping() throws {
+  @Test("a stopping server accepts none, and answers those in progress") func stopping() throws {
     let fixture = try WorkflowFixture.signed()
     let texts = try (0..<20).map { try sample.signed(uuid: sample.uuid($0)) }
     let answers = try texts.map { try fixture.post($0) }
@@ -203,11 +207,11 @@ import Testing
 
   // MARK: Limits
 
-  @Test("a limit of one is enough for one after the other, and takes effect in a running server")
+  @Test("a limit of one suffices for one after the other, and changes in a running server")
   func limit() throws {
     let fixture = try WorkflowFixture.signed { $0.notifications.inProgressMax = 1 }
     try expectEqual(fixture.notify(try sample.signed()), .recorded)
-    // Uploads that are held back take nothing from it.
+    // Uploads that are held back do not count.
     fixture.appStore.follow { _, _ in nil }
     let held = try fixture.send(WorkflowFixture.file("9"))
     try waitUntil { fixture.appStore.heldCount == 1 }
@@ -235,7 +239,7 @@ import Testing
     try expectEqual(held.wait().status, 200)
   }
 
-  @Test("a bundle's Sandbox is limited, and Production is not") func sandbox() throws {
+  @Test("a bundle's Sandbox has a rate limit, Production has none") func sandbox() throws {
     let clock = MovableClock()
     let root = try SignedUpload.authority.get().root.fingerprint
     let stopped = WorkflowClock(
@@ -250,7 +254,7 @@ import Testing
     }
     for number in 0..<8 { try expectEqual(sandbox(number), .recorded) }
     try expectEqual(sandbox(8), .retry(nil, afterSeconds: 1))
-    // What is known costs nothing.
+    // A known notification costs nothing.
     try expectEqual(sandbox(0), .known)
     for number in 100..<120 {
       try expectEqual(fixture.notify(try sample.signed(uuid: sample.uuid(number))), .recorded)

@@ -1,22 +1,22 @@
-// The rate of a bundle's Sandbox, and the claims of UUIDs, by themselves.
+// The rate limit of a bundle's Sandbox, and the claims of UUIDs.
 import Base
 import TestSupport
 import Testing
 
 import Server
 
-@Suite("Parts of the way of notifications") struct NotificationPartsTests {
+@Suite("parts of the path of notifications") struct NotificationPartsTests {
   @Test("a bucket holds four seconds' tokens and fills evenly") func bucket() {
     var bucket = TokenBucket(perSecond: 3, nowMs: 1000)
     for _ in 0..<12 { #expect(bucket.take(perSecond: 3, nowMs: 1000) == nil) }
     expectEqual(bucket.take(perSecond: 3, nowMs: 1000), 1)
     expectEqual(bucket.take(perSecond: 3, nowMs: 1333), 1)
     #expect(bucket.take(perSecond: 3, nowMs: 1334) == nil)
-    // A clock that goes back gives nothing, and takes nothing.
+    // A clock that goes back neither adds nor removes tokens.
     expectEqual(bucket.take(perSecond: 3, nowMs: 0), 1)
     for _ in 0..<12 { #expect(bucket.take(perSecond: 3, nowMs: .max) == nil) }
     expectEqual(bucket.take(perSecond: 3, nowMs: .max), 1)
-    // A smaller rate cuts what was saved.
+    // A lower rate cuts what was saved.
     expectEqual(TokenBucket(perSecond: 100, nowMs: 0).tokens(perSecond: 1, nowMs: 0), 4)
   }
 
@@ -24,8 +24,8 @@ import Server
     PendingResponse(load, bytes: 0) { _ in }
   }
 
-  @Test("a UUID is claimed once, joined, durable, and forgotten once it is folded") func registry()
-  {
+  @Test("a UUID is claimed once, joined, made durable, and forgotten once it is folded")
+  func registry() {
     let load = AdmissionLimiter(countMax: 100, bytesMax: 100)
     let registry = NotificationRegistry(entriesMax: 2)
     let (one, two, three) = (
@@ -54,7 +54,7 @@ import Server
 }
 
 extension TokenBucket {
-  /// How many tokens can be taken at once.
+  /// How many tokens are available at once.
   fileprivate func tokens(perSecond: Int, nowMs: Int64) -> Int {
     var copy = self
     var count = 0

@@ -1,4 +1,4 @@
-// Notifications: what is recorded of them, and what the App Store hears.
+// Notifications: what is recorded of them, and the response to the App Store.
 import AppStore
 import AppStoreAuthority
 import AppStoreClient
@@ -9,7 +9,7 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("Verdicts on notifications", .bounded) struct NotificationVerdictTests {
+@Suite("verdicts on notifications", .bounded) struct NotificationVerdictTests {
   private let sign = SignedUpload.self
   private let sample = PostedSample.self
 
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test("a good one is one event, and its sale is folded") func good() throws {
+  @Test("a good notification is one event, and its sale is folded") func good() throws {
     let fixture = try fixture()
     let text = try sample.signed([
       "signedTransactionInfo": "\"\(try sign.transaction())\"",
@@ -65,7 +65,7 @@ import Testing
       isToken ? ["environment": nil, "externalPurchaseId": "\"1-2\""] : [:])
     try expectEqual(fixture.notify(text), .recorded)
     try expectEqual(fixture.events().last?.data["type"], .string(type))
-    // An app that nobody registered is found in each of them.
+    // Each type shows that its app is not registered.
     let other = try sample.signed(
       uuid: sample.uuid(1), type: type, subject: subject,
       (isToken ? ["environment": nil, "externalPurchaseId": "\"1-2\""] : [:])
@@ -78,7 +78,7 @@ import Testing
     expectEqual(fixture.notificationCounts, ["recorded": 1, "unknown_bundle": 1])
   }
 
-  /// Status, counted result, field and code of what is not taken.
+  /// Status, counted result, field and code of each refused notification.
   fileprivate struct Expected: Equatable {
     var status: Int
     var result: String
@@ -114,7 +114,7 @@ import Testing
       problems: problems.map { [$0.field, $0.code.rawValue] })
   }
 
-  @Test("what is not taken appends nothing, and the App Store is told whether to come again")
+  @Test("a refused notification appends nothing, and the App Store learns whether to retry")
   func refused() throws {
     let fixture = try fixture(appAppleID: 7)
     let stranger = try SignedObjectAuthority.stranger.get()
@@ -178,7 +178,7 @@ import Testing
     }
   }
 
-  @Test("an expired leaf and a transaction of the future are asked for again") func times() throws {
+  @Test("an expired leaf and a transaction of the future are requested again") func times() throws {
     let fixture = try fixture()
     var plan = SignedObjectAuthority.Plan()
     plan.leaf.notAfter = "251231235959Z"
@@ -196,7 +196,7 @@ import Testing
     try expectEqual(fixture.events().count, 1)
   }
 
-  @Test("the Sandbox of an app that does not accept it is refused") func sandboxNotAccepted() throws
+  @Test("the Sandbox is refused where the app does not accept it") func sandboxNotAccepted() throws
   {
     let fixture = try fixture {
       var app = Configuration.App()
@@ -210,7 +210,7 @@ import Testing
     try expectEqual(fixture.events().count, 1)
   }
 
-  @Test("notes say what to do, are few, and show a stranger's bundle id escaped") func notes()
+  @Test("log lines say what to do, are few, and escape a stranger's bundle id") func notes()
     throws
   {
     let fixture = try fixture()

@@ -1,4 +1,4 @@
-// Notifications of a test chain, and their way into a workflow.
+// Notifications of a test chain, and how tests post them to a workflow.
 import AppStore
 import AppStoreAuthority
 import AppStoreClient
@@ -12,7 +12,7 @@ import Testing
 enum PostedSample {
   static let uuid = "002e14d5-51f5-4503-b5a8-c3a1af68eb20"
 
-  /// A payload whose subject is `data` unless another is named; members of it by name, JSON by value.
+  /// A payload whose subject is `data` unless another is named; `members` by name, values as JSON.
   static func payload(
     uuid: String? = uuid, type: String? = "DID_RENEW", subject: String = "data",
     signedMs: Int64 = ms("2026-01-05"), _ changes: [String: String?] = [:]
@@ -35,7 +35,7 @@ enum PostedSample {
     try SignedUpload.sign(payload(uuid: uuid, type: type, subject: subject, changes))
   }
 
-  /// A UUID that goes by a number.
+  /// A UUID made from a number.
   static func uuid(_ number: Int) -> String {
     let digits = String(number)
     return "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits
@@ -45,7 +45,7 @@ enum PostedSample {
 }
 
 extension WorkflowFixture {
-  /// Posts a notification and does not wait.
+  /// Posts a notification without waiting.
   func post(_ text: String) throws -> AwaitedResponse {
     let answer = AwaitedResponse()
     try workflow.notification(
@@ -54,7 +54,7 @@ extension WorkflowFixture {
     return answer
   }
 
-  /// Posts a notification; what the App Store is told.
+  /// Posts a notification and returns the response to the App Store.
   func notify(_ text: String) throws -> NotificationResponse? {
     if case .notification(let answer) = try post(text).wait() { answer } else { nil }
   }
@@ -66,7 +66,7 @@ extension WorkflowFixture {
     }
   }
 
-  /// How often notifications had each result, without those that never occurred.
+  /// How often notifications had each result; results that never occurred are left out.
   var notificationCounts: [String: Int] {
     var counts: [String: Int] = [:]
     let prefix = "receipt_ledger_notifications_total{result=\""

@@ -1,4 +1,4 @@
-// Synchronizations with the App Store Server API: what is asked, what is appended, what is done about errors.
+// Synchronizations with the App Store Server API: what is asked, what is appended, how errors are handled.
 import AppStore
 import AppStoreClient
 import Base
@@ -47,14 +47,14 @@ import Testing
         "Production history 1 r1 - 1", "Production history 1 r2 - 0", "Production history 2 s - 0",
       ])
     try expectEqual(fixture.texts("SELECT sale_key FROM sale_view ORDER BY 1"), ["1", "2", "3"])
-    // Transaction 3 stands in a history that was fetched whole.
+    // Transaction 3 is in a history that was fetched whole.
     let again = ScriptedServerAPI { _, _, _ in .notFound }
     let second = try fixture.run(again)
     expectEqual(again.calls, [])
     #expect(second.knownHistories == 2 && second.pages == 0)
   }
 
-  /// A customer with two subscriptions tells of one alone: the history has the other.
+  /// A customer with two subscriptions reports one alone: the history has the other.
   @Test func theOtherSubscriptionOfAnAppleAccountIsItsUsers() throws {
     func month(_ id: String, _ product: String) -> String {
       SignedUpload.payload(
@@ -201,7 +201,7 @@ import Testing
       "Production history 1 r1 - 1", "Production history 1 r1 - 1", "Production history 1 r1 - 1",
     ]
     try expectEqual(fixture.pages, pages)
-    // Nothing has changed: the same pages are asked for, and nothing is appended.
+    // Nothing has changed: the same pages are requested, and nothing is appended.
     let second = Self.history([one], [forged, other], [last])
     let again = try fixture.run(second)
     expectEqual(second.calls, Array(Self.asked.dropFirst()))
@@ -254,7 +254,7 @@ import Testing
     let rows = try fixture.texts(accepted)
     #expect(rows.count == 2 && rows[0].hasSuffix(" 1") && rows[1].hasSuffix(" 3"))
     try expectEqual(fixture.texts(first), ["1 \(rows[0].prefix { $0 != " " })"])
-    // Once is enough.
+    // A second run finds nothing more to do.
     try expectEqual(fixture.run(service).acceptedObjects, 0)
   }
 
@@ -264,7 +264,7 @@ import Testing
   }
 
   @Test func againAsksForAllOfAHistoryThatAnEarlierVersionTookForFetched() throws {
-    // Complete, with a revision, though a sale in it was refused.
+    // Complete, with a revision, although a sale in it was refused.
     let fixture = try SyncFixture(
       Self.uploads("1") + [.fetched(signed("1"), about: "1", revision: "r9")])
     let two = try Self.transaction("2")
@@ -475,7 +475,7 @@ import Testing
     #expect(asked[1][1] > end)
   }
 
-  /// The start of the range of each call to Production, and an answer to all of them.
+  /// Gives every call to Production this answer, and records the start of its range.
   private static func notifications(
     _ answer: ServerAPIResponse, _ starts: Monitor<[Int64]>
   ) -> ScriptedServerAPI {
@@ -503,11 +503,11 @@ import Testing
       [
         "app, Production, the notification history: refused: the signature does not match the content"
       ])
-    // Within a day only what is newer is asked for, however often.
+    // Within a day only newer ones are requested, however often.
     for _ in 0..<2 { try fixture.run(Self.notifications(.told([]), starts)) }
     let known = starts.withLock { $0 }
     #expect(known.count == 3 && known.dropFirst().allSatisfy { $0 >= startMs - 3_600_000 })
-    // A day later, twice: it is refused again, then it is good.
+    // A day later, twice: first it is refused again, then it is good.
     for (days, answer, refused) in [(1, [forged], 1), (2, [good], 0)] {
       let nowMs = startMs + Int64(days) * 86_400_000
       fixture.options.clock.nowMs = { nowMs }
@@ -547,7 +547,7 @@ import Testing
     fixture.options.sinceMs = sinceMs
     try fixture.run(Self.notifications(.told([]), starts))
     #expect(starts.withLock { $0.last } == sinceMs)
-    // No further back than the App Store goes.
+    // No further back than the App Store keeps them.
     fixture.options.sinceMs = 0
     try fixture.run(Self.notifications(.told([]), starts))
     #expect(starts.withLock { $0.last }! > sinceMs - 180 * 86_400_000)

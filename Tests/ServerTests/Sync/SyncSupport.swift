@@ -1,4 +1,4 @@
-// What tests of synchronizations share: an App Store Server API that follows a script, and a ledger.
+// Shared by tests of synchronizations: a scripted App Store Server API, and a ledger.
 import AppStore
 import AppStoreAuthority
 import AppStoreClient
@@ -20,7 +20,7 @@ final class ScriptedServerAPI: ServerAPIService {
 
   init(_ script: @escaping Script) { self.script = script }
 
-  /// `production history 1 r1`, in the order in which they came.
+  /// `production history 1 r1`, in the order of the calls.
   var calls: [String] { state.withLock { $0 } }
 
   func send(
@@ -72,17 +72,17 @@ extension ServerAPIResponse {
   static let notFound = ServerAPIResponse.settled(errorCode: 4_040_010)
 }
 
-/// A ledger with an app that has a key, and synchronizations of it.
+/// A ledger with an app that has a key, and its synchronizations.
 final class SyncFixture: SyncLedger {
   let ledger: LedgerFixture
   let apps: [SyncApp]
   var verifier: SignedObjectVerifier
   var options = SyncOptions()
-  /// Notifications that somebody else is appending.
+  /// Notifications that another task is appending.
   var foreignUUIDs: Set<String> = []
   /// How claims on notifications ended.
   private(set) var ends: [String: NotificationClaimEnd] = [:]
-  /// For how long hosts wanted no calls.
+  /// The pauses that hosts asked for.
   private(set) var pauses: [String] = []
 
   init(_ events: [TestEvent], appAppleID: Int64? = nil) throws {
@@ -131,7 +131,7 @@ final class SyncFixture: SyncLedger {
     return result
   }
 
-  /// Each fetched page: what was asked about, the revision, the error, and whether more follows.
+  /// Each fetched page: what was requested, the revision, the error, and whether more follows.
   var pages: [String] {
     get throws {
       try texts(

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 @Suite(.bounded) struct SyncWorkerTests {
-  /// What the App Store Server API says on loopback: a notification that is missing, and a customer's history.
+  /// A Server API on loopback: a notification that is missing, and a customer's history.
   private static func appStore(
     notification: String, transaction: String
   ) throws -> ScriptedServer {

@@ -1,4 +1,4 @@
-// To which addresses webhooks may go: a table of every kind of address that is not public.
+// The addresses that webhooks may go to: a table of every kind of address that is not public.
 import Server
 import Testing
 

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite(.bounded) struct WebhookDeliveryTests {
-  @Test("what comes after the webhook was set is delivered, signed, with a stable id")
+  @Test("what follows the setting of the webhook is delivered, signed, with a stable id")
   func signed() throws {
     let fixture = try WebhookFixture()
     fixture.source.add("early")
@@ -30,7 +30,7 @@ import Testing
     try expectEqual(receiver.deliveries.first?.body["type"]?.stringValue, "purchase")
   }
 
-  @Test("what one app's webhook can't read holds up no other's")
+  @Test("an event that one app's webhook cannot read delays no other webhook")
   func unreadableForOne() throws {
     let fixture = try WebhookFixture()
     let other = "0e7c2f4a-9a0b-4c5d-8e6f-112233445577"
@@ -52,7 +52,7 @@ import Testing
     try expectEqual(receiver.deliveries.map(\.sale), ["b 1", "a 0"])
   }
 
-  @Test("a sale that fails holds back only its own, and its deliveries stay in order")
+  @Test("a failing sale delays only its own deliveries, which stay in order")
   func order() throws {
     let fixture = try WebhookFixture()
     let failures = Monitor(2)
@@ -82,7 +82,7 @@ import Testing
     expectEqual(Set(ids).count, 1)
   }
 
-  @Test("what was not delivered is delivered after a restart, what was is not sent again")
+  @Test("after a restart, undelivered events are delivered, and delivered ones are not sent again")
   func restart() throws {
     let fixture = try WebhookFixture()
     let isUp = Monitor(false)
@@ -110,7 +110,7 @@ import Testing
       receiver.deliveries.map(\.sale).sorted(), ["a 0", "a 0", "a 2", "b 1", "c 3", "d 4"])
   }
 
-  @Test("a receiver that is down for long leaves a window of a thousand, in memory and on disk")
+  @Test("a long outage of the receiver leaves a window of a thousand, in memory and on disk")
   func window() throws {
     let fixture = try WebhookFixture()
     let receiver = try ScriptedServer.answering(500)
@@ -122,7 +122,7 @@ import Testing
     #expect(receiver.mostActiveCount <= 16)
   }
 
-  @Test("410 disables a webhook; another secret enables it, and it goes on from the cursor")
+  @Test("410 disables a webhook; another secret enables it, and it continues from the cursor")
   func gone() throws {
     let fixture = try WebhookFixture()
     let first = try ScriptedServer.answering(410)
@@ -141,7 +141,7 @@ import Testing
     expectEqual(fixture.count("gone"), 1)
   }
 
-  @Test("days without a success disable a webhook, also over a restart with the same secret")
+  @Test("days without a success disable a webhook, even across a restart with the same secret")
   func disabled() throws {
     let fixture = try WebhookFixture()
     fixture.configuration.webhooks.disableAfterDays = 1
@@ -164,7 +164,7 @@ import Testing
     expectEqual(receiver.requests.count, 2)
   }
 
-  @Test("a replay begins again at its position, and enables")
+  @Test("a replay starts again at its position, and enables the webhook")
   func replay() throws {
     let fixture = try WebhookFixture()
     let status = Monitor(200)
@@ -204,7 +204,7 @@ import Testing
     try waitUntil { fixture.count("delivered") == 1 }
   }
 
-  @Test("a webhook without a cursor stops until a replay, and says so, whatever was configured")
+  @Test("a webhook without a cursor stops until a replay and is reported, whatever was configured")
   func withoutCursor() throws {
     let fixture = try WebhookFixture()
     fixture.writesCursor = false
@@ -245,7 +245,7 @@ import Testing
     try expectEqual(receiver.deliveries.map(\.sale), ["b 1", "c 2"])
   }
 
-  @Test("a disabled webhook is enabled as it is, with its secret, at once or at the next start")
+  @Test("a disabled webhook is enabled unchanged, with its secret, at once or at the next start")
   func enabled() throws {
     let fixture = try WebhookFixture()
     let status = Monitor(410)
@@ -266,13 +266,13 @@ import Testing
       try waitUntil { try fixture.state.map { $0.disabled == nil && $0.waiting.isEmpty } == true }
     }
     try expectEqual(receiver.deliveries.map(\.sale), ["a 0", "a 0", "a 1", "a 1"])
-    // To begin again outranks to go on.
+    // Beginning again outranks continuing.
     try fixture.files.put(.begin(from: 1), of: "other")
     try fixture.files.put(.enable, of: "other")
     try expectEqual(fixture.files.request(of: "other"), .begin(from: 1))
   }
 
-  @Test("for a day the secret that another one replaced signs too")
+  @Test("a replaced secret signs too for a day")
   func twoSecrets() throws {
     let fixture = try WebhookFixture()
     let receiver = try ScriptedServer.answering(200)
@@ -295,7 +295,7 @@ import Testing
     }
   }
 
-  @Test("a redirect is a failure, and nothing is sent where it leads")
+  @Test("a redirect is a failure, and is not followed")
   func redirect() throws {
     let fixture = try WebhookFixture()
     let target = try ScriptedServer.answering(200)
@@ -312,7 +312,7 @@ import Testing
     }
   }
 
-  @Test("an answer without end is not read, and its status counts")
+  @Test("an endless response is not read, but its status counts")
   func flood() throws {
     let fixture = try WebhookFixture()
     let receiver = try ScriptedServer { _ in
@@ -342,9 +342,9 @@ import Testing
     expectEqual(outcome, .failed("the host has an address that is not public"))
   }
 
-  @Test("a private network that is named is connected to")
+  @Test("a private network that the configuration names is connected to")
   func namedNetwork() throws {
-    // Nothing listens there, so that the connection, which is tried, fails.
+    // Nothing listens there, so the attempted connection fails.
     let (descriptor, port) = try ScriptedServer.listen(backlog: nil)
     defer { close(descriptor) }
     var settings = Configuration.Webhooks()
@@ -356,7 +356,7 @@ import Testing
     expectEqual(outcome, .failed("cannot connect"))
   }
 
-  @Test("no user, URL or secret stands in what operators are told")
+  @Test("messages to operators have no user, URL or secret")
   func secrets() throws {
     let fixture = try WebhookFixture()
     let receiver = try ScriptedServer.answering(500)

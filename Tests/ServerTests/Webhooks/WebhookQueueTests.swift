@@ -1,4 +1,4 @@
-// The queue of one webhook, step by step: pauses, order, the window, the end of an outage, the state that is kept.
+// The queue of one webhook, step by step: pauses, order, the window, the end of an outage, the saved state.
 import Ledger
 import Projections
 import Server
@@ -86,7 +86,7 @@ import Testing
     for position in 2..<6 { end(&queue, position, .failed("x"), 5_000) }
     end(&queue, 1, .delivered, 5_000)
     expectEqual(queue.takeDue(nowMs: 5_001).count, 5)
-    // Not again at once: a few deliveries that always fail must not make all of them spin.
+    // Not retried at once: a few deliveries that always fail must not make all of them spin.
     for position in [0, 2, 3, 4, 5] { end(&queue, position, .failed("x"), 6_000) }
     queue.add([try delivery("new", 6)], next: ChangePoint(7))
     _ = queue.takeDue(nowMs: 6_000)
@@ -94,7 +94,7 @@ import Testing
     #expect(queue.takeDue(nowMs: 6_001).isEmpty)
   }
 
-  /// A queue of a thousand of which all have failed so often that the next attempts come in ten hours.
+  /// A queue of a thousand deliveries that have failed so often that they are due in ten hours.
   private func fullQueue(failedUntil nowMs: Int64) throws -> WebhookQueue {
     let deliveries = try (0..<WebhookQueue.windowMax).map { try delivery("\($0)", $0) }
     var state = WebhookState(next: ChangePoint(deliveries.count))
@@ -118,7 +118,7 @@ import Testing
     expectEqual(queue.takeDue(nowMs: 6 * minute + 1).map(\.point.position), [2])
     end(&queue, 2, .delivered, 6 * minute + 2)
     expectEqual(queue.takeDue(nowMs: 6 * minute + 2).count, WebhookQueue.inFlightMax)
-    // A clock that was set back holds no attempt up.
+    // A clock that was set back delays no attempt.
     var other = try fullQueue(failedUntil: 0)
     expectEqual(other.takeDue(nowMs: Self.day).count, WebhookQueue.inFlightMax)
     other = try fullQueue(failedUntil: Self.day)

@@ -1,4 +1,4 @@
-// Secrets of webhooks, and signatures against vectors that another program computed.
+// Secrets of webhooks, and signatures against independently computed vectors.
 import Server
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-// Webhooks for tests: changes that a test makes up, a receiver on loopback, a service that may be started again.
+// Webhooks for tests: made-up changes, a receiver on loopback, a service that can be restarted.
 import AppStore
 import AppStoreClient
 import Base
@@ -9,7 +9,7 @@ import Server
 import TestSupport
 import Testing
 
-/// What webhooks read, as a test says it.
+/// What webhooks read, as set by a test.
 final class ScriptedChanges: WebhookSource {
   private let state = Monitor(
     (position: 0, changes: [LedgerChange](), unreadable: Position?.none))
@@ -29,10 +29,10 @@ final class ScriptedChanges: WebhookSource {
 
   private struct Unreadable: Error {}
 
-  /// Lets every reading from a position fail.
+  /// Makes every read from a position on fail.
   func failReading(from position: Position?) { state.withLock { $0.unreadable = position } }
 
-  /// Adds one event for each sale: `line` names the subscription that it belongs to.
+  /// Adds one event for each sale; `line` names its subscription.
   func add(_ originals: String..., family: String = WebhookFixture.family) {
     for original in originals { addSale(original, family: family) }
   }
@@ -120,7 +120,7 @@ final class WebhookFixture {
   var files: WebhookFiles { WebhookFiles(directory) }
   var state: WebhookState? { get throws { try files.state(of: Self.family) } }
 
-  /// Starts the service, or gives it another configuration. A new secret each time, unless one is given.
+  /// Starts the service, or reconfigures it. The secret is new each time, unless one is given.
   func start(
     _ url: String, secret: WebhookSecret = .make(),
     previous: Configuration.Webhook.Previous? = nil
@@ -159,7 +159,7 @@ final class WebhookFixture {
 }
 
 extension ScriptedServer {
-  /// What it got, in order.
+  /// The deliveries, in order.
   var deliveries: [ReceivedDelivery] { get throws { try requests.map(ReceivedDelivery.init) } }
 
   /// A receiver that answers every delivery with this status.
