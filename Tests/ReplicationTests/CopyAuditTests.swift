@@ -1,4 +1,4 @@
-// Comparing a ledger with its copy.
+// The audit of a copy: a ledger compared with its copy.
 import Base
 import Ledger
 import Replication
@@ -50,10 +50,10 @@ import Testing
     for key in keys {
       let whole = store.objects[key]
       store.objects[key] = whole.map { $0.dropLast() + [$0.last.map { $0 ^ 1 } ?? 0] }
-      // A step of the newest state that can't be read prevents the audit.
+      // An unreadable step of the newest state prevents the audit.
       let found = (try? audited(ledger.directory, store))?.faults.map(\.object)
       #expect(found == [key] || found == nil && key.hasPrefix("steps/"), "\(key)")
-      // Without its newest step a copy is one with fewer events.
+      // Without its newest step, a copy looks like a copy with fewer events.
       store.objects[key] = key.hasPrefix("steps/") ? [] : nil
       let missing = (try? audited(ledger.directory, store))?.faults.map(\.object)
       #expect(missing == [key] || missing == nil && key.hasPrefix("steps/"), "\(key)")

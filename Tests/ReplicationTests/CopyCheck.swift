@@ -1,4 +1,4 @@
-// Reads a copy as docs/replication.md describes it, without the code that is tested, and says what it holds.
+// Reads a copy by docs/replication.md alone, without the code under test, and reports what it holds.
 import Base
 import Foundation
 import Ledger
@@ -42,11 +42,11 @@ struct CopyCheck {
   private(set) var stepsWithFrames: Set<Int> = []
   private let objects: [String: [UInt8]]
 
-  /// - Parameter objects: all objects of a store, at one moment.
+  /// - Parameter objects: all objects of a store at one moment.
   init(_ objects: [String: [UInt8]]) throws {
     self.objects = objects
     var previous = String(repeating: "0", count: 64)
-    // What follows a lost step is of no use before the next complete one.
+    // Steps after a lost one are useless until the next complete step.
     var isBroken = false
     for key in objects.keys.filter({ $0.hasPrefix("steps/") }).sorted() {
       guard let bytes = objects[key], let number = Int(key.dropFirst(6)) else {
@@ -61,7 +61,7 @@ struct CopyCheck {
         continue
       }
       if isBroken, json["complete"] as? Bool != true {
-        // The complete one may name its frames.
+        // The next complete step may name their frames.
         if let item = json["frames"] as? [String: Any] {
           try take(frames: item, Array(bytes[(end + 1)...]), number)
         }
@@ -183,26 +183,26 @@ struct CopyCheck {
     if let work { _ = try object(work) }
   }
 
-  /// An object whose bytes are those that its key names.
+  /// An object, checked against the digest in its key.
   private func object(_ key: String) throws -> [UInt8] {
     guard let bytes = objects[key] else { throw Problem("\(key) is missing") }
     guard key.contains(Self.hash(bytes)) else { throw Problem("\(key) has other bytes") }
     return bytes
   }
 
-  // MARK: What it holds
+  // MARK: Contents of the copy
 
-  /// The keys that are of no use any more.
+  /// The keys that no step needs any more.
   var unnamedKeys: [String] {
     let named = Set(
       segments.map(\.key) + blocks.map(\.key) + checkpoints.values + [identity ?? "", work ?? ""])
     return objects.keys.filter { !$0.hasPrefix("steps/") && !named.contains($0) }.sorted()
   }
 
-  /// The steps that hold frames of no use.
+  /// The steps whose frames are not needed any more.
   var supersededSteps: [Int] { stepsWithFrames.subtracting(frames.map(\.step)).sorted() }
 
-  /// The lines of all events, from a ledger that is put together from the objects.
+  /// The lines of all events, from a ledger assembled from the objects.
   func lines(like directory: LedgerDirectory) throws -> [[UInt8]] {
     let temporary = try TemporaryDirectory()
     let path = temporary.path("restored")
@@ -217,7 +217,7 @@ struct CopyCheck {
       try write(bytes, path, "\(Self.padded(first)).jsonl.gz")
     }
     for part in Dictionary(grouping: frames, by: \.tail).values {
-      // The beginning of a tail may be in frames that a complete step has joined.
+      // A complete step may have joined the frames at the beginning of a tail.
       guard let first = part.first?.first else { continue }
       try write(part.flatMap(\.bytes), path, "tail-\(Self.padded(first)).log")
     }

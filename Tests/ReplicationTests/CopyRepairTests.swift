@@ -1,4 +1,4 @@
-// A writer whose copy has lost something makes it whole again.
+// A writer repairs its copy after objects were lost.
 import Base
 import Ledger
 import Replication
@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.bounded) struct CopyRepairTests {
-  /// A copy with segments, blocks, frames of several steps, and a complete step behind the first one.
+  /// A copy with segments, blocks, frames of several steps, and a complete step after the first one.
   private func copied() throws -> ReplicationRig {
     let rig = try ReplicationRig(block: 1_500, segment: 6_000)
     rig.options.stepsBetweenComplete = 9
@@ -15,7 +15,7 @@ import Testing
       try rig.copyAll()
       if round < 6 { try rig.seal() }
     }
-    // How many steps there are depends on what was found to be deleted, and when.
+    // The number of steps depends on which objects were deleted, and when.
     while try complete(rig).newest < complete(rig).complete + 2 {
       try rig.append(1)
       try rig.copyAll()
@@ -29,7 +29,7 @@ import Testing
     return (state.newest.number - state.stepsSinceComplete, state.newest.number)
   }
 
-  /// The copy holds what is on disk, though in other tails; so does a ledger that is restored from it.
+  /// Expects that the copy, and a ledger restored from it, hold what is on disk, though in other tails.
   private func expectWhole(_ rig: ReplicationRig) throws {
     try rig.expectWhole(tails: false)
     let temporary = try TemporaryDirectory()
@@ -59,7 +59,7 @@ import Testing
       loss.happen(to: CopyLayout.stepKey(number), in: rig.content)
       try rig.copyAll()
       rig.stop()
-      // What can't be read is as good as lost.
+      // A step that cannot be read counts as lost.
       if loss != .lost, loss != .emptied { rig.content.objects[CopyLayout.stepKey(number)] = nil }
       try expectWhole(rig)
       let since = try #require(try StepSequence(rig.content).state()).stepsSinceComplete
@@ -100,7 +100,7 @@ import Testing
   @Test func aDamagedStepThatMayBeAnothersIsNotPassedOver() throws {
     let rig = try copied()
     let (_, newest) = try complete(rig)
-    // What nobody confirmed here, and nobody can read.
+    // An unreadable step that this writer never confirmed.
     rig.content.objects[CopyLayout.stepKey(newest + 1)] = [0x7B]
     let keys = rig.content.keys
     let replicator = try rig.start()

@@ -24,7 +24,7 @@ import Testing
     return (store, copy)
   }
 
-  // MARK: The whole
+  // MARK: The whole copy
 
   @Test(arguments: [0, 1, 3, 40, 43])
   func isTheOriginalByteForByte(eventCount: Int) throws {
@@ -180,7 +180,7 @@ import Testing
     for (index, key) in needed.enumerated() {
       let whole = try #require(store.objects[key])
       for damaged in [nil, Array(whole.dropLast()), [0] + whole.dropFirst(), whole + [0]] {
-        // Without its newest step a copy is one with fewer events.
+        // Without its newest step, a copy looks like a copy with fewer events.
         store.objects[key] = damaged ?? (key.hasPrefix("steps/") ? [] : nil)
         let path = temporary.path("\(index)-\(damaged?.count ?? 0)-\(damaged?.first ?? 1)")
         do {
@@ -260,7 +260,7 @@ import Testing
     #expect(throws: RestoreError.self) { try restored(forged, to: temporary.path("restored")) }
   }
 
-  // MARK: A living writer
+  // MARK: A running writer
 
   @Test func objectsThatTheWriterReplacesMeanwhileAreReadAsNewerStepsNameThem() throws {
     let ledger = try filledLedger(eventCount: 3)
@@ -269,7 +269,7 @@ import Testing
       try ledger.append(events(3..<9))
       try $0.copyFrames()
     }
-    // Between the reading of the steps and that of the objects, frames become blocks and blocks segments.
+    // Between reading the steps and reading the objects, frames become blocks and blocks segments.
     let reader = MemoryStore(sharing: store)
     let hasMoved = Monitor(false)
     let moving = Monitor({ () throws in

@@ -1,4 +1,5 @@
-// A copy that loses objects behind the writer's back: it is noticed, mended, and nothing is acknowledged meanwhile.
+// A copy that loses objects behind the writer's back: the loss is noticed and repaired, and nothing is acknowledged
+// until then.
 import Base
 import Foundation
 import Ledger
@@ -23,7 +24,7 @@ import Testing
         _ = try CheckpointStore(directory).sign(try LogReader(directory))
       }
     }
-    // How many steps there are depends on what was found to be deleted, and when.
+    // The number of steps depends on which objects were deleted, and when.
     while try state(rig).frames.count < 2 || state(rig).stepsSinceComplete < 2 {
       try rig.append(1)
       try rig.copyAll()
@@ -43,7 +44,7 @@ import Testing
     #expect(same, "\(what)")
   }
 
-  // MARK: What a sweep finds
+  // MARK: Findings of a sweep
 
   @Test(arguments: [ObjectLoss.lost, .emptied, .replaced])
   func whatIsMissingOrOfAnotherSizeIsStoredAgainByTheSweep(loss: ObjectLoss) throws {
@@ -130,7 +131,7 @@ import Testing
     rig.stop(deadlineMs: 10_000)
     let key = try #require(try state(rig).segments.first).key
     rig.content.objects[key] = nil
-    // It says that it has stored the object.
+    // The store reports success, but loses the object.
     let content = rig.content
     rig.script = { call in
       if call.operation == .list { content.objects[key] = nil }
@@ -268,7 +269,7 @@ import Testing
       try replicator.gate(limitMs: 50).waitUntilConfirmed(10)
     }
     try expectEqual(FileManager.default.contentsOfDirectory(atPath: path), [])
-    // Back again.
+    // The store is back.
     try FileManager.default.removeItem(atPath: path)
     try FileManager.default.moveItem(atPath: path + "-away", toPath: path)
     try replicator.gate(limitMs: 120_000).waitUntilConfirmed(10)

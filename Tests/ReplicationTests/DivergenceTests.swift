@@ -1,4 +1,4 @@
-// What a ledger that was cut off holds alone.
+// Events that only a replaced ledger holds.
 import Base
 import Ledger
 import Replication
@@ -11,7 +11,7 @@ import Testing
   private let store = MemoryStore()
   private let copy: TestCopy
 
-  /// A ledger that another one has taken over after five events.
+  /// A ledger that another one took over after five events.
   init() throws {
     temporary = try TemporaryDirectory()
     ledger = try LedgerFixture()
@@ -44,7 +44,7 @@ import Testing
     return (lines, report)
   }
 
-  // MARK: Where it begins
+  // MARK: The point of divergence
 
   @Test func nothingHasDivergedWhileNobodyTookOver() throws {
     try ledger.append(events(5..<7))
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test func aReplyThatWasUsedAgainStandsInTheLine() throws {
-    // The reply at position 1 answers the first upload.
+    // The reply at position 1 belongs to the first upload.
     try ledger.append([
       .upload(user: "anna", receipt: "a"), .reuse(1, for: 5),
     ])

@@ -1,4 +1,4 @@
-// Erasures: what was redacted leaves the copy too, at once.
+// Erasures: redacted data leaves the copy too, at once.
 import Base
 import Foundation
 import Ledger
@@ -32,7 +32,7 @@ import Testing
     try rig.append(60)
     try rig.erase(
       [3, 40],
-      // What was begun before may end later.
+      // A copy that began before may end later.
       sealed: { try rig.copyAll() },
       committed: {
         let before = rig.store.calls.count
@@ -43,7 +43,7 @@ import Testing
         }
         try copyFrames()
         try rig.seal()
-        // By then it has looked at what was sealed.
+        // By now the replicator has seen the sealed block.
         try copyFrames()
         // The identity has another format version now, and may be copied at any moment.
         let puts = rig.store.calls[before...].filter { call in

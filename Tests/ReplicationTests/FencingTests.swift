@@ -1,4 +1,4 @@
-// Two writers of one copy: only one goes on, and the other appends nothing more.
+// Two writers of one copy: only one continues, and the other appends nothing more.
 import Base
 import Foundation
 import Ledger
@@ -29,7 +29,7 @@ import Testing
     if case .fenced = rig.replicator?.status.ending { true } else { false }
   }
 
-  /// A copy of three events whose writer has sent the step with the fourth: what becomes of it is not decided.
+  /// A copy of three events, with a fourth event's step sent but not yet stored or lost.
   private static func withStepUnderWay(_ fate: MemoryStore.Fate) throws -> ReplicationRig {
     let rig = try ReplicationRig()
     try rig.append(3)
@@ -89,7 +89,7 @@ import Testing
 
   @Test func aPutThatArrivesBeforeATakeOverIsPartOfIt() throws {
     let rig = try Self.withStepUnderWay(.isLate)
-    // The process dies, the put arrives.
+    // The process dies, but the put arrives.
     let store = rig.store
     rig.stop()
     store.release()
@@ -102,7 +102,7 @@ import Testing
     let count = Monitor(0)
     rig.script = { call in
       guard call.operation == .create else { return .happens }
-      // Each first try arrives, and its answer is lost.
+      // Each first attempt is stored, but its response is lost.
       return count.withLock { count in
         count += 1
         return count % 2 == 1 ? .happensButFails(.unavailable) : .happens
@@ -182,13 +182,13 @@ import Testing
     try winner.expectWhole()
   }
 
-  // MARK: What can't be continued
+  // MARK: Copies that cannot be continued
 
   private func refusal(_ rig: ReplicationRig) throws -> String {
     let opening = try rig.start().waitUntilOpen(limitMs: 120_000)
     guard case .ended(let ending) = opening else { return "\(opening)" }
     let cause = ending.description
-    // A server goes on: nothing was taken over.
+    // A server may continue: nothing was taken over.
     #expect(try Standby(of: rig.directory) == nil)
     #expect(rig.refusals.withLock { $0.isEmpty })
     return cause

@@ -1,4 +1,4 @@
-// Copies that someone made to do harm: nothing crashes, hangs or takes memory.
+// Malicious copies: none causes a crash, a hang or unbounded memory.
 import Base
 import Foundation
 import Ledger
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct HostileCopyTests {
-  /// Restores what it can and audits it.
+  /// Restores and audits what it can.
   /// - Returns: how many events it restored; nil if it refused.
   private func attempt(_ store: MemoryStore, _ path: String) -> Int? {
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -72,7 +72,7 @@ import Testing
       var step = Step(
         number: number, epoch: 1, writer: UUID16.random(), ledger: UUID16.random(), atMs: 0,
         previous: previous, size: 0, root: digest([]))
-      // Step 0 must be complete to have the form of a step.
+      // Step 0 is well formed only if it is complete.
       step.isComplete = number == 0
       step.identity = number == 0 ? digest([]) : nil
       previous = digest(step.header)
@@ -94,7 +94,7 @@ import Testing
     try copy.copyAll()
     let state = try #require(copy.state)
     var step = state.completeStep(epoch: 1, writer: copy.writer, atMs: 0)
-    // Frames of a step that is itself without frames, and of the step itself.
+    // Frames in a step without frames, in the step itself, and in step 0.
     for number in [step.number, step.number + 1, 0] {
       step.earlierFrames = state.frames.map { EarlierFrames(step: number, $0.frames) }
       store.objects[step.key] = step.header

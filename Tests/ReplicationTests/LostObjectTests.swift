@@ -1,4 +1,4 @@
-// Copies that have lost something: what is named, what is restored, what is left alone.
+// Copies with lost objects: what is named, what is restored, what is left alone.
 import Base
 import Foundation
 import Ledger
@@ -29,7 +29,7 @@ enum ObjectLoss: String, CaseIterable, Sendable {
 
   init() throws { temporary = try TemporaryDirectory() }
 
-  /// A ledger with segments, several blocks of the newest one, checkpoints and frames of several steps, and its copy, with a
+  /// A ledger and its copy: segments, several blocks of the newest one, checkpoints, frames of several steps, and a
   /// complete step in the middle.
   private func copied() throws -> (LedgerFixture, MemoryStore, TestCopy) {
     let ledger = try LedgerFixture(blockByteCount: 1_500, segmentByteCount: 6_000)
@@ -194,7 +194,7 @@ enum ObjectLoss: String, CaseIterable, Sendable {
       try expectEqual(files(of: behind.path), before)
       try expectEqual(Standby(of: behind)?.reason, .restored)
     }
-    // What this ledger has as well it can store again.
+    // This ledger can store again what it has itself.
     store.objects = whole
     for key in known.intersection(newest.namedKeys) where key.hasPrefix("segments/") {
       loss.happen(to: key, in: store)

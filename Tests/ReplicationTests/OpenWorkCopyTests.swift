@@ -1,4 +1,4 @@
-// How far webhooks came, and requests to erase that wait: in the copy, in what is restored, and gone when they are done.
+// Open work, which is webhooks' cursors and waiting erasure requests: copied, restored, and removed when it is done.
 import Base
 import Foundation
 import Ledger
@@ -12,7 +12,7 @@ import Testing
   private static let second = "00000000-0000-4000-8000-000000000002"
   private static let cursor = #"{"next":"3.0","waiting":[]}"#
 
-  /// A rig with a webhook's cursor, a request that waits, one that is done, and the lines of a pass.
+  /// A rig with a webhook's cursor, a waiting and a finished request, and the lines of a pass.
   private func rig() throws -> ReplicationRig {
     let rig = try ReplicationRig()
     rig.options.workMs = 3_600_000
@@ -76,7 +76,7 @@ import Testing
       .map { String(decoding: $0.prefix { $0 != 0x0A }, as: UTF8.self) }
     let naming = headers.filter { $0.contains(#""work":"#) }
     #expect(naming.count == 1 && naming.allSatisfy { $0.contains(#","version":2,"epoch":"#) })
-    // Programs of before read steps without it.
+    // Earlier programs read steps without it.
     #expect(headers.allSatisfy { naming.contains($0) || !$0.contains("version") })
   }
 
@@ -120,7 +120,7 @@ import Testing
     let named = try #require(try rig.check().work)
     let text = try #require(works(rig.content)[named])
     #expect(text.contains("bob") && text.contains("alice") && text.contains("4.0"))
-    // Nothing has changed: it is there.
+    // Nothing has changed: the copy has it already.
     try gate.waitForOpenWork()
     try expectEqual(rig.check().work, named)
   }
@@ -156,7 +156,7 @@ import Testing
         "erasures/\(Self.first).json":
           #"{"id":"\#(Self.first)","state":"waiting","user_identifier":"alice"}"#,
       ])
-    // What came after the restore comes with the promotion.
+    // Work that is new since the restore comes with the promotion.
     try request(Self.second, "waiting", of: "bob", rig.directory)
     try rig.start().gate(limitMs: 120_000).waitForOpenWork()
     rig.stop()

@@ -1,4 +1,5 @@
-// Stores that are away, slow, full, or refuse: the ledger goes on, and the copy catches up.
+// Stores that are unreachable, slow or full, or refuse: the ledger keeps running, and the copy
+// catches up.
 import Base
 import Foundation
 import Glibc
@@ -85,7 +86,7 @@ import Testing
     try rig.append(1)
     #expect(rig.store.waitForHeld(1))
     rig.stop(deadlineMs: 20)
-    // What was not confirmed is copied after the next start.
+    // Unconfirmed events are copied after the next start.
     try rig.copyAll()
     try expectEqual(rig.check().size, 4)
     try rig.expectWhole()
@@ -138,7 +139,7 @@ import Testing
     #expect(!check.unnamedKeys.isEmpty)
     #expect(!check.supersededSteps.isEmpty)
     rig.stop()
-    // Keys that are not of a copy's form are somebody else's.
+    // Keys that do not have the form of a copy's keys belong to somebody else.
     rig.content.objects["blocks/notes.txt"] = [1]
     rig.content.objects["other/00000000000000000000"] = [2]
     rig.content.objects[

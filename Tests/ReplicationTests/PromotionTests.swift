@@ -1,4 +1,5 @@
-// Taking over a copy: from a restored ledger, from one that was cut off, against a living writer, and after crashes.
+// Taking over a copy: from a restored ledger, from a ledger that was cut off, against a running writer, and after
+// crashes.
 import Base
 import Foundation
 import Ledger
@@ -35,7 +36,7 @@ import Testing
     try #require(try StepSequence(store).state())
   }
 
-  /// A ledger, its copy, and what continues it.
+  /// A ledger, its copy, and the ledger that continues it.
   private func copied(_ eventCount: Int = 27) throws -> (LedgerFixture, MemoryStore, TestCopy) {
     let ledger = try filledLedger(eventCount: eventCount)
     let store = MemoryStore()
@@ -55,7 +56,7 @@ import Testing
     return stale
   }
 
-  // MARK: What is taken over
+  // MARK: Accepted
 
   @Test func aRestoredLedgerBeginsAnEpochAndMayAppend() throws {
     let (_, store, copy) = try copied()
@@ -137,7 +138,7 @@ import Testing
     try expectEqual(SignedHeads(of: promoted), SignedHeads(of: signed))
   }
 
-  // MARK: What is refused
+  // MARK: Refused
 
   @Test func aLedgerWithEventsOfItsOwnIsRefused() throws {
     let (ledger, store, _) = try copied()
@@ -171,7 +172,7 @@ import Testing
     }
     try expectEqual(size(of: ledger.directory), 30)
     #expect(try isWhole(ledger.directory))
-    // Nothing is left behind, and the same is said again.
+    // Nothing is left behind, and a second attempt is refused too.
     #expect(throws: PromotionError.self) { try promote(ledger.directory, store) }
   }
 
@@ -206,7 +207,7 @@ import Testing
     #expect(try Standby(of: directory) != nil)
   }
 
-  // MARK: Again
+  // MARK: Repetition
 
   @Test func promotingTwiceDoesNothingMore() throws {
     let (_, store, _) = try copied()
@@ -294,7 +295,7 @@ import Testing
     #expect(pointCount > 50)
   }
 
-  // MARK: A living writer
+  // MARK: A running writer
 
   @Test func aStepThatTheWriterMakesFirstIsReadBeforeTakingOver() throws {
     let (ledger, store, copy) = try copied()
@@ -311,7 +312,7 @@ import Testing
         count += 1
         return count
       }
-      // Often enough that the last tries take the step before the events.
+      // Often enough that the last attempts take the step before the events.
       if number <= 7 { try? moves.withLock { try $0(number) } }
       return .happens
     }

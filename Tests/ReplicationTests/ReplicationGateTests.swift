@@ -1,4 +1,4 @@
-// With `sync`, appends wait for the copy.
+// Appends that wait for the copy in mode `sync`.
 import Base
 import Glibc
 import Ledger
@@ -32,7 +32,7 @@ import Testing
     }
     let error = #expect(throws: LedgerError.self) { try rig.append(1) }
     expectEqual(error?.kind, .unconfirmed)
-    // Once the store has been away for that long, nobody waits.
+    // After the store has been unreachable for that long, appends fail without waiting.
     let sinceMs = MonotonicClock.nowMs()
     #expect(rig.wait { MonotonicClock.nowMs() - sinceMs > 50 })
     let next = #expect(throws: LedgerError.self) { try rig.append(1) }
@@ -66,7 +66,7 @@ import Testing
     rig.store.clearScript()
     for ticket in tickets { _ = try writer.wait(for: ticket) }
     try expectEqual(rig.check().size, 20)
-    // Some may have been made of what was there first.
+    // The replicator may have made some steps from the first frames alone.
     #expect(try #require(rig.replicator?.status.step) < before + 10)
     try rig.closeWriter()
   }

@@ -1,4 +1,4 @@
-// Random histories of a ledger, its store and its replicator: whatever happens, the copy is whole at every moment.
+// Random histories of a ledger, its store and its replicator: the copy is whole at every moment.
 import Base
 import Foundation
 import Glibc
@@ -29,7 +29,7 @@ private final class RandomHistory {
     try start()
     for _ in 0..<actionCount {
       try act()
-      // The next action may meet the copying thread at any moment.
+      // The next action may meet the replication thread at any moment.
       usleep(UInt32.random(in: 0...8_000, using: &random))
       try check()
     }
@@ -37,7 +37,7 @@ private final class RandomHistory {
       store.clearScript()
       store.release()
     }
-    // A put that arrives late can bring back what was deleted: a start looks for it.
+    // A late put can bring back a deleted object: a start looks for it.
     rig.stop()
     rig.script = { _ in .happens }
     try rig.copyAll()
@@ -51,7 +51,7 @@ private final class RandomHistory {
     stores.append(rig.store)
   }
 
-  /// Follows from the seed and the call's place.
+  /// Follows from the seed and the call's number.
   private static func fate(_ call: MemoryStore.Call, _ seed: UInt64) -> MemoryStore.Fate {
     var random = SeededRandom(seed: seed &+ UInt64(call.index))
     switch Int.random(in: 0..<100, using: &random) {
@@ -97,7 +97,7 @@ private final class RandomHistory {
     return String(decoding: line, as: UTF8.self).contains("test.person")
   }
 
-  /// Only what is confirmed is signed.
+  /// Only confirmed events are signed.
   private func sign() throws {
     if try KeyStore(rig.directory.reread()).signingKey() == nil {
       _ = try KeyStore(rig.directory.reread()).create(isFurther: false)
@@ -119,7 +119,8 @@ private final class RandomHistory {
     try start()
   }
 
-  /// The copy is whole, never shrinks, and holds what was confirmed, with the tree of the ledger.
+  /// Expects that the copy is whole, never shrinks, and holds what was confirmed, with the tree of
+  /// the ledger.
   private func check() throws {
     if let ending = rig.replicator?.status.ending { throw ending }
     confirmed = max(confirmed, rig.replicator?.status.confirmedSize ?? 0)
@@ -136,7 +137,7 @@ private final class RandomHistory {
 }
 
 @Suite(.bounded) struct ReplicationPropertyTests {
-  /// `REPLICATION_TEST_SEED=N` draws a history again; threads may still take turns in another order.
+  /// `REPLICATION_TEST_SEED=N` repeats a history, although threads may still interleave differently.
   @Test(arguments: 0..<8)
   func aCopyIsWholeAtEveryMoment(_ index: Int) throws {
     let given = ProcessInfo.processInfo.environment["REPLICATION_TEST_SEED"].flatMap(UInt64.init)

@@ -11,10 +11,11 @@ import Testing
 final class ReplicationRig {
   private let temporary: TemporaryDirectory
   let directory: LedgerDirectory
-  /// What is stored. Each replicator has a way of its own to it, since stopping one ends that.
+  /// The stored objects. Each replicator has its own connection to them, since stopping it ends
+  /// that connection.
   let content: MemoryStore
   private(set) var store: MemoryStore
-  /// What goes wrong on the way of the next replicator.
+  /// The faults that the next replicator meets.
   var script: MemoryStore.Script = { _ in .happens }
   var options: ReplicatorOptions
   var writerOptions: WriterOptions
@@ -67,7 +68,7 @@ final class ReplicationRig {
   }
 
   static func draft(_ index: Int, byteCount: Int = 100) -> EventDraft {
-    // What can't be compressed, so that blocks and segments have the sizes that tests expect.
+    // Incompressible text, so that blocks and segments have the sizes that tests expect.
     var random = SeededRandom(seed: UInt64(index))
     let digits = Array("0123456789abcdefghijklmnopqrstuvwxyz")
     let text = String((0..<byteCount).map { _ in digits.randomElement(using: &random) ?? "-" })
@@ -98,7 +99,7 @@ final class ReplicationRig {
 
   // MARK: Erasures
 
-  /// Redacts events, as an erasure does. The steps between can be looked at.
+  /// Redacts events as an erasure does. Tests can look between its steps.
   func erase(
     _ positions: [Position], sealed: () throws -> Void = {}, committed: () throws -> Void = {}
   ) throws {
@@ -155,14 +156,14 @@ final class ReplicationRig {
     return replicator
   }
 
-  /// - Parameter deadlineMs: how long it tries to confirm what is on disk; without that it ends as after a crash, but
-  ///   for the records that it writes.
+  /// - Parameter deadlineMs: how long it tries to confirm what is on disk. At 0 it ends as after a crash, except that
+  ///   it writes its records.
   func stop(deadlineMs: Int64 = 0) {
     replicator?.stop(deadlineMs: deadlineMs)
     replicator = nil
   }
 
-  /// Copies everything and waits until nothing is left to be done.
+  /// Copies everything and waits until nothing is left to do.
   func copyAll() throws {
     let replicator = try replicator ?? start()
     let isDone = try replicator.copyAll(giveUpMs: 120_000)
@@ -171,7 +172,7 @@ final class ReplicationRig {
 
   func check() throws -> CopyCheck { try CopyCheck(content.objects) }
 
-  /// The copy holds what is on disk, byte for byte, and nothing else.
+  /// Expects that the copy holds what is on disk, byte for byte, and nothing else.
   /// - Parameter tails: whether tails begin where they do on disk.
   func expectWhole(
     tails: Bool = true, sourceLocation: SourceLocation = #_sourceLocation
@@ -210,6 +211,6 @@ final class ReplicationRig {
     FileManager.default.contents(atPath: directory.path + "/log/" + name).map(Array.init)
   }
 
-  /// Waits until something holds; false if that takes too long.
+  /// Waits for a condition; false if that takes too long.
   func wait(_ condition: () throws -> Bool) rethrows -> Bool { try eventually(condition) }
 }

@@ -71,7 +71,7 @@ import Testing
       switch call.operation {
       case .read: reads.withLock { _ = $0.insert(call.key) }
       case .delete:
-        // What no step has ever named may go at once.
+        // An object that no step has ever named may be deleted at once.
         let digest = call.key.split(separator: "-").last?.prefix(64) ?? ""
         let isNamed = content.objects.contains { key, bytes in
           key.hasPrefix("steps/") && String(decoding: bytes, as: UTF8.self).contains(digest)
@@ -102,7 +102,7 @@ import Testing
     try rig.copyAll()
     let isCutOff = Monitor(false)
     rig.store.setScript { [content = rig.content] call in
-      // The store takes the block, and keeps half of it.
+      // The store keeps half of the block.
       if call.operation == .read, call.key.hasPrefix("blocks/") {
         let isFirst = isCutOff.withLock { flag in
           defer { flag = true }
@@ -126,7 +126,7 @@ import Testing
     #expect(rig.wait { rig.replicator?.status.step == 0 })
     try rig.append(2)
     #expect(rig.wait { rig.replicator?.status.lagCount == 2 })
-    // It has looked twice, and not made a step.
+    // It has looked twice without making a step.
     try rig.append(1)
     #expect(rig.wait { rig.replicator?.status.lagCount == 3 })
     try expectEqual(rig.check().stepCount, 1)

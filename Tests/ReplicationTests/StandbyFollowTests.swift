@@ -6,13 +6,13 @@ import Replication
 import TestSupport
 import Testing
 
-@Suite("Restoring again into a standby", .bounded) struct StandbyFollowTests {
+@Suite("restoring again into a standby", .bounded) struct StandbyFollowTests {
   private let temporary: TemporaryDirectory
   private var path: String { temporary.path("standby") }
 
   init() throws { temporary = try TemporaryDirectory() }
 
-  /// Restores, and counts how often projections were to be forgotten.
+  /// Restores, and counts how often projections had to be forgotten.
   private func restore(
     _ rig: ReplicationRig, _ change: (inout CopyRestore) -> Void = { _ in },
     forgets: @escaping () throws -> Void = {}
@@ -42,7 +42,7 @@ import Testing
     #expect(names.allSatisfy { !$0.hasSuffix(".new") }, sourceLocation: sourceLocation)
   }
 
-  @Test("it goes on where it was, whatever became of the log meanwhile")
+  @Test("it continues where it was, however the log has changed meanwhile")
   func continued() throws {
     let rig = try ReplicationRig()
     try rig.append(10)
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(
-    "what an erasure took out is taken out here too, wherever it was",
+    "data that an erasure removed is removed here too, wherever it was",
     arguments: [[0], [25], [59, 61], [61], [0, 30, 62]])
   func erased(_ positions: [Int]) throws {
     let rig = try ReplicationRig(block: 1_500, segment: 5_000)
@@ -87,7 +87,7 @@ import Testing
     try rig.erase(positions)
     try rig.append(2)
     try rig.copyAll()
-    // What fails before its end is done again.
+    // A failed step is repeated.
     #expect(throws: CancellationError.self) {
       try restore(rig, forgets: { throw CancellationError() })
     }
@@ -98,7 +98,7 @@ import Testing
       LogAudit(try LedgerDirectory.open(path: path)).run().redactedCount, positions.count)
   }
 
-  @Test("requests and webhooks that the copy has no more are removed")
+  @Test("requests and webhooks that the copy no longer has are removed")
   func openWork() throws {
     let rig = try ReplicationRig()
     try rig.append(3)
@@ -118,7 +118,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: file))
   }
 
-  @Test("what can't follow is refused, and stays as it was")
+  @Test("a standby that cannot follow is refused and stays as it was")
   func refused() throws {
     let rig = try ReplicationRig()
     try rig.append(10)
@@ -132,7 +132,7 @@ import Testing
     {
       #expect(throws: RestoreError.self) { try restore(rig, change) }
     }
-    // Another ledger's copy, and one of another history.
+    // Another ledger's copy, which has another history.
     let other = try ReplicationRig()
     try other.append(20)
     try other.copyAll()
@@ -160,7 +160,7 @@ import Testing
     let store = RetryingStore(MemoryStore(sharing: rig.content))
     let listing = try #require(try CopyListing(store))
     expectEqual(listing.newest.size, 20)
-    // Steps were made today, or until midnight.
+    // All steps were made today, unless midnight has just passed.
     expectEqual(listing.points.first?.size, 20)
     #expect(1...2 ~= listing.points.count)
     for (until, size) in [

@@ -1,4 +1,4 @@
-// A ledger, its copy and the one that takes over, with the replicator between them.
+// A takeover with the replicator running: a ledger, its copy, and the ledger that takes over.
 import Base
 import Foundation
 import Ledger

@@ -1,17 +1,17 @@
-// Makes a copy of a ledger in a store by the design, without a replicator.
+// Makes a copy of a ledger as the design says, without a replicator.
 import Base
 import Ledger
 import Replication
 import TestSupport
 
-/// Writes the steps of a copy, each when a test says so.
+/// Writes the steps of a copy, each when a test asks for it.
 final class TestCopy {
   let directory: LedgerDirectory
   let store: MemoryStore
   let writer: UUID16
   let epoch: Int
   private(set) var state: CopyState?
-  /// Whether what a step replaces is deleted at once.
+  /// Whether objects that a step replaces are deleted at once.
   var deletesReplaced = true
 
   init(
@@ -33,9 +33,9 @@ final class TestCopy {
     if signed != state?.checkpoints.map(\.size) { try copyFiles() }
   }
 
-  /// Copies frames behind what the copy holds, a step for at most so many of each tail.
+  /// Copies frames that the copy lacks; each step has at most this many of each tail.
   func copyFrames(perStep: Int = .max) throws {
-    // What has become a block meanwhile comes first.
+    // Frames that have become a block meanwhile come first.
     let tails = try names(Format.tailFirst).compactMap(Format.tailFirst)
     if tails.first ?? .max > state?.size ?? 0 { try copyFiles() }
     for name in try names(Format.tailFirst) {
@@ -71,7 +71,7 @@ final class TestCopy {
     }
   }
 
-  /// Copies segments, blocks, checkpoints and the identity that the copy has not.
+  /// Copies segments, blocks, checkpoints and the identity that the copy lacks.
   func copyFiles(complete: Bool = false) throws {
     var segments: [CopiedSegment] = []
     var blocks: [CopiedBlock] = []

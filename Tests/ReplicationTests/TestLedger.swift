@@ -24,7 +24,7 @@ func files(
   return files
 }
 
-/// Steps of an event each, of some hundred bytes that can't be compressed much.
+/// Steps of one event each, of a few hundred bytes that hardly compress.
 func events(_ range: Range<Int>, byteCount: Int = 300) -> [TestEvent] {
   range.map { number in
     var random = SeededRandom(seed: UInt64(number))
@@ -50,5 +50,5 @@ func root(of directory: LedgerDirectory, at size: Int? = nil) throws -> SHA256Di
 
 func size(of directory: LedgerDirectory) throws -> Int { try LogReader(directory).head.size }
 
-/// Whether every byte of a log is right.
+/// Whether every byte of a log is intact.
 func isWhole(_ directory: LedgerDirectory) throws -> Bool { try LogAudit(directory).run().isWhole }

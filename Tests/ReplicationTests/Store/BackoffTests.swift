@@ -1,10 +1,10 @@
-// How long is waited before a call is made again.
+// The pause before a call is repeated.
 import Replication
 import TestSupport
 import Testing
 
-@Suite("Waits between tries") struct BackoffTests {
-  @Test("the bound doubles from 200 ms to 30 s, and waits lie anywhere below it")
+@Suite("pauses between attempts") struct BackoffTests {
+  @Test("the limit doubles from 200 ms to 30 s, and pauses lie anywhere below it")
   func bounds() {
     var random = SeededRandom()
     print("seed \(random.seed)")
@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test("the same seed gives the same waits; a success begins anew")
+  @Test("the same seed gives the same pauses; a success resets them")
   func seeds() {
     var (one, other) = (
       Backoff(random: SeededRandom(seed: 7)), Backoff(random: SeededRandom(seed: 7))
@@ -29,7 +29,7 @@ import Testing
     #expect(one.next() <= Backoff.firstMs)
   }
 
-  @Test("what the store asks for is waited at least, but not beyond five minutes")
+  @Test("a pause is at least what the store asks for, but at most five minutes")
   func retryAfter() {
     var backoff = Backoff()
     expectEqual(backoff.next(retryAfterMs: 5_000), 5_000)

@@ -5,7 +5,7 @@ import Replication
 import TestSupport
 import Testing
 
-@Suite("A directory as a store", .bounded) struct DirectoryStoreTests {
+@Suite("a directory as a store", .bounded) struct DirectoryStoreTests {
   private let folder: TemporaryDirectory
   private let store: DirectoryStore
 
@@ -54,7 +54,9 @@ import Testing
     #expect(try !store.read("a/b/d", byteCountMax: 1) { _ in })
   }
 
-  @Test("with a mark, every call of a directory without it fails for a time, and changes nothing")
+  @Test(
+    "once a directory has a mark, every call without that mark fails as temporary and changes nothing"
+  )
   func marks() throws {
     let mark = UUID16.random()
     #expect(try store.mark() == nil)
@@ -94,7 +96,7 @@ import Testing
     try expectEqual(names("a"), ["b", "c"])
   }
 
-  @Test("a file that is not as its digest says is not stored")
+  @Test("a file that differs from its digest is not stored")
   func digest() throws {
     try Data([1, 2, 3]).write(to: URL(fileURLWithPath: folder.path("source")))
     let descriptor = open(folder.path("source"), O_RDONLY)
@@ -180,7 +182,7 @@ import Testing
     }
   }
 
-  @Test("lists have the order of the keys' bytes, whatever folders they lie in")
+  @Test("lists are ordered by the keys' bytes, in whatever folders they are")
   func order() throws {
     let keys = ["a-b", "a.b", "a/b", "a/b-c", "a/b/c", "a0", "b", "b-/x"]
     for key in keys where key != "a/b" { try store.put(key, .bytes([1])) }
@@ -198,7 +200,7 @@ import Testing
     }
   }
 
-  @Test("beyond a thousand, a list goes on after the last key, empty folders or not")
+  @Test("beyond a thousand, a list continues after the last key, with or without empty folders")
   func pages() throws {
     mkdir(folder.path("many"), 0o700)
     let keys = (0..<2_500).map { "many/\(10_000 + $0)" }
@@ -213,7 +215,7 @@ import Testing
     expectEqual(listed, keys)
   }
 
-  @Test("what a crash left is not listed, and removed after a day")
+  @Test("leftovers of a crash are not listed, and removed after a day")
   func leftovers() throws {
     try store.put("a/k", .bytes([1]))
     for (name, days) in [("k.new-0123456789abcdef", 2), ("k.new-fedcba9876543210", 0)] {
@@ -226,7 +228,7 @@ import Testing
     try expectEqual(names("a"), ["k", "k.new-fedcba9876543210"])
   }
 
-  @Test("a cancelled store does nothing more")
+  @Test("a cancelled store refuses every call")
   func cancel() throws {
     store.cancel()
     try expectEqual(kind { try store.put("k", .bytes([1])) }, .cancelled)

@@ -1,9 +1,9 @@
-// Targets and endpoints: what is read, and what is refused.
+// Targets and endpoints: what is accepted, and what is refused.
 import Replication
 import TestSupport
 import Testing
 
-@Suite("Targets of replication") struct ReplicationTargetTests {
+@Suite("targets of replication") struct ReplicationTargetTests {
   @Test(
     "buckets with and without a prefix, and directories, are read and written alike",
     arguments: [
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(
-    "others are refused",
+    "other targets are refused",
     arguments: [
       "", "abc", "s3:abc", "http://abc", "file://host/path", "file://relative", "s3://",
       "s3://ab", "s3://Abc", "s3://a_b_c", "s3://-abc", "s3://abc-", "s3://a..b",

@@ -1,15 +1,15 @@
-// Files of credentials: what is read, what is refused, and that nothing of them shows.
+// Credentials files: what is accepted, what is refused, and that their content never shows.
 import Replication
 import TestSupport
 import Testing
 
-@Suite("Credentials of a store") struct S3CredentialsTests {
+@Suite("credentials of a store") struct S3CredentialsTests {
   static func read(_ text: String) throws -> S3Credentials {
     try S3Credentials(parsing: Array(text.utf8))
   }
 
   @Test(
-    "the form of the AWS command line's file is read",
+    "the AWS command line's format is read",
     arguments: [
       "[default]\naws_access_key_id = ID\naws_secret_access_key = a/b+c=\n",
       "# mine\r\n\r\n[default]\r\n; both\r\naws_secret_access_key=a/b+c=\r\n\taws_access_key_id=ID ",
@@ -18,7 +18,7 @@ import Testing
     try expectEqual(Self.read(text), S3Credentials(accessKeyID: "ID", secretAccessKey: "a/b+c="))
   }
 
-  @Test("a session token may be there")
+  @Test("a session token is optional")
   func token() throws {
     let read = try Self.read(
       "[default]\naws_access_key_id=ID\naws_secret_access_key=S\naws_session_token=T//=\n")
@@ -42,7 +42,7 @@ import Testing
     (String(repeating: "#", count: 20_000), .tooLarge),
   ]
 
-  @Test("anything else is refused by the line's number", arguments: refused)
+  @Test("anything else is refused with the line's number", arguments: refused)
   func refusal(_ text: String, _ error: S3CredentialsError) {
     #expect(throws: error) { try Self.read(text) }
   }
@@ -69,12 +69,12 @@ import Testing
     #expect(try S3Credentials(environment: { _ in nil }) == nil)
   }
 
-  @Test("bytes that are no text are refused")
+  @Test("bytes that are not text are refused")
   func bytes() {
     #expect(throws: S3CredentialsError.notText) { try S3Credentials(parsing: [0xFF]) }
   }
 
-  @Test("neither a description nor an error shows what is in the file")
+  @Test("neither a description nor an error shows the file's content")
   func secrecy() throws {
     let credentials = try #require(
       S3Credentials(accessKeyID: "KEYNAME", secretAccessKey: "VERYSECRET", sessionToken: "TOKEN"))

@@ -1,10 +1,10 @@
-// The XML of answers: what is read, and what hostile ones do.
+// The XML of S3's responses: what is read, and what hostile documents do.
 import Base
 import Replication
 import TestSupport
 import Testing
 
-@Suite("XML of S3's answers") struct S3DocumentTests {
+@Suite("XML of S3's responses") struct S3DocumentTests {
   static func list(_ content: String) -> [UInt8] {
     Array("<ListBucketResult>\(content)</ListBucketResult>".utf8)
   }
@@ -33,13 +33,13 @@ import Testing
       ])
   }
 
-  @Test("a document of another name is no list")
+  @Test("a document with another root element is not a list")
   func otherDocument() throws {
     #expect(try S3ListDocument(Array("<Error><Code>SlowDown</Code></Error>".utf8)) == nil)
   }
 
   @Test(
-    "a list that is not as S3 makes it is refused",
+    "a list that differs from S3's form is refused",
     arguments: [
       "", "<IsTruncated>yes</IsTruncated>",
       "<IsTruncated>true</IsTruncated><IsTruncated>false</IsTruncated>",
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test("nesting, names and keys are bounded")
+  @Test("nesting, names and keys are limited")
   func bounds() {
     let deep = String(repeating: "<a>", count: 1 << 20)
     let long = String(repeating: "a", count: 1 << 20)
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test("an error's code and region are read if they look like such")
+  @Test("an error's code and region are read if they are well formed")
   func errors() {
     func read(_ content: String) -> S3ErrorDocument? {
       S3ErrorDocument(Array("<Error>\(content)</Error>".utf8))
@@ -125,7 +125,7 @@ import Testing
         }
       }
       if let page = try? S3ListDocument(changed) { #expect(page.entries.count <= 2) }
-      // A document that is cut off is never taken for a whole one.
+      // A truncated document is never taken for a whole one.
       let cut = Array(Self.whole.utf8.prefix(random.below(Self.whole.utf8.count - 3)))
       #expect((try? S3ListDocument(cut)) == nil, "seed \(random.seed)")
     }

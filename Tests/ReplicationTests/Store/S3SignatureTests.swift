@@ -3,7 +3,7 @@ import Replication
 import TestSupport
 import Testing
 
-@Suite("Signatures of S3 requests") struct S3SignatureTests {
+@Suite("signatures of S3 requests") struct S3SignatureTests {
   /// The key of Amazon's examples; it opens nothing.
   static let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
   static let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -38,7 +38,7 @@ import Testing
       signature: "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"),
   ]
 
-  @Test("Amazon's examples come out as published", arguments: examples)
+  @Test("Amazon's examples have the published signatures", arguments: examples)
   func example(_ given: Example) throws {
     let credentials = try #require(
       S3Credentials(accessKeyID: "AKIAIOSFODNN7EXAMPLE", secretAccessKey: Self.secret))

@@ -1,11 +1,11 @@
-// The store that speaks S3 against a server that answers, and one that misbehaves.
+// The S3 store against a server that answers, and one that misbehaves.
 import Base
 import Foundation
 import Replication
 import TestSupport
 import Testing
 
-@Suite("A store that speaks S3", .bounded) struct S3StoreTests {
+@Suite("a store that speaks S3", .bounded) struct S3StoreTests {
   static let secret = "SECRETACCESSKEY"
 
   static func store(
@@ -32,7 +32,7 @@ import Testing
 
   static func xml(_ text: String) -> ScriptedServer.Reaction { .respond(200, Array(text.utf8)) }
 
-  /// The error of a call; fails the test if there is none.
+  /// The error that a call throws; the test fails if it throws none.
   static func failure(
     _ body: () throws -> Void, _ place: SourceLocation = #_sourceLocation
   ) throws -> ObjectStoreError {
@@ -43,7 +43,7 @@ import Testing
   // MARK: Requests
 
   @Test(
-    "a put sends its length, the digest of its bytes and a signature, and nothing that is not needed"
+    "a put sends its length, its digest and a signature, and nothing that is not needed"
   )
   func put() throws {
     let server = try ScriptedServer { _ in .respond(200, []) }
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test("a create says so in a signed header; 412 means that the key is taken")
+  @Test("a create has a signed condition; 412 means that the key exists")
   func create() throws {
     let server = try ScriptedServer { request in
       request.index == 0 ? .respond(200, []) : Self.error(412, "PreconditionFailed")
@@ -84,7 +84,7 @@ import Testing
     #expect(request.values("authorization")[0].contains("SignedHeaders=host;if-none-match;"))
   }
 
-  @Test("a part of a file is sent, and again if the kept connection was closed")
+  @Test("a part of a file is sent, and sent again if the kept connection was closed")
   func file() throws {
     let folder = try TemporaryDirectory()
     let content = SeededBytes.make(count: 700_000)
@@ -129,7 +129,7 @@ import Testing
     #expect(server.requests.isEmpty)
   }
 
-  // MARK: Answers
+  // MARK: Responses
 
   struct Refusal: CustomTestStringConvertible, Sendable {
     let status: Int
@@ -180,7 +180,7 @@ import Testing
     .init(status: 418, code: "Tea\u{7}pot", kind: .unexpected),
   ]
 
-  @Test("each refusal has its kind, and says status and code but no secret", arguments: refusals)
+  @Test("each refusal has its kind, with status and code but without a secret", arguments: refusals)
   func refusal(_ given: Refusal) throws {
     let server = try ScriptedServer { _ in
       Self.error(given.status, given.code, headers: given.headers)
@@ -191,7 +191,7 @@ import Testing
       { _ = try store.create("k", .bytes(Array("CONTENT".utf8))) },
       { _ = try store.list(prefix: "", after: nil) },
     ]
-    // There 200 is the object, or means that it was deleted.
+    // Here 200 means the object itself, or a successful deletion.
     if given.status != 200 {
       calls += [
         { _ = try store.get("k", byteCountMax: 9) }, { _ = try store.contains("k") },
@@ -216,7 +216,7 @@ import Testing
     expectEqual(server.requests.count, calls.count, "nothing is followed or repeated")
   }
 
-  @Test("an object that the store says is missing is none; deleting it does nothing")
+  @Test("an object that the store reports missing is nil; deleting it does nothing")
   func missing() throws {
     let server = try ScriptedServer { _ in Self.error(404, "NoSuchKey") }
     let store = try Self.store(server)
@@ -226,7 +226,7 @@ import Testing
     try store.delete("k")
   }
 
-  @Test("whether an object is there is asked without fetching it", arguments: [200, 206, 416])
+  @Test("an object's existence is checked without fetching it", arguments: [200, 206, 416])
   func contains(_ status: Int) throws {
     let head = "HTTP/1.1 \(status) X\r\nContent-Length: 999999999\r\n\r\n"
     let server = try ScriptedServer { _ in
@@ -251,7 +251,7 @@ import Testing
     expectEqual(error.kind, .tooLarge)
   }
 
-  @Test("what the reader throws ends the call")
+  @Test("an error of the reader ends the call")
   func readerThrows() throws {
     let server = try ScriptedServer { _ in .respond(200, [1]) }
     let mine = ObjectStoreError(.unexpected, operation: "check", object: "k", cause: "mine")
@@ -276,7 +276,7 @@ import Testing
     ("a header that ends too early", "HTTP/1.1 200 OK\r\nContent-Le"), ("nothing", ""),
   ]
 
-  @Test("an answer that is cut off is no short object", arguments: cutOffs)
+  @Test("a truncated response is not a short object", arguments: cutOffs)
   func cutOff(_ name: String, _ text: String) throws {
     let server = try ScriptedServer { _ in .all([.text(text), .close]) }
     let store = try Self.store(server)
@@ -285,7 +285,7 @@ import Testing
       Self.failure { _ = try store.read("k", byteCountMax: 99) { _ in } }.kind, .unavailable)
   }
 
-  @Test("answers in chunks are read whole")
+  @Test("chunked responses are read whole")
   func chunked() throws {
     let server = try ScriptedServer { _ in
       .text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
@@ -293,7 +293,7 @@ import Testing
     try expectEqual(Self.store(server).get("k", byteCountMax: 5), Array("abcde".utf8))
   }
 
-  @Test("endless answers of every kind are given up")
+  @Test("endless responses of every kind are abandoned")
   func endless() throws {
     let again = [UInt8](repeating: UInt8(ascii: "<"), count: 65_536)
     for head in [
@@ -315,7 +315,7 @@ import Testing
     }
   }
 
-  @Test("a server that falls silent is given up after the limit")
+  @Test("a server that falls silent is abandoned after the limit")
   func stall() throws {
     let server = try ScriptedServer { _ in
       .all([.text("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n1"), .hang])
@@ -326,7 +326,7 @@ import Testing
     #expect(error.cause.contains("time is up"))
   }
 
-  @Test("no server means no connection")
+  @Test("without a server there is no connection")
   func noServer() throws {
     let (descriptor, port) = try ScriptedServer.listen(backlog: nil)
     defer { close(descriptor) }
@@ -339,7 +339,7 @@ import Testing
     expectEqual(error.cause, "no connection")
   }
 
-  @Test("cancel ends calls under way and all later ones")
+  @Test("cancel ends calls in progress and all later ones")
   func cancel() throws {
     let server = try ScriptedServer { _ in .hang }
     let store = try Self.store(server)
@@ -367,7 +367,7 @@ import Testing
       "<ListBucketResult><IsTruncated>\(isTruncated)</IsTruncated>\(entries)</ListBucketResult>")
   }
 
-  @Test("a list is asked for with sorted parameters, and gone on with if the store gives less")
+  @Test("a list is requested with sorted parameters, and continued if the store gives less")
   func list() throws {
     let server = try ScriptedServer { request in
       request.index == 0 ? Self.page(["p/a/1", "p/a/2"], isTruncated: true) : Self.page(["p/a/3"])
@@ -383,7 +383,7 @@ import Testing
   }
 
   @Test(
-    "a list that lies is refused",
+    "a list that contradicts itself is refused",
     arguments: [
       page(["p/a/2", "p/a/1"]), page(["p/a/1", "p/a/1"]), page(["p/a/0"]), page(["q/a/1"]),
       page(["p/b"]), page([], isTruncated: true), xml("<ListBucketResult/>"), xml("<html/>"),

@@ -1,9 +1,10 @@
-// The probe finds stores that a copy cannot use; the store in memory does what its script says.
+// The probe, which finds stores that a copy cannot use, and the store in memory, which follows a
+// script.
 import Replication
 import TestSupport
 import Testing
 
-@Suite("The probe of a store") struct StoreProbeTests {
+@Suite("the probe of a store") struct StoreProbeTests {
   private func failure(_ store: any ObjectStore) throws -> StoreProbe.Failure {
     try #require(#expect(throws: StoreProbe.Failure.self) { try StoreProbe.check(store) })
   }
@@ -29,14 +30,14 @@ import Testing
     #expect(store.keys.isEmpty)
   }
 
-  @Test("a store that gives less than was stored is unfit")
+  @Test("a store that returns less than was stored is unfit")
   func short() throws {
     let store = MemoryStore()
     store.setScript { $0.operation == .get ? .cutsOff(afterBytes: 63) : .happens }
     guard case .unfit = try failure(store) else { return #expect(Bool(false), "it is unfit") }
   }
 
-  @Test("a create whose answer was lost says nothing about the store, and is cleaned up")
+  @Test("a create whose response was lost tells nothing about the store, and is cleaned up")
   func lostAnswer() throws {
     let store = MemoryStore()
     store.setScript { $0.index == 1 ? .happensButFails(.unavailable) : .happens }
@@ -47,7 +48,7 @@ import Testing
     #expect(store.keys.isEmpty)
   }
 
-  @Test("a store that cannot be asked is not called unfit", arguments: 0..<12)
+  @Test("an unreachable store is not called unfit", arguments: 0..<12)
   func unanswered(_ place: Int) throws {
     let store = MemoryStore()
     store.setScript { $0.index == place ? .fails(.denied) : .happens }
@@ -59,8 +60,8 @@ import Testing
   }
 }
 
-@Suite("The store in memory") struct MemoryStoreTests {
-  @Test("a put under way arrives when it is released, after what came meanwhile")
+@Suite("the store in memory") struct MemoryStoreTests {
+  @Test("a late put is stored when it is released, after everything since")
   func late() throws {
     let old = MemoryStore()
     let new = MemoryStore(sharing: old)
@@ -85,7 +86,7 @@ import Testing
     expectEqual(store.objects, ["a": [1, 2, 3]])
   }
 
-  @Test("a thousand and more objects are listed in pages")
+  @Test("more than a thousand objects are listed in pages")
   func pages() throws {
     let store = MemoryStore()
     for number in 0..<1_001 { store.objects["k/\(2_000 + number)"] = [] }
