@@ -1,4 +1,5 @@
-// The audit: a whole log passes; every kind of damage is found, named, and does not end the audit.
+// The audit: a whole log passes; every kind of damage is found and named, and does not end the
+// audit.
 import Base
 import Foundation
 import Ledger
@@ -52,7 +53,7 @@ struct AuditTests {
   }
 
   @Test(
-    "Of a thoroughly damaged log a thousand findings and notes are kept, and the others counted")
+    "Of a badly damaged log, a thousand findings and notes are kept and the others counted")
   func thoroughDamage() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(3)
@@ -68,7 +69,7 @@ struct AuditTests {
     #expect(report.notes.last?.hasPrefix("and 1") == true)
   }
 
-  @Test("Every damaged block is reported with its place; the blocks between them are read")
+  @Test("Every damaged block is reported with its location; the blocks between are read")
   func severalBlocks() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(60, options: LedgerFixture.smallOptions(block: 1000, segment: 1 << 20))
@@ -92,7 +93,7 @@ struct AuditTests {
     }
   }
 
-  @Test("A last block whose CRC-32 is right and whose content does not inflate is reported")
+  @Test("A last block with the right CRC-32 whose content does not inflate is reported")
   func forgedLastBlock() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(60, options: LedgerFixture.smallOptions(block: 1000, segment: 1 << 20))
@@ -136,7 +137,7 @@ struct AuditTests {
     }
   }
 
-  @Test("Segments that are gone, emptied, another's or doubled are reported")
+  @Test("Segments that are missing, emptied, another log's or doubled are reported")
   func segments() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(60)
@@ -164,7 +165,7 @@ struct AuditTests {
     #expect(try fixture.audit().isWhole)
   }
 
-  @Test("Blocks that were taken out, doubled or swapped are reported")
+  @Test("Blocks that are missing, doubled or swapped are reported")
   func blocks() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(60, options: LedgerFixture.smallOptions(block: 1000, segment: 1 << 20))
@@ -200,7 +201,7 @@ struct AuditTests {
     expectEqual(report.findings.map(\.damage.verdict), [.corrupt])
     #expect(report.findings[0].damage.position == 3 && report.findings[0].endPosition == 4)
     #expect(report.eventCount == 9 && report.size == 10)
-    // At the very end it is what a crash leaves.
+    // At the very end, this is what a crash leaves.
     bytes = frames.map(\.bytes)
     bytes[9][60] ^= 1
     try fixture.write(Array(bytes.joined()), to: name)
@@ -208,7 +209,7 @@ struct AuditTests {
     #expect(torn.isWhole && torn.size == 9 && torn.notes.count == 1)
   }
 
-  @Test("More bytes at a tail's end than one frame can have are no write that was cut short")
+  @Test("More bytes at a tail's end than a frame can have are not an interrupted write")
   func overlongTail() throws {
     let fixture = try LedgerFixture()
     let frames = try fixture.fillOneTail()
@@ -221,11 +222,11 @@ struct AuditTests {
     try expectEqual(LogReader(fixture.directory).damage?.damage?.verdict, .corrupt)
   }
 
-  @Test("A tail that a block covers and that can't be read is a finding, and the audit goes on")
+  @Test("An unreadable tail that a block covers is a finding, and the audit continues")
   func unreadableCoveredTail() throws {
     let fixture = try LedgerFixture()
     _ = try fixture.fillOneBlock()
-    // What the system does not read as a file.
+    // Something that cannot be read as a file.
     let path = fixture.path + "/log/tail-00000000000000000000.log"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
     let report = try fixture.audit()
@@ -275,7 +276,7 @@ struct AuditTests {
     var auditCount = 0
     var isLast = false
     while !isLast || auditCount < 3 {
-      // The audit after the writer's end sees all of it.
+      // The audit after the writer's end sees everything.
       isLast = isDone.withLock { $0 }
       let report = try fixture.audit(workers: auditCount % 3)
       expectEqual(report.findings, [], "audit \(auditCount)")
@@ -291,7 +292,7 @@ struct AuditTests {
     let fixture = try LedgerFixture()
     try fixture.fill(6, options: LedgerFixture.smallOptions(block: 1, segment: 1 << 20))
     let report = try fixture.audit(rootsAt: [6])
-    // The whole history written anew with one figure changed: everything agrees with itself.
+    // The whole history rewritten with one figure changed: it agrees with itself.
     let forged = try LedgerDirectory.create(
       path: fixture.path + "-forged", origin: "receipts.example/test",
       id: fixture.directory.identity.id)
@@ -312,7 +313,7 @@ struct AuditTests {
     let found = try fixture.audit(rootsAt: [6]).findings
     #expect(found.map(\.damage.verdict).contains(.tampered))
     expectEqual(found.first?.damage.position, 3)
-    // Replaced as a whole it agrees with itself: only what was signed shows it.
+    // A replaced log agrees with itself: only a signature reveals it.
     for name in fixture.tailNames { try fixture.remove(name) }
     for name in try FileManager.default.contentsOfDirectory(atPath: forged.path + "/log") {
       let file = try Data(contentsOf: URL(fileURLWithPath: forged.path + "/log/" + name))
@@ -356,7 +357,7 @@ struct AuditTests {
   }
 }
 
-/// CRC-32 as gzip has it, bit by bit.
+/// CRC-32 as in gzip, bit by bit.
 private func crc32(_ bytes: [UInt8]) -> UInt32 {
   var remainder: UInt32 = 0xFFFF_FFFF
   for byte in bytes {
@@ -368,7 +369,7 @@ private func crc32(_ bytes: [UInt8]) -> UInt32 {
 
 @Suite("Audit: every flipped bit", .bounded)
 struct AuditBitFlipTests {
-  @Test("No flipped bit of a sealed segment goes unnoticed")
+  @Test("Every flipped bit of a closed segment is noticed")
   func sealed() throws {
     let storage = FaultyStorage()
     let directory = try LedgerDirectory.create(
@@ -382,7 +383,7 @@ struct AuditBitFlipTests {
     }
     try writer.close()
     let segments = storage.paths.filter { $0.hasSuffix(".jsonl.gz") }
-    // All but the newest are sealed; the first holds one block, and so does each other.
+    // All but the newest are closed, and each holds one block.
     try #require(segments.count >= 4)
     #expect(try LogAudit(directory, workers: 0).run().isWhole)
     var flipCount = 0
@@ -404,7 +405,7 @@ struct AuditBitFlipTests {
     #expect(try LogAudit(directory, workers: 0).run().isWhole)
   }
 
-  @Test("A sealed segment cut at any length is noticed, and the others are read")
+  @Test("A closed segment cut at any length is noticed, and the others are read")
   func cut() throws {
     let storage = FaultyStorage()
     let directory = try LedgerDirectory.create(
@@ -427,7 +428,7 @@ struct AuditBitFlipTests {
     }
   }
 
-  @Test("A file that the system can't read is reported, and the others are read")
+  @Test("An unreadable file is reported, and the others are read")
   func unreadable() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(60)

@@ -1,4 +1,4 @@
-// Blocks that a reader does not want are passed over by their headers.
+// Blocks that a reader does not want are skipped by their headers.
 import Foundation
 import Ledger
 import TestSupport
@@ -23,7 +23,7 @@ import Testing
     let all = try Self.positions(fixture, workers: workers) { _ in true }
     expectEqual(all, Array(0..<120))
     let tail = try Self.positions(fixture, workers: workers) { _ in false }
-    // Tails have no headers; what they hold is at the end.
+    // Tails have no headers; their events come last.
     #expect(tail == Array((120 - tail.count)..<120) && tail.count < 120)
     let wanted = try Self.positions(fixture, workers: workers) { $0.contains(7) || $0.contains(60) }
     #expect(wanted.contains(7) && wanted.contains(60) && wanted.count < 60)
@@ -35,7 +35,7 @@ import Testing
     try fixture.fill(60)
     let name = try #require(fixture.segmentNames.first)
     var bytes = try fixture.content(name)
-    // In the compressed bytes of the first block, which the segment's opening precedes.
+    // In the compressed bytes of the first block, after the segment's opening.
     let members = bytes.indices.filter { Array(bytes[$0...].prefix(3)) == [0x1F, 0x8B, 0x08] }
     bytes[try #require(members.dropFirst(2).first) - 20] ^= 0x40
     try fixture.write(bytes, to: name)

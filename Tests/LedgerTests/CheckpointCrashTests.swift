@@ -1,15 +1,15 @@
-// Keys and checkpoints, crashed at every call: the old state or the new one.
+// Keys and checkpoints, with a crash at every call: the old state or the new one.
 import Ledger
 import TestSupport
 import Testing
 
-@Suite("Keys and checkpoints, crashed")
+@Suite("Keys and checkpoints: crashes")
 struct CheckpointCrashTests {
   private static func directory(_ storage: FaultyStorage) throws -> LedgerDirectory {
     try LedgerDirectory.open(path: "/ledger", storage: storage)
   }
 
-  /// How many public keys there are; the newest must have its private key.
+  /// The number of public keys; the newest must have its private key.
   private static func keys(_ storage: FaultyStorage) throws -> String {
     let store = KeyStore(try directory(storage))
     let known = try store.publicKeys()
@@ -33,7 +33,7 @@ struct CheckpointCrashTests {
     _ = try CheckpointStore(directory).sign(try LogReader(directory), size: size)
   }
 
-  /// The checkpoints, which must all be readable and on the log; never more are remembered than are kept.
+  /// The checkpoints, which must all be readable and on the log; `heads` never counts more than are kept.
   private static func checkpoints(_ storage: FaultyStorage) throws -> String {
     let directory = try directory(storage)
     let (store, reader) = (CheckpointStore(directory), try LogReader(directory))

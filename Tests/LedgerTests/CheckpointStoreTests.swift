@@ -16,7 +16,7 @@ struct CheckpointStoreTests {
     return try CheckpointStore(directory).sign(try LogReader(directory), size: size)
   }
 
-  @Test("A key belongs to its owner alone, stands in ledger.json, and is not made twice")
+  @Test("A key belongs to its owner alone, is listed in ledger.json, and is not made twice")
   func key() throws {
     let fixture = try LedgerFixture()
     let first = try KeyStore(fixture.directory).create(isFurther: false)
@@ -38,7 +38,7 @@ struct CheckpointStoreTests {
     try expectEqual(KeyStore(directory).signingKey()?.verifierKey, first)
   }
 
-  @Test("A key file with another's content is not signed with")
+  @Test("A key file with another key's content does not sign")
   func foreignKeyFile() throws {
     let fixture = try LedgerFixture()
     let key = try KeyStore(fixture.directory).create(isFurther: false)
@@ -55,7 +55,7 @@ struct CheckpointStoreTests {
   }
 
   @Test(
-    "A key that others can read or write is not signed with; once it is private again it is",
+    "A key that others can read or write does not sign until it is private again",
     arguments: [0o640, 0o604, 0o620, 0o602, 0o610])
   func exposedKeyFile(_ permissions: Int) throws {
     let fixture = try LedgerFixture()
@@ -70,7 +70,7 @@ struct CheckpointStoreTests {
     try expectEqual(signed(fixture).size, 0)
   }
 
-  @Test("Names are bytes: an accent in two scalars is not the accent in one")
+  @Test("Names are bytes: an accent in two scalars differs from the same accent in one")
   func canonicallyEquivalentNames() throws {
     let composed = "caf\u{E9}.example"
     let decomposed = "cafe\u{301}.example"
@@ -79,7 +79,7 @@ struct CheckpointStoreTests {
     let key = try KeyStore(fixture.directory).create(isFurther: false)
     let text = String(decoding: try signed(fixture).bytes, as: UTF8.self)
     try expectEqual(Checkpoint(Array(text.utf8), keys: [key]).size, 0)
-    // The name in the signature's line is not signed, but it is the key's, byte for byte.
+    // The name on the signature line is not signed, but must equal the key's, byte for byte.
     let line = try #require(text.split(separator: "\n").last)
     let changed = text.replacing(
       line, with: line.replacing(composed, with: decomposed), maxReplacements: 1)
@@ -87,7 +87,7 @@ struct CheckpointStoreTests {
     #expect(throws: ProofError.self) { try SignedNote(Array(changed.utf8)).signers(among: [key]) }
     let namesake = try #require(VerifierKey(name: decomposed, publicKey: key.publicKey))
     #expect(namesake != key && namesake.id != key.id)
-    // A checkpoint of one ledger, kept by the other that is called alike.
+    // A checkpoint of one ledger, kept by another of the same name.
     let other = try LedgerFixture(origin: decomposed)
     _ = try KeyStore(other.directory).create(isFurther: false)
     let otherText = String(decoding: try signed(other).bytes, as: UTF8.self)
@@ -97,7 +97,7 @@ struct CheckpointStoreTests {
     expectEqual(Array(note.origin.utf8), Array(decomposed.utf8))
   }
 
-  @Test("A name that begins with a combining mark: its key is written, read and signed with")
+  @Test("A name that begins with a combining mark: its key is written, read and signs")
   func combiningName() throws {
     let fixture = try LedgerFixture(origin: "\u{301}x.example")
     let key = try KeyStore(fixture.directory).create(isFurther: false)
@@ -114,7 +114,7 @@ struct CheckpointStoreTests {
     #expect(!FileManager.default.fileExists(atPath: fixture.path + "/checkpoints"))
   }
 
-  @Test("Every head is kept; a head that was signed before comes out again, byte for byte")
+  @Test("Every head is kept; a head signed before is returned again, byte for byte")
   func kept() throws {
     let fixture = try LedgerFixture()
     _ = try KeyStore(fixture.directory).create(isFurther: false)
@@ -132,12 +132,12 @@ struct CheckpointStoreTests {
       try expectEqual(store.checkpoint(size: checkpoint.size), checkpoint)
     }
     try expectEqual(mode(fixture.path + "/" + CheckpointStore.fileName(size: 7)), 0o600)
-    // One that lies before the last is signed too where it is of the same history.
+    // An earlier head is signed too if it belongs to the same history.
     try expectEqual(signed(fixture, size: 10).size, 10)
     #expect(try store.checkpoint(size: 8) == nil)
   }
 
-  @Test("A further key signs a head that another has signed beside it")
+  @Test("A further key signs a head that another key has signed")
   func twoKeys() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(3)
@@ -189,7 +189,7 @@ struct CheckpointStoreTests {
     let signedName = CheckpointStore.fileName(size: 9)
     expectEqual(refusal?.cause, "\(signedName) signs 9 events, but the log holds 6")
     try expectEqual(fixture.content(name), before)
-    // Another witness is left where the checkpoint is taken away; who accepts the history opens it all the same.
+    // Without the checkpoint another witness remains; an operator who accepts the history can open it all the same.
     try FileManager.default.removeItem(
       atPath: fixture.path + "/" + CheckpointStore.fileName(size: 9))
     let second = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
@@ -201,7 +201,7 @@ struct CheckpointStoreTests {
     try fixture.fill(1)
   }
 
-  @Test("Checkpoints that are gone are missed, and so is the head that the newest had signed")
+  @Test("Missing checkpoints are noticed, and so is the head that the newest had signed")
   func rememberedHeads() throws {
     let fixture = try LedgerFixture()
     _ = try KeyStore(fixture.directory).create(isFurther: false)
@@ -216,7 +216,7 @@ struct CheckpointStoreTests {
     for _ in 0..<3 {
       try fixture.fill(5)
       _ = try signed(fixture)
-      // The same head again is no further checkpoint; nor does one before it become the newest.
+      // The same head again is not a further checkpoint; nor does an earlier one become the newest.
       _ = try signed(fixture)
     }
     _ = try signed(fixture, size: 7)
@@ -227,11 +227,11 @@ struct CheckpointStoreTests {
     try FileManager.default.removeItem(
       atPath: fixture.path + "/" + CheckpointStore.fileName(size: 7))
     try expectEqual(findings(), ["missing 4 checkpoints were made, but 3 are kept"])
-    // Made again, it does not hide the one that is gone.
+    // A new checkpoint does not hide the missing one.
     try fixture.fill(5)
     _ = try signed(fixture)
     try expectEqual(findings(), ["missing 5 checkpoints were made, but 4 are kept"])
-    // An earlier version of the program remembered nothing: what is kept is counted.
+    // Earlier programs wrote no `heads`: then the kept checkpoints are counted.
     try FileManager.default.removeItem(atPath: fixture.path + "/heads")
     _ = try signed(fixture)
     try expectEqual(findings(), [])
@@ -262,7 +262,7 @@ struct CheckpointStoreTests {
     #expect(report.isWhole)
     report.check(heads, name: "heads", keptCount: 0)
     expectEqual(report.findings.map(\.damage.verdict), [.missing, .tampered])
-    // Damage to what is remembered is damage, and no reason to forget it.
+    // A damaged `heads` is damage, and no reason to start over.
     for text in ["", "{", "{\"checkpoints\":-1,\"size\":9,\"root\":\"\"}"] {
       try Data(text.utf8).write(to: URL(fileURLWithPath: fixture.path + "/heads"))
       let error = #expect(throws: LedgerError.self) { try signed(fixture) }

@@ -42,7 +42,7 @@ extension LogDamage {
     log.storage.setContent(log.segments[segment].path, Array(members.joined()))
   }
 
-  /// Damage to blocks: in a closed segment all three, in the open one both.
+  /// Damage to blocks: all three of a closed segment, both of the open one.
   static let blocks: [LogDamage] = [(0, 0), (0, 1), (0, 2), (1, 1), (2, 2), (3, 0)].flatMap {
     (segment, block) -> [LogDamage] in
     let position = 3 * segment + block
@@ -61,7 +61,7 @@ extension LogDamage {
         "\(name), a byte of it unreadable", .unreadable, at: position, block: block,
         lost: [position]
       ) { log in
-        // A header is looked for in so many bytes that those of the next blocks are among them.
+        // The search for a header reads so many bytes that they reach into the next blocks.
         let end = log.segments[segment].members[...(block + 1)].reduce(0) { $0 + $1.count }
         log.storage.setFaults(.init(unreadable: [log.segments[segment].path: end - 9..<end - 8]))
       },
@@ -170,8 +170,8 @@ struct CorruptionTests {
   @Test("Damaged frames", arguments: LogDamage.frames)
   func frames(_ damage: LogDamage) throws { try check(damage) }
 
-  /// The audit names the damage, a reader gives what lies before it and then its error, a writer does not begin,
-  /// and reading past it gives all but what is lost, and says what that is.
+  /// The audit names the damage. A reader returns what lies before it, then its error. A writer does not begin. Reading
+  /// past the damage returns everything but what is lost, and reports what that is.
   private func check(_ damage: LogDamage) throws {
     let log = try SmallLog()
     damage.apply(log)
@@ -181,7 +181,7 @@ struct CorruptionTests {
     expectEqual(finding.damage.position, damage.position)
     if let block = damage.block { expectEqual(finding.damage.block, block) }
     let kept = log.lines.indices.filter { !damage.lost.contains($0) }
-    // What a file that can't be read at the very end held is not known to anybody.
+    // Nobody can know what an unreadable file at the very end held.
     let known = report.audit.size
     expectEqual(salvaged, kept.filter { $0 < known }.map { log.lines[$0] })
     expectEqual(Set(report.leftOut.joined()), damage.lost.filter { $0 < known })
@@ -208,7 +208,8 @@ struct CorruptionTests {
     let (salvaged, report) = try log.salvaged()
     expectEqual(report.audit.findings.first?.damage.verdict, .tampered)
     expectEqual(report.audit.findings.first?.damage.position, 4)
-    // The next block's tree goes on from the forged one: which of the two is true can't be told.
+    // The next block's tree continues from the forged one: which of the two is genuine cannot be
+    // decided.
     expectEqual(report.leftOut, [4..<6])
     expectEqual(salvaged, log.lines.indices.filter { $0 != 4 && $0 != 5 }.map { log.lines[$0] })
   }
@@ -230,7 +231,7 @@ struct CorruptionTests {
           flipCount += 1
           expectEqual(found, Array(log.lines[..<found.count]), "\(path), byte \(place), bit \(bit)")
           if isTail, place >= lastFrame {
-            // The same as a crash while it was written: never acknowledged, as far as one can see.
+            // Indistinguishable from a crash during the write, so never acknowledged.
             #expect(error == nil && found.count == SmallLog.eventCount - 1, "\(place), \(bit)")
           } else {
             expectEqual(error?.kind, .corruption, "\(path), byte \(place), bit \(bit)")
@@ -248,7 +249,7 @@ struct CorruptionTests {
     let log = try SmallLog()
     let path = "/ledger/ledger.json"
     let content = log.storage.content(path)
-    // The id is bound to every segment; the name and the time of creation stand nowhere else in the log.
+    // The id is bound to every segment; the name and the time of creation are nowhere else in the log.
     let free = ["\"origin\":\"", "\"created_at\":\""].compactMap { name -> Range<Int>? in
       guard let start = content.firstRange(of: Array(name.utf8))?.upperBound else { return nil }
       return start..<(content[start...].firstIndex(of: UInt8(ascii: "\"")) ?? start)
@@ -278,7 +279,7 @@ struct CorruptionTests {
         let (found, error) = try log.readable()
         expectEqual(found, Array(log.lines[..<found.count]), "\(path), \(length)")
         if path == log.tailPath {
-          // Nothing lies beyond: the log alone can't tell this from a crash.
+          // Nothing lies beyond: the log alone cannot tell this from a crash.
           var whole = 0
           while log.frames[..<(whole + 1)].reduce(0, { $0 + $1.count }) <= length { whole += 1 }
           #expect(error == nil && found.count == SmallLog.blockCount + whole, "\(length)")

@@ -1,11 +1,11 @@
-// A tail that outlived its block goes only where the block holds its events; otherwise the block is written anew.
+// A tail that outlived its block: it is removed if the block holds its events; otherwise the block is written again.
 import Base
 import Glibc
 import Ledger
 import TestSupport
 import Testing
 
-/// A log on failing storage whose events each have a block of their own, and the tails that they were made of.
+/// A log on failing storage with a block for each event, and the tails from which the blocks were made.
 struct BlocksAndTails {
   static let count = 6
   static let logPath = "/ledger/log/"
@@ -13,7 +13,7 @@ struct BlocksAndTails {
   let options: WriterOptions
   /// The tails' bytes, by their first positions.
   let tails: [[UInt8]]
-  /// The segments' bytes by their paths.
+  /// The segments' bytes, by their paths.
   let segments: [String: [UInt8]]
 
   /// - Parameter segment: where segments roll.
@@ -21,7 +21,7 @@ struct BlocksAndTails {
     storage = try CrashRig.newLedger()
     options = LedgerFixture.smallOptions(block: 1, segment: segment)
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
-    // While no block finds room the tails stay.
+    // While the disk has no room for blocks, the tails stay.
     storage.setFaults(.init(fullFiles: ".jsonl.gz"))
     let writer = try LedgerWriter.open(directory, options: options)
     for index in 0..<Self.count { _ = try writer.append([CrashRig.draft(index)]) }
@@ -43,7 +43,7 @@ struct BlocksAndTails {
     logPath + String(repeating: "0", count: 19) + "\(first).jsonl.gz"
   }
 
-  /// Where a block of the first segment begins and ends, by the gzip members in it.
+  /// Where a block of the first segment begins and ends, by its gzip members.
   func block(_ index: Int) -> Range<Int> {
     let bytes = segments[Self.segmentPath(0)] ?? []
     let start: [UInt8] = [0x1F, 0x8B, 8, 4, 0, 0, 0, 0, 0, 255]
@@ -54,7 +54,7 @@ struct BlocksAndTails {
     return starts[index + 1]..<starts[index + 2]
   }
 
-  /// The log as it was sealed, but for what is said, on new storage.
+  /// The log as it was sealed, on new storage, with these tails and these bits flipped.
   func copy(tails indices: [Int], flipping bits: [(offset: Int, bit: UInt8)] = []) -> FaultyStorage
   {
     let copy = storage.afterCrash(seed: 1)
@@ -74,18 +74,18 @@ struct BlocksAndTails {
     return writer.recovery
   }
 
-  /// The log must be what it was before the damage, byte by byte, without tails.
+  /// Expects the log as it was before the damage, byte for byte, without tails.
   func checkWhole(_ storage: FaultyStorage, _ comment: Comment? = nil) throws {
     #expect(storage.paths.allSatisfy { !$0.contains("tail-") }, comment)
     for (path, content) in segments { expectEqual(storage.content(path), content, comment) }
     try expectEqual(
       CrashRig(.sealing).content(storage), (0..<Self.count).map(CrashRig.data), comment)
-    // What was written anew is on disk.
+    // The rewritten blocks are on disk.
     let later = storage.afterCrash(seed: 2)
     for (path, content) in segments { expectEqual(later.content(path), content, comment) }
   }
 
-  /// Opening must fail with exit code 20 and change nothing.
+  /// Expects that opening fails with exit code 20 and changes nothing.
   @discardableResult
   func checkRefused(
     _ storage: FaultyStorage, _ comment: Comment? = nil
@@ -104,14 +104,14 @@ struct BlocksAndTails {
 @Suite("Tails that blocks cover")
 struct CoveredTailTests {
   @Test(
-    "A damaged block whose tail is there is written anew, at any place",
+    "A damaged block whose tail is there is written again, wherever it is",
     arguments: 0..<BlocksAndTails.count)
   func repaired(_ index: Int) throws {
     let log = try BlocksAndTails()
     let damaged = log.copy(tails: [index], flipping: [(log.block(index).upperBound - 20, 3)])
     let report = try log.recover(damaged)
     if index == BlocksAndTails.count - 1 {
-      // The last one is cut off like one that was never finished, and sealed again.
+      // The last block is cut off like an unfinished one, and sealed again.
       #expect(report.tornMember != nil)
     } else {
       expectEqual(
@@ -127,7 +127,7 @@ struct CoveredTailTests {
     #expect(try log.recover(damaged).notes.isEmpty)
   }
 
-  @Test("Several blocks that are damaged side by side are written anew")
+  @Test("Several adjacent damaged blocks are written again")
   func severalRepaired() throws {
     let log = try BlocksAndTails()
     let damaged = log.copy(
@@ -139,7 +139,7 @@ struct CoveredTailTests {
     try log.checkWhole(damaged)
   }
 
-  @Test("A block in a segment that is closed is written anew, and the segment stays closed")
+  @Test("A block in a closed segment is written again, and the segment stays closed")
   func closedSegment() throws {
     // Each block has a segment of its own.
     let log = try BlocksAndTails(segment: 1)
@@ -150,7 +150,7 @@ struct CoveredTailTests {
     try log.checkWhole(damaged)
   }
 
-  @Test("Every bit of a block: it is written anew as it was, or the log is refused and left alone")
+  @Test("Every bit of a block: it is restored as it was, or the log is refused and left alone")
   func everyBit() throws {
     let log = try BlocksAndTails()
     var repairedCount = 0
@@ -165,7 +165,7 @@ struct CoveredTailTests {
         expectEqual(damaged.content(BlocksAndTails.tailPath(2)), log.tails[2])
       }
     }
-    // Refused are only those of the header, which tells where the next block begins.
+    // Only bits of the header are refused, since it locates the next block.
     #expect(repairedCount > log.block(2).count / 2)
   }
 
@@ -181,7 +181,7 @@ struct CoveredTailTests {
     #expect(error?.cause.contains("does not hold all of its events") == true)
   }
 
-  @Test("A tail that is damaged, cut or empty goes where its block is whole", arguments: 0..<3)
+  @Test("A tail that is damaged, cut or empty is removed if its block is whole", arguments: 0..<3)
   func damagedTail(_ change: Int) throws {
     let log = try BlocksAndTails()
     let damaged = log.copy(tails: [2])
@@ -207,7 +207,7 @@ struct CoveredTailTests {
     #expect(error?.damage?.verdict == .tampered && error?.damage?.block == 2)
   }
 
-  @Test("A block that the medium does not give back is refused, and its tail stays")
+  @Test("A block that the medium cannot read is refused, and its tail stays")
   func unreadable() throws {
     let log = try BlocksAndTails()
     let damaged = log.copy(tails: [2])
@@ -218,7 +218,7 @@ struct CoveredTailTests {
     expectEqual(damaged.content(BlocksAndTails.tailPath(2)), log.tails[2])
   }
 
-  @Test("A crash at every call while blocks are written anew loses nothing")
+  @Test("A crash at every call while blocks are written again loses nothing")
   func crashes() throws {
     let log = try BlocksAndTails()
     func damaged() -> FaultyStorage {
@@ -252,7 +252,7 @@ struct CoveredTailTests {
     }
   }
 
-  @Test("An audit says that a tail is to be kept where its block is damaged")
+  @Test("An audit advises keeping a tail whose block is damaged")
   func audited() throws {
     let log = try BlocksAndTails()
     let damaged = log.copy(tails: [1, 2], flipping: [(log.block(2).upperBound - 20, 1)])

@@ -1,11 +1,11 @@
-// What crash tests have in common: small workloads on failing storage, and what must hold after a crash.
+// Shared by crash tests: small workloads on failing storage, and what must hold after a crash.
 import Base
 import Foundation
 import Ledger
 import TestSupport
 import Testing
 
-/// A way in which a writer is used; each reaches other parts of it.
+/// A way to use a writer; each reaches other parts of it.
 enum CrashWorkload: String, CaseIterable, CustomTestStringConvertible {
   /// One tail, a frame for each event.
   case appendAlone
@@ -44,11 +44,11 @@ struct CrashRig {
     self.options = options ?? workload.options
   }
 
-  /// How often each place is tried: more in `script/test-all crashes`.
+  /// How often each crash point is tried; `script/test-all crashes` sets more.
   static let seedCount =
     ProcessInfo.processInfo.environment["CRASH_SEEDS"].flatMap { UInt64($0) } ?? 1
 
-  /// Says how many crash points a test has tried; `script/test-all crashes` adds the lines up.
+  /// Prints how many crash points a test tried; `script/test-all crashes` adds them up.
   static func tell(_ count: Int, _ test: String) { print("crash points tried: \(count) (\(test))") }
 
   static func newLedger() throws -> FaultyStorage {
@@ -65,8 +65,8 @@ struct CrashRig {
     EventDraft(type: "test.crash", version: 1, data: Array(data(index).utf8))
   }
 
-  /// Appends from the log's end up to the last event; returns how many were acknowledged at least. What is
-  /// refused is tried once more.
+  /// Appends from the log's end up to the last event, retrying a refused append once; returns how many events were
+  /// acknowledged at least.
   func work(_ storage: FaultyStorage) throws -> Int {
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
     let writer = try LedgerWriter.open(directory, options: options)
@@ -85,7 +85,7 @@ struct CrashRig {
     return acknowledged
   }
 
-  /// The data of all events, after every check that a log can be given.
+  /// The data of all events, after every check of a log.
   func content(_ storage: FaultyStorage) throws -> [String] {
     let reader = try LogReader(try LedgerDirectory.open(path: "/ledger", storage: storage))
     #expect(reader.damage == nil)
@@ -105,8 +105,8 @@ struct CrashRig {
     return found
   }
 
-  /// Recovery must succeed, keep what was acknowledged, and change nothing when it runs again; then the
-  /// work goes on to its end, and a power cut does not take that back.
+  /// Expects that recovery succeeds, keeps what was acknowledged, and changes nothing when it runs again; and that the
+  /// workload then finishes, and a power cut does not undo it.
   func checkRecovered(_ storage: FaultyStorage, _ acknowledged: Int, seed: UInt64) throws {
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
     try LedgerWriter.open(directory, options: options).close()

@@ -1,4 +1,4 @@
-// A crash at every call, failed calls, a full disk: what was acknowledged is there, in order, once.
+// A crash at every call, failed calls, a full disk: acknowledged events are there, in order, once.
 import Base
 import Glibc
 import Ledger
@@ -109,7 +109,7 @@ struct CrashTests {
   }
 
   @Test(
-    "A failed sync is never acknowledged nor tried again, and ends the writer", arguments: 1...20)
+    "A failed sync is never acknowledged or retried, and ends the writer", arguments: 1...20)
   func failedSync(_ ordinal: Int) throws {
     let rig = CrashRig(.rollOver)
     let storage = try CrashRig.newLedger()
@@ -121,7 +121,7 @@ struct CrashTests {
     for index in 0..<rig.workload.eventCount {
       do throws(LedgerError) {
         _ = try writer.append([CrashRig.draft(index)])
-        // After the writer has failed nothing is acknowledged any more.
+        // A failed writer acknowledges nothing more.
         #expect(failure == nil)
         acknowledged += 1
       } catch {
@@ -134,8 +134,8 @@ struct CrashTests {
       #expect(failure?.kind == .inputOutput && failure?.operation == "sync")
     }
     storage.setFaults(.init())
-    // What the sync has dropped still reads as if it had been written: first the next process goes on with
-    // that, then the power goes.
+    // Bytes that the sync dropped still read as if they had been written. First the next process continues from them,
+    // then the power is cut.
     try rig.checkRecovered(
       storage.afterCrash(seed: UInt64(ordinal)), acknowledged, seed: UInt64(ordinal))
     try rig.checkRecovered(storage, acknowledged, seed: UInt64(ordinal))
@@ -161,7 +161,7 @@ struct CrashTests {
     try expectEqual(rig.content(storage), (0..<6).map(CrashRig.data))
   }
 
-  @Test("A disk that fills up while blocks are sealed costs nothing that was acknowledged")
+  @Test("A disk that fills up while blocks are sealed loses nothing that was acknowledged")
   func fullWhileSealing() throws {
     let rig = CrashRig(.sealing)
     for place in 0..<rig.workload.eventCount {
@@ -174,7 +174,7 @@ struct CrashTests {
         guard (try? writer.append([CrashRig.draft(index)])) != nil else { break }
         acknowledged += 1
       }
-      // All that was acknowledged is in the tails: closing has nothing to complain of.
+      // All acknowledged events are in the tails, so closing reports nothing.
       #expect(throws: Never.self) { try writer.close() }
       #expect(try rig.content(storage).count >= acknowledged)
       storage.setFaults(.init())
@@ -182,7 +182,7 @@ struct CrashTests {
     }
   }
 
-  @Test("On a read-only file system a log is read, and a writer is refused with the reason")
+  @Test("On a read-only file system a log can be read, and a writer is refused with the reason")
   func readOnly() throws {
     let rig = CrashRig(.rollOver)
     let storage = try CrashRig.newLedger()
@@ -196,14 +196,14 @@ struct CrashTests {
     expectEqual(error?.cause, String(cString: strerror(EROFS)))
   }
 
-  /// Files that there is no room for, and the workload that meets them: a block in its segment, a segment's
-  /// closing member, a segment that begins.
+  /// Files that the disk has no room for, and the workload that meets them: a block in its segment, a segment's closing
+  /// member, a new segment.
   private static let fullFiles: [(CrashWorkload, String)] = [
     (.sealing, ".jsonl.gz"), (.rollOver, ".jsonl.gz"), (.rollOver, ".jsonl.gz.new"),
   ]
 
   @Test(
-    "A block or segment that a full disk has no room for is written once there is room",
+    "A block or segment that a full disk refuses is written once there is room",
     arguments: fullFiles)
   func fullDiskWhileSealing(_ workload: CrashWorkload, _ files: String) throws {
     let rig = CrashRig(workload)
@@ -217,7 +217,7 @@ struct CrashTests {
     }
     storage.setFaults(.init(fullFiles: files))
     var count = 0
-    // Tails wait to be sealed until no more may.
+    // Tails wait to be sealed until the limit is reached.
     let error = #expect(throws: LedgerError.self) {
       while count < 40 {
         _ = try writer.append([draft(count)])
@@ -234,7 +234,7 @@ struct CrashTests {
   }
 
   @Test(
-    "What the system refuses before anything is written ends nothing",
+    "A call that the system refuses before writing anything ends nothing",
     arguments: [EMFILE, ENFILE, ENOMEM, EACCES, EIO])
   func refusedCall(_ code: Int32) throws {
     let rig = CrashRig(.rollOver)
@@ -254,7 +254,7 @@ struct CrashTests {
       let failure = writer.failure
       try? writer.close()
       if let failure {
-        // A tail that can't be read is damage, whatever the system says of it.
+        // An unreadable tail is damage, whatever error the system gives.
         #expect(
           failure.operation == "sync" || failure.operation == "write" && code == EIO
             || failure.damage?.verdict == .unreadable, "\(failure)")
@@ -267,7 +267,7 @@ struct CrashTests {
     }
   }
 
-  @Test("A shortage of descriptors refuses appends and blocks as long as it lasts")
+  @Test("A shortage of descriptors refuses appends and blocks only as long as it lasts")
   func noDescriptors() throws {
     let rig = CrashRig(.rollOver)
     let storage = try CrashRig.newLedger()
@@ -292,7 +292,7 @@ struct CrashTests {
     try expectEqual(rig.content(storage), (0..<count).map(CrashRig.data))
   }
 
-  @Test("A device that fails a write ends the writer: that write is never tried again")
+  @Test("A failed write of the device ends the writer: that write is never retried")
   func writeFailure() throws {
     let rig = CrashRig(.rollOver)
     let whole = try CrashRig.newLedger()
@@ -313,7 +313,7 @@ struct CrashTests {
       if let first = failures.first, first.isOfDevice, first.operation == "write" {
         endedCount += 1
         expectEqual(writer.failure, first, "call \(call)")
-        // Every later append is refused, although the device would take it.
+        // Every later append is refused, even though the device would accept it.
         #expect(failures.allSatisfy { $0 == first })
       }
       try? writer.close()
@@ -324,7 +324,7 @@ struct CrashTests {
   @Test("Interrupted calls, short reads and short writes make no difference")
   func flaky() throws {
     let rig = CrashRig(.rollOver)
-    // More than one, so that the first calls are interrupted too.
+    // Several rounds, so that the first calls are interrupted too.
     for _ in 0..<20 {
       let storage = try CrashRig.newLedger()
       storage.setFaults(.init(isFlaky: true))
@@ -334,7 +334,7 @@ struct CrashTests {
     }
   }
 
-  @Test("A crash at every call while a ledger is made: it is there, or can be made again")
+  @Test("A crash at every call while a ledger is made: it exists, or can be made again")
   func creation() throws {
     let whole = try CrashRig.newLedger()
     var count = 0

@@ -4,7 +4,7 @@ import Foundation
 import Ledger
 import TestSupport
 
-/// Everything random is fixed: the same bytes come out, up to the compressor's version.
+/// Everything random is fixed: the bytes depend only on the compressor's version.
 enum DocumentedLog {
   static let id = LedgerID("00112233-4455-4677-8899-aabbccddeeff")
   static let createdAtMs: Int64 = 1_767_323_045_678
@@ -15,7 +15,7 @@ enum DocumentedLog {
       references: [PositionReference(offsetBytes: 10, eventIndex: 0)]),
   ]
 
-  /// Makes it: the first append becomes a block, the second stays in a tail.
+  /// Makes the log: the first append becomes a block, the second stays in a tail.
   static func make(in path: String) throws {
     let directory = try LedgerDirectory.create(
       path: path, origin: "receipts.example/doc", id: id, createdAtMs: createdAtMs)

@@ -15,7 +15,7 @@ import Testing
   }
 
   private func setLock(_ fixture: LedgerFixture, _ content: Data) throws {
-    // Never replaced: its number is what processes lock.
+    // Never replaced: processes lock the file by its inode number.
     let file = try FileHandle(forWritingTo: URL(fileURLWithPath: fixture.path + "/lock"))
     try file.truncate(atOffset: 0)
     try file.write(contentsOf: content)
@@ -131,7 +131,7 @@ import Testing
         try reader.refresh()
         return reader.head.size == 1
       })
-    // What is appended while the writer waits to try again is published with it.
+    // An event appended while the writer waits to retry is published with it.
     storage.setFaults(.init(fullFiles: "/" + Format.lockName))
     _ = try writer.append([CrashRig.draft(1)])
     storage.setFaults(.init())
@@ -141,7 +141,7 @@ import Testing
     try writer.close()
   }
 
-  // MARK: What it costs
+  // MARK: The cost
 
   @Test func besideAWriterNoReaderSyncs() throws {
     let storage = try CrashRig.newLedger()
@@ -171,7 +171,7 @@ import Testing
     _ = try writer.append([fixture.draft(0)])
     let lines = String(decoding: try lock(fixture), as: UTF8.self).split(separator: "\n")
     expectEqual(lines.count, 2)
-    // As older programs read it.
+    // The first line as older programs read it.
     expectEqual(Int(lines[0]), Int(getpid()))
     #expect(lines[1].hasPrefix("00000000000000000001 "))
     try writer.close()
@@ -246,7 +246,7 @@ import Testing
       if let writer = try? LedgerWriter.open(directory) { try? writer.close() }
       opened.signal()
     }
-    // The content names nobody: a reader has it.
+    // The content names no process: a reader holds the lock.
     expectEqual(opened.wait(timeout: .now() + 0.05), .timedOut)
     flock(descriptor, LOCK_UN)
     expectEqual(opened.wait(timeout: .now() + 20), .success)

@@ -1,11 +1,11 @@
-// Which products an entitlement's patterns name, and how they stand in an event.
+// The products that an entitlement's patterns match, and the form of the patterns in an event.
 import Ledger
 import TestSupport
 import Testing
 
 @Suite struct EntitlementTests {
   @Test(
-    "a pattern names a product by its whole id, or by its beginning",
+    "a pattern matches a product by its whole id, or by its beginning",
     arguments: [
       ("pro.month", Entitlement.Match.exact), ("pro.year", .prefix), ("pro.", .prefix),
       ("life", .exact), ("lifetime", nil), ("pro", nil), ("PRO.month", nil), ("", nil),
@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(
-    "an app's entitlements are read as they were written; an app without any has no such member")
+    "an app's entitlements are read as written; an app without any has no such member")
   func event() throws {
     var app = AppRegistered(
       appFamilyID: "0e7c2f4a-9a0b-4c5d-8e6f-112233445566", name: "Tide", bundleIDs: ["tide"],

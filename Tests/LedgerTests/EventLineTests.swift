@@ -1,4 +1,4 @@
-// The one written form of an event and of a time; everything else is refused.
+// The only written form of an event and of a time; everything else is refused.
 import Base
 import Foundation
 import Ledger
@@ -62,16 +62,16 @@ struct EventLineTests {
     #expect(!isEvent(changed), "\(changed)")
   }
 
-  @Test("A line cut anywhere is no event and does no harm")
+  @Test("A line cut anywhere is not an event and does no harm")
   func cut() {
     let bytes = Array(EventLineTests.line.utf8)
     for length in 0..<bytes.count {
-      // Copied to its exact size, so that a read beyond the end is seen by the sanitizer.
+      // Copied to its exact size, so that the sanitizer sees a read beyond the end.
       #expect(Array(bytes[..<length]).withUnsafeBytes { EventLine($0) == nil })
     }
   }
 
-  @Test("A bit flipped anywhere changes the event, its digest, or makes it none")
+  @Test("A bit flipped anywhere changes the event or its digest, or makes the line invalid")
   func flipped() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(1)

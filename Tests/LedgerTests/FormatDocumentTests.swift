@@ -1,4 +1,4 @@
-// docs/format.md and the code say the same: the dump in it is decoded, and made again.
+// docs/format.md against the code: its dump is decoded, and made again.
 import Base
 import Foundation
 import Ledger
@@ -16,13 +16,13 @@ struct FormatDocumentTests {
       ?? ""
   }()
 
-  /// The contents of the fenced parts in a language.
+  /// The contents of the fenced code blocks in a language.
   private static func parts(_ language: String) -> [String] {
     document.components(separatedBy: "```\(language)\n").dropFirst()
       .map { $0.components(separatedBy: "\n```")[0] }
   }
 
-  /// The bytes of a dump: sixteen at most in a line, between the offset and the text.
+  /// The bytes of a dump: sixteen at most a line, between the offset and the text.
   private static func bytes(_ dump: String) -> [UInt8] {
     dump.split(separator: "\n").flatMap { line in
       line.dropFirst(10).prefix(47).split(separator: " ").compactMap { UInt8($0, radix: 16) }
@@ -32,7 +32,7 @@ struct FormatDocumentTests {
   private static let segmentName = "00000000000000000000.jsonl.gz"
   private static let tailName = "tail-00000000000000000002.log"
 
-  @Test("The dumped bytes are a log whose events are those the document lists")
+  @Test("The dumped bytes are a log whose events are those that the document lists")
   func decode() throws {
     let temporary = try TemporaryDirectory()
     let path = temporary.path("ledger")

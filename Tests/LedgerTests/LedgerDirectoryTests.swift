@@ -1,4 +1,4 @@
-// How a ledger comes into being, who may open it, and the words that refuse.
+// How a ledger is created, who may open it, and the messages of refusals.
 import Foundation
 import Ledger
 import TestSupport
@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The ledger's directory")
 struct LedgerDirectoryTests {
-  @Test("Directories are 0700, files 0600, sealed segments 0400")
+  @Test("Directories are 0700, files 0600, closed segments 0400")
   func permissions() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(60)
@@ -37,7 +37,7 @@ struct LedgerDirectoryTests {
     try expectEqual(LedgerDirectory.open(path: fixture.path).identity, changed.identity)
   }
 
-  @Test("A path without a ledger is told from a newer and from a damaged one")
+  @Test("A path without a ledger, a newer ledger and a damaged one are told apart")
   func refusals() throws {
     let fixture = try LedgerFixture()
     let file = fixture.path + "/ledger.json"
@@ -94,12 +94,12 @@ struct LedgerDirectoryTests {
     try FileManager.default.removeItem(atPath: fixture.path + "/ledger.json")
     expectEqual(creationError()?.cause, "the directory is not empty")
     try fixture.remove(fixture.tailNames[0])
-    // What is left is what an attempt that was cut short leaves.
+    // Leftovers of an interrupted attempt.
     _ = try LedgerDirectory.create(path: fixture.path, origin: "other.example")
   }
 
   @Test(
-    "A name with white space, + or quotes, a URL, and one that ends in a slash is no origin",
+    "A name with white space, + or quotes, a URL, or a name that ends in a slash is not an origin",
     arguments: [
       "", "a b", "a+b", "a\"b", "a\\b", "a\n", "a\u{a0}b", String(repeating: "a", count: 256),
       "https://example.com/a", "ftp://a", "//a", "/a", "a/", "example.com/a/", "/",
@@ -114,7 +114,7 @@ struct LedgerDirectoryTests {
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
-  @Test("A second writer is told who holds the lock")
+  @Test("A second writer learns which process holds the lock")
   func lock() throws {
     let fixture = try LedgerFixture()
     let writer = try LedgerWriter.open(fixture.directory)

@@ -1,4 +1,4 @@
-// A ledger in a temporary directory, deterministic where a test wants it, and random events.
+// A ledger in a temporary directory, deterministic if a test wants it, and random events.
 import Base
 import Foundation
 import Ledger
@@ -43,7 +43,8 @@ final class LedgerFixture {
     try FileManager.default.removeItem(atPath: logPath + "/" + name)
   }
 
-  /// Sizes so small that a handful of events makes blocks and segments, beside the appends and however long it takes.
+  /// Sizes so small that a few events make blocks and segments, sealed in parallel with the appends, however long that
+  /// takes.
   static func smallOptions(block: Int = 1000, segment: Int = 1500) -> WriterOptions {
     var options = WriterOptions()
     options.blockByteCount = block
@@ -54,7 +55,7 @@ final class LedgerFixture {
     return options
   }
 
-  /// Appends so many events one by one and closes.
+  /// Appends this many events one by one and closes.
   func fill(_ count: Int, options: WriterOptions = smallOptions()) throws {
     let writer = try LedgerWriter.open(directory, options: options)
     for index in 0..<count { _ = try writer.append([draft(index)]) }
@@ -96,7 +97,7 @@ struct FrameBytes {
   let first: Int
   let bytes: [UInt8]
 
-  /// Splits a tail into its frames by nothing but their header lines.
+  /// Splits a tail into its frames by their header lines alone.
   static func split(_ tail: [UInt8]) -> [FrameBytes] {
     var frames: [FrameBytes] = []
     var rest = tail[...]
@@ -112,7 +113,7 @@ struct FrameBytes {
   }
 }
 
-/// The leaf of a line, by its definition: the text up to the digest's closing quote, and a brace.
+/// The leaf of a line by its definition: the text up to the digest's closing quote, and a brace.
 func leafHash(_ line: [UInt8]) -> SHA256Digest {
   let text = String(decoding: line, as: UTF8.self)
   let end = text.range(of: "\",\"salt\":")?.lowerBound ?? text.endIndex

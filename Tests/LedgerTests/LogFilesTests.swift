@@ -1,4 +1,4 @@
-// The files that a reader lists, and finding the first event of a time.
+// The files that a reader lists, and the search for the first event of a time.
 import Base
 import Foundation
 import Ledger
@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A reader lists the log's files and finds times")
 struct LogFilesTests {
-  /// Options with a clock that steps on by each event's own number of milliseconds, some of them 0.
+  /// Options with a clock that advances by each event's own number of milliseconds, sometimes 0.
   private func options(_ stepsMs: [Int64]) -> WriterOptions {
     var options = LedgerFixture.smallOptions()
     let clock = Monitor((timeMs: Int64(1_000_000), index: 0))
@@ -41,7 +41,7 @@ struct LogFilesTests {
     expectEqual(files.count { $0.kind == .open }, 1)
   }
 
-  @Test("The first event at or after a time, as a search through all finds it", arguments: 0..<6)
+  @Test("The first event at or after a time agrees with a linear search", arguments: 0..<6)
   func firstPosition(_ seed: Int) throws {
     var random = SeededRandom(seed: UInt64(seed))
     let stepsMs = (0..<40).map { _ in Int64.random(in: 0...3, using: &random) }

@@ -16,7 +16,7 @@ struct LogRoundTripTests {
     #expect(output == [] && status == 0)
   }
 
-  @Test("One event lies in the tail in its written form")
+  @Test("One event is in the tail in its written form")
   func oneEvent() throws {
     let fixture = try LedgerFixture()
     var options = WriterOptions()

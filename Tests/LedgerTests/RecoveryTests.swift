@@ -1,4 +1,4 @@
-// What a crash leaves is put right; what no crash can have done is reported.
+// Recovery repairs what a crash leaves, and reports what no crash can cause.
 import Foundation
 import Ledger
 import TestSupport
@@ -11,7 +11,7 @@ extension LedgerFixture {
     return FrameBytes.split(try content(tailName(0)))
   }
 
-  /// Ten events in one block, and the tail that they came from, removed.
+  /// Ten events in one block, and the tail from which it was made, removed.
   func fillOneBlock() throws -> [FrameBytes] {
     let frames = try fillOneTail()
     try LedgerWriter.open(directory, options: LedgerFixture.smallOptions(block: 1)).close()
@@ -19,7 +19,7 @@ extension LedgerFixture {
     return frames
   }
 
-  /// The error that opening for writing ends with; opening may not have changed a file.
+  /// The error with which opening for writing ends; expects that opening changed no file.
   func writerError() throws -> LedgerError? {
     let before = try names.map { try content($0) }
     let error = #expect(throws: LedgerError.self) { try LedgerWriter.open(directory) }
@@ -27,7 +27,7 @@ extension LedgerFixture {
     return error
   }
 
-  /// Opens for writing, appends one event, closes; the log must then hold so many.
+  /// Opens for writing, appends one event, closes; expects that the log then holds this many.
   func recover(expecting count: Int) throws -> RecoveryReport {
     let writer = try LedgerWriter.open(directory)
     try expectEqual(writer.append([draft(count - 1)]).firstPosition, count - 1)
@@ -42,7 +42,7 @@ extension LedgerFixture {
 
 @Suite("Recovery of tails")
 struct TailRecoveryTests {
-  @Test("A frame torn at any length is cut, and said")
+  @Test("A frame torn at any length is cut off and reported")
   func tornAnywhere() throws {
     let fixture = try LedgerFixture()
     let frames = try fixture.fillOneTail()
@@ -94,7 +94,7 @@ struct TailRecoveryTests {
     expectEqual(count, index)
   }
 
-  @Test("A frame that is gone from the middle is missing")
+  @Test("A frame missing from the middle is missing data")
   func removedMiddle() throws {
     let fixture = try LedgerFixture()
     var frames = try fixture.fillOneTail()
@@ -140,7 +140,7 @@ struct TailRecoveryTests {
       .init(verdict: .missing, file: "log/" + tailName(0), position: 0))
   }
 
-  @Test("A writer copies the tail that it goes on with")
+  @Test("A writer copies the tail that it continues")
   func copied() throws {
     let fixture = try LedgerFixture()
     _ = try fixture.fillOneTail()
@@ -158,7 +158,7 @@ struct TailRecoveryTests {
     try writer.close()
   }
 
-  @Test("Files that were never finished are removed")
+  @Test("Unfinished files are removed")
   func temporaries() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(3)
@@ -180,7 +180,7 @@ struct SegmentRecoveryTests {
     try expectEqual(fixture.recover(expecting: 11).coveredTails, ["log/" + tailName(0)])
   }
 
-  @Test("A tail that goes beyond the block that covers it is corruption")
+  @Test("A tail that extends beyond the block that covers it is corruption")
   func tailBeyondBlock() throws {
     let fixture = try LedgerFixture()
     let frames = try fixture.fillOneTail()
@@ -240,7 +240,7 @@ struct SegmentRecoveryTests {
     #expect(error?.damage?.block == 0 && error?.damage?.verdict == .corrupt)
   }
 
-  @Test("A segment that is gone, cut or another's is corruption")
+  @Test("A segment that is missing, cut or another log's is corruption")
   func segments() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(60)

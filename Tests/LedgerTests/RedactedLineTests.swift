@@ -1,4 +1,4 @@
-// The one form of a redacted line, and how it follows from the line before.
+// The only form of a redacted line, and how it follows from the original line.
 import Base
 import Foundation
 import Ledger
@@ -34,7 +34,7 @@ struct RedactedLineTests {
   }
 
   @Test(
-    "What is kept may be any object",
+    "The kept data may be any object",
     arguments: ["{}", "{\"a\":{}}", "{\"a\":\"}}}\"}", "{\"redacted\":{\"by\":1}}"])
   func kept(_ kept: String) {
     let text = Self.line.replacingOccurrences(of: "{\"a\":1}", with: kept)

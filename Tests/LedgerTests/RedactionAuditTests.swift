@@ -1,4 +1,4 @@
-// An audit takes missing data only where an erasure lists it so.
+// An audit accepts missing data only where an erasure lists it.
 import Base
 import Ledger
 import TestSupport
@@ -26,7 +26,7 @@ struct RedactionAuditTests {
       writer: try LedgerWriter.open(directory, options: rig.options))
   }
 
-  /// Puts lines into the log without a listing, as a program that means to hide something would.
+  /// Puts lines into the log without a listing, as a program with something to hide would.
   private func forge(_ lines: [[UInt8]], _ prepared: Prepared) throws {
     _ = try prepared.rig.directory.allowingRedactions()
     try prepared.writer.sealAll()
@@ -53,7 +53,7 @@ struct RedactionAuditTests {
     }
   }
 
-  @Test("What an erasure lists is right, and it is counted")
+  @Test("Redactions that an erasure lists are right, and are counted")
   func listed() throws {
     let log = try prepared()
     let erasure = try log.rig.erase([1, 2, 8], with: log.writer)
@@ -86,7 +86,7 @@ struct RedactionAuditTests {
   }
 
   @Test(
-    "A line that holds other data, another salt or another erasure than the one listed",
+    "A line with other data, another salt or another erasure than listed was tampered with",
     arguments: 0..<3)
   func otherContent(_ change: Int) throws {
     let log = try prepared()
@@ -123,7 +123,7 @@ struct RedactionAuditTests {
             erasure: erasure, part: 1, partCount: 1, reason: "request",
             lines: [.init(position: 3, digest: digest)])))
     }
-    // At the position that the line names stands a listing, not an opening.
+    // The position that the line names holds a listing, not an opening.
     _ = try log.writer.append([listing(first)])
     _ = try log.writer.append([listing(first + 1)])
     try forge(lines, log)
@@ -149,7 +149,7 @@ struct RedactionAuditTests {
   }
 
   @Test(
-    "A line that is listed and still has its data is counted; in an erasure in progress it waits")
+    "A listed line that still has its data is counted; in an erasure in progress it is not")
   func unredacted() throws {
     let log = try prepared()
     let backup = log.storage.paths.filter { $0.hasSuffix(".jsonl.gz") }
@@ -173,7 +173,7 @@ struct RedactionAuditTests {
     try RedactionFile.remove(from: log.rig.directory)
     try log.writer.close()
     try expectEqual(log.rig.audit().redactedCount, 2)
-    // The first segment comes back from a backup.
+    // The first segment is restored from a backup.
     let path = try #require(backup.first)
     log.storage.setContent(path, contents[path] ?? [])
     let report = try log.rig.audit()

@@ -1,4 +1,4 @@
-// Readers and audits that run while erasures do: each sees a whole log, and nothing that was taken out before it began.
+// Readers and audits during erasures: each sees a whole log, and nothing that was erased before it began.
 import Base
 import Ledger
 import TestSupport
@@ -7,7 +7,7 @@ import Testing
 @Suite("Reading while lines are redacted", .bounded)
 struct RedactionConcurrencyTests {
   private struct State {
-    /// What is erased for everyone by now.
+    /// The positions that are erased for everyone by now.
     var erased: Set<Position> = []
     var isOver = false
     var faults: [String] = []
@@ -16,7 +16,7 @@ struct RedactionConcurrencyTests {
 
   private let monitor = Monitor(State())
 
-  /// Runs a closure on a thread until all erasures are done; it receives what was erased before, and returns faults.
+  /// Runs a closure on a thread until all erasures are done. It receives what was erased before, and returns faults.
   private func start(_ body: @escaping @Sendable (Set<Position>) throws -> [String]) throws
     -> WorkerThread
   {
@@ -91,7 +91,7 @@ struct RedactionConcurrencyTests {
         return []
       },
     ]
-    // A reader whose turn does not come sees more change during a look.
+    // A reader that is not scheduled for long sees more change during one refresh.
     let busy = try (0..<6).map { _ in
       try WorkerThread { [monitor] in
         var number: UInt64 = 1

@@ -1,4 +1,4 @@
-// A crash or a failure at every call of an erasure: it can be finished, and what was committed is never taken back.
+// A crash or a failure at every call of an erasure: it can be finished, and a commit is never undone.
 import Base
 import Glibc
 import Ledger
@@ -34,7 +34,8 @@ struct RedactionCrashTests {
     } catch { return (isCommitted, false) }
   }
 
-  /// Nothing is shown that was taken out; the erasure can be finished; then the log is whole.
+  /// Expects that nothing erased is shown, that the erasure can be finished, and that the log is
+  /// whole afterwards.
   private func check(_ storage: FaultyStorage, isCommitted: Bool, _ place: String) throws {
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
     let rig = RedactionRig(directory)
@@ -133,7 +134,8 @@ struct RedactionCrashTests {
   }
 
   @Test(
-    "A disk without room for the new segment: nothing is lost, appends go on, and it is done later")
+    "A disk without room for the new segment: nothing is lost, appends continue, and it is done later"
+  )
   func fullDisk() throws {
     let storage = try prepared()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)

@@ -1,4 +1,4 @@
-// The file of redacted lines: what was written is read, and what was changed is refused.
+// The file of redacted lines: what was written is read, and changes are refused.
 import Base
 import Foundation
 import Ledger
@@ -16,7 +16,7 @@ struct RedactionFileTests {
     return (storage, rig, try rig.redacted([1, 4, 5, 9], by: 12))
   }
 
-  @Test("Lines that were written are found by position, in order, and by no other position")
+  @Test("Written lines are found by position, in order, and by no other position")
   func roundTrip() throws {
     let (storage, rig, lines) = try prepared()
     #expect(try RedactedLines.ifPresent(rig.directory) == nil)
@@ -52,7 +52,7 @@ struct RedactionFileTests {
     expectEqual(end, 191)
   }
 
-  @Test("Lines that are larger than what is read at once")
+  @Test("Lines larger than one read")
   func largeLines() throws {
     let (_, rig, lines) = try prepared()
     let hasher = SHA256()
@@ -69,7 +69,7 @@ struct RedactionFileTests {
     }
   }
 
-  @Test("A byte that is flipped anywhere, and every other length: damage that names the file")
+  @Test("A byte flipped anywhere, and every other length, is damage that names the file")
   func damage() throws {
     let (storage, rig, lines) = try prepared()
     try rig.writeFile(lines)
@@ -78,7 +78,7 @@ struct RedactionFileTests {
       storage.setContent(Self.path, content)
       return #expect(throws: LedgerError.self) { try RedactedLines.ifPresent(rig.directory) }
     }
-    // One pass's id may become another's: nothing but the projections knows it, and they are then made anew.
+    // One pass's id may become another's: only the projections know it, and they are then rebuilt.
     let pass = 9..<45
     for place in content.indices where !pass.contains(place) {
       var changed = content
@@ -90,14 +90,14 @@ struct RedactionFileTests {
       try expectEqual(error(Array(content[..<length]))?.kind, .corruption)
     }
     try expectEqual(error(content + [0x0A])?.kind, .corruption)
-    // A reader must not show the log as it was, and an audit says what is wrong.
+    // A reader must not show the original log, and an audit reports the problem.
     #expect(throws: LedgerError.self) { try LogReader(rig.directory) }
     try expectEqual(rig.audit().findings.map(\.damage.file), ["erasures/lines"])
     storage.setContent(Self.path, content)
     try expectEqual(RedactedLines.ifPresent(rig.directory)?.count, 4)
   }
 
-  @Test("A file that is not finished is nobody's truth, and can be begun again; one in use cannot")
+  @Test("An unfinished file has no effect and can be begun again; one in use cannot")
   func begunAgain() throws {
     let (storage, rig, lines) = try prepared()
     let first = try RedactionFileWriter(rig.directory, pass: .random())
@@ -116,14 +116,14 @@ struct RedactionFileTests {
     #expect(storage.paths.allSatisfy { !$0.contains("erasures/") })
   }
 
-  @Test("Raising the format version and making keys lose nothing of each other")
+  @Test("Raising the format version and making keys do not undo each other")
   func formatVersion() throws {
     let (storage, rig, _) = try prepared()
     expectEqual(rig.directory.identity.formatVersion, 1)
     _ = try KeyStore(rig.directory).create(isFurther: false)
     let raised = try rig.directory.allowingRedactions()
     #expect(raised.identity.formatVersion == 2 && raised.identity.publicKeys.count == 1)
-    // Both began with the file as it was at first.
+    // Both began with the original file.
     _ = try KeyStore(rig.directory).create(isFurther: true)
     let opened = try LedgerDirectory.open(path: "/ledger", storage: storage)
     #expect(opened.identity.formatVersion == 2 && opened.identity.publicKeys.count == 2)
@@ -163,7 +163,7 @@ struct RedactionFileTests {
   }
 
   @Test(
-    "A key that was lost is missed until it is there again, also if another one was made meanwhile")
+    "A lost key is missed until it is back, even if another one was made meanwhile")
   func lostLineKey() throws {
     let fixture = try LedgerFixture()
     #expect(try !LineHMACKey.isMissing(fixture.directory))

@@ -1,4 +1,5 @@
-// While redacted lines are in their file, readers show them instead of the log's; and they notice rewritten segments.
+// Readers during an erasure: they show redacted lines from their file instead of the log's, and notice rewritten
+// segments.
 import Base
 import Foundation
 import Ledger
@@ -31,7 +32,8 @@ struct RedactionReaderTests {
   }
 
   @Test(
-    "The lines of the file stand in blocks and tails, in every way of reading", arguments: [0, 2])
+    "Lines of the file replace those in blocks and tails, in every way of reading",
+    arguments: [0, 2])
   func overlay(_ workers: Int) throws {
     let (fixture, rig) = try prepared()
     var expected = try fixture.lines()
@@ -51,7 +53,7 @@ struct RedactionReaderTests {
       }
       #expect(try rig.isFree(Self.positions, reader: reader))
     }
-    // What is prepared on worker threads is prepared from the redacted lines.
+    // Worker threads prepare from the redacted lines.
     final class Prepared { let bytes: [UInt8]; init(_ bytes: [UInt8]) { self.bytes = bytes } }
     try later.read(from: 0, workers: 2, prepare: { bytes, _, _ in Prepared(Array(bytes)) }) {
       chunk in
@@ -67,7 +69,7 @@ struct RedactionReaderTests {
     }
   }
 
-  @Test("Lines that were given stay, whatever the file says")
+  @Test("Lines given to a reader stay, whatever the file holds")
   func given() throws {
     let (fixture, rig) = try prepared()
     let before = try fixture.lines()
@@ -101,11 +103,11 @@ struct RedactionReaderTests {
     }
   }
 
-  @Test("A reader that is open sees each step of an erasure at once, and its head stays")
+  @Test("An open reader sees each step of an erasure at once, and its head stays")
   func openReader() throws {
     let (fixture, rig) = try prepared()
     let reader = try LogReader(fixture.directory)
-    // Both caches: a block of a closed segment, and one of the newest.
+    // Both caches: a block of a closed segment, and a block of the newest.
     _ = try reader.event(at: 3)
     let head = reader.head
     let writer = try LedgerWriter.open(fixture.directory, options: rig.options)
@@ -115,7 +117,7 @@ struct RedactionReaderTests {
       #expect((try? rig.isFree(Self.positions, reader: reader)) == true)
     }
     expectEqual(stepCount, 1)
-    // The file is gone, and all segments are others.
+    // The file is removed, and all segments are replaced.
     #expect(try rig.isFree(Self.positions, reader: reader))
     #expect(reader.redactedLines == nil && reader.head == head)
     _ = try writer.append([RedactionRig.draft(99)])
@@ -153,7 +155,7 @@ struct RedactionReaderTests {
     try writer.close()
   }
 
-  @Test("A reader follows a log whose newest segment is rewritten again and again")
+  @Test("A reader follows a log whose newest segment is rewritten repeatedly")
   func followed() throws {
     let fixture = try LedgerFixture()
     let rig = RedactionRig(

@@ -1,10 +1,10 @@
-// What tests of redacted lines have in common: an erasure of some positions, step by step.
+// Shared by tests of redacted lines: an erasure of some positions, step by step.
 import Base
 import Ledger
 import TestSupport
 import Testing
 
-/// Erases the data of events of a ledger whose events each hold a secret.
+/// Erases the data of events, in a ledger whose events each hold a secret.
 struct RedactionRig {
   let directory: LedgerDirectory
   let options: WriterOptions
@@ -50,7 +50,7 @@ struct RedactionRig {
     return try writer.append([Self.draft(.opening(opening))]).firstPosition
   }
 
-  /// The lines of positions as they will be.
+  /// The lines of these positions after redaction.
   func redacted(_ positions: [Position], by erasure: Position) throws -> [[UInt8]] {
     let reader = try LogReader(directory)
     let hasher = SHA256()
@@ -111,8 +111,8 @@ struct RedactionRig {
     return isListed
   }
 
-  /// All of it.
-  /// - Parameter committed: called once the redacted lines are the truth.
+  /// All steps.
+  /// - Parameter committed: called once the redacted lines are committed.
   @discardableResult
   func erase(
     _ positions: [Position], with writer: LedgerWriter, committed: () -> Void = {}
@@ -155,9 +155,9 @@ struct RedactionRig {
     return erasure
   }
 
-  // MARK: What must hold
+  // MARK: Expectations
 
-  /// Whether what a reader shows of these positions is free of secrets.
+  /// Whether a reader shows no secret at these positions.
   func isFree(_ positions: [Position], reader: LogReader? = nil) throws -> Bool {
     let reader = try reader ?? LogReader(directory)
     for position in positions {

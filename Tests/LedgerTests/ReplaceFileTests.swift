@@ -32,7 +32,7 @@ struct ReplaceFileTests {
     }
   }
 
-  @Test("A call that fails leaves the old file, and nothing beside it", arguments: [EIO, ENOSPC])
+  @Test("A call that fails leaves the old file, and nothing else", arguments: [EIO, ENOSPC])
   func everyFailure(_ code: Int32) throws {
     let whole = try prepared()
     whole.storage.setFaults(.init())

@@ -1,11 +1,11 @@
-// New files of segments that are made while their blocks are read with redacted lines.
+// New files of segments, made while their blocks are read with redacted lines.
 import Base
 import Foundation
 import Ledger
 import TestSupport
 import Testing
 
-@Suite("Segments that are written anew while they are read")
+@Suite("Segments that are rewritten while they are read")
 struct RewrittenSegmentsTests {
   private static let positions = [2, 9, 10, 26]
 
@@ -14,7 +14,7 @@ struct RewrittenSegmentsTests {
     let rig: RedactionRig
     let writer: LedgerWriter
     let file: RedactionFileWriter
-    /// The lines of the log as they must be at the end.
+    /// The lines that the log must have at the end.
     var expected: [[UInt8]]
   }
 
@@ -60,7 +60,7 @@ struct RewrittenSegmentsTests {
   }
 
   @Test(
-    "Every segment's file is there before the commit, and gets its name after it",
+    "Every segment's new file exists before the commit, and gets its name afterwards",
     arguments: [0, 1, 2])
   func whole(workers: Int) throws {
     let prepared = try prepared()
@@ -75,7 +75,7 @@ struct RewrittenSegmentsTests {
     try check(prepared)
   }
 
-  @Test("What is appended and sealed meanwhile is in the new file of the newest segment")
+  @Test("Events appended and sealed meanwhile are in the new file of the newest segment")
   func grown() throws {
     let prepared = try prepared()
     let rewritten = try prepared.rig.rewritten(prepared.writer)
@@ -102,7 +102,7 @@ struct RewrittenSegmentsTests {
     }
   }
 
-  @Test("New files that are not put in use leave nothing behind")
+  @Test("Unused new files leave nothing behind")
   func dropped() throws {
     let prepared = try prepared()
     var rewritten: RewrittenSegments? = try prepared.rig.rewritten(prepared.writer)
@@ -115,7 +115,7 @@ struct RewrittenSegmentsTests {
   }
 
   @Test(
-    "A segment that was written anew meanwhile is not replaced by what was made of its old file")
+    "A segment that was rewritten meanwhile is not replaced by a file made from the old one")
   func replaced() throws {
     let prepared = try prepared()
     let rewritten = try prepared.rig.rewritten(prepared.writer)

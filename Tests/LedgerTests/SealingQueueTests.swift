@@ -1,10 +1,10 @@
-// What is sealed next, and by whom; deflating where a processor is idle; what is known of a tail.
+// What is sealed next and by which thread; deflating on an idle processor; what is known of a tail.
 import Base
 import Ledger
 import TestSupport
 import Testing
 
-@Suite("The queue of tails that are to be sealed")
+@Suite("The queue of tails to be sealed")
 struct SealingQueueTests {
   private static func queue(
     count: Int = 8, byteCount: Int = 1000, timing: SealingTiming = SealingTiming(delayMs: 100)
@@ -16,7 +16,7 @@ struct SealingQueueTests {
     UnsealedTail(first: first, eventCount: 1, byteCount: byteCount)
   }
 
-  /// What a worker is told, in a word.
+  /// A worker's task in a word.
   private static func word(_ task: SealingQueue.Task) -> String {
     switch task {
     case .prepare(let job): "prepare \(job.tail.first)"
@@ -31,7 +31,7 @@ struct SealingQueueTests {
   private static let failure = LedgerError(
     .inputOutput, operation: "write", object: "x", cause: "no room")
 
-  /// Prepares and seals whatever a shift is given until it has to wait.
+  /// Prepares and seals whatever a worker gets until it has to wait.
   private static func work(
     _ queue: inout SealingQueue, _ shift: SealingQueue.Shift, nowMs: Int64
   ) -> [String] {
@@ -87,7 +87,7 @@ struct SealingQueueTests {
     expectEqual(queue.unsealed, UnsealedTails())
   }
 
-  @Test("While it is held between two blocks tails are prepared, not sealed")
+  @Test("While sealing is held between two blocks, tails are prepared but not sealed")
   func held() {
     var queue = Self.queue()
     queue.append(Self.tail(0), nowMs: 0)
@@ -125,7 +125,7 @@ struct SealingQueueTests {
     expectEqual(Self.work(&queue, .foreground, nowMs: 1), ["wait until 101"])
   }
 
-  /// How many tails, how large, and whether that presses; whether it is full.
+  /// How many tails, how large, and whether that presses; whether the queue is full.
   private static let loads = [
     (count: 5, byteCount: 10, presses: false, isFull: false),
     (count: 6, byteCount: 10, presses: true, isFull: false),
@@ -135,7 +135,7 @@ struct SealingQueueTests {
     (count: 1, byteCount: 1000, presses: true, isFull: true),
   ]
 
-  @Test("Three quarters of either bound press", arguments: loads)
+  @Test("Three quarters of either limit press", arguments: loads)
   func pressing(_ count: Int, _ byteCount: Int, _ presses: Bool, _ isFull: Bool) {
     var queue = Self.queue()
     for first in 0..<count { queue.append(Self.tail(first, byteCount: byteCount), nowMs: 0) }
@@ -143,7 +143,7 @@ struct SealingQueueTests {
     expectEqual((Self.word(queue.next(for: .foreground, nowMs: 0)) == "prepare 0"), presses)
   }
 
-  @Test("What found no room is tried again after half a second, and not by whoever closes")
+  @Test("A block without room is retried after half a second, but not while closing")
   func stalled() {
     var queue = Self.queue()
     queue.append(Self.tail(0), nowMs: 0)
@@ -158,7 +158,7 @@ struct SealingQueueTests {
     #expect(queue.stall == Self.failure && queue.failure == nil)
     expectEqual(Self.word(queue.next(for: .foreground, nowMs: 2)), "wait until 501")
     expectEqual(Self.word(queue.next(for: .foreground, nowMs: 501)), "seal 0")
-    // Nobody leaves while one is being written: it may succeed, and then the others are to be sealed.
+    // No worker ends while a block is being written: it may succeed, and then the others are to be sealed.
     queue.beginClosing(nowMs: 502)
     expectEqual(Self.word(queue.next(for: .foreground, nowMs: 502)), "prepare 1")
     queue.failFirst(Self.failure, mayRetry: true, nowMs: 503)
@@ -166,7 +166,7 @@ struct SealingQueueTests {
     expectEqual(queue.unsealed.count, 2)
   }
 
-  @Test("What was read in vain is read again, and a failure for good ends all")
+  @Test("A failed preparation is repeated, and a permanent failure ends everything")
   func failed() {
     var queue = Self.queue()
     queue.append(Self.tail(0), nowMs: 0)
@@ -193,7 +193,7 @@ struct SealingQueueTests {
     queue.append(Self.tail(0), nowMs: 10)
     expectEqual(Self.word(queue.next(for: .background, nowMs: 10)), "wait until 60")
     expectEqual(Self.word(queue.next(for: .background, nowMs: 60)), "prepare 0")
-    // What presses does not rest.
+    // A pressing tail does not rest.
     queue.beginClosing(nowMs: 61)
     queue.append(Self.tail(1), nowMs: 61)
     expectEqual(
@@ -201,7 +201,7 @@ struct SealingQueueTests {
       ["prepare 0", "seal 0", "prepare 1", "seal 1", "end"])
   }
 
-  @Test("Who closes seals for a while, and what an earlier writer has left for a shorter one")
+  @Test("Closing seals for a limited time, and for a shorter one what an earlier writer has left")
   func closing() {
     let timing = SealingTiming(delayMs: 100, closingMs: 50, closingInheritedMs: 20)
     for (isInherited, limitMs) in [(false, Int64(50)), (true, 20)] {
@@ -218,7 +218,7 @@ struct SealingQueueTests {
     }
   }
 
-  @Test("Who waits for a processor to be idle can be sent away, before and after")
+  @Test("Waiting for an idle processor can be cancelled, before and during the wait")
   func abandoned() throws {
     let events = ByteBuffer(capacity: 4 << 20)
     events.count = 4 << 20
@@ -230,7 +230,7 @@ struct SealingQueueTests {
     let deflater = try BlockDeflater(level: 6)
     let content = left.wait()
     #expect(content == nil || content?.count ?? 0 > 0)
-    // A small one is done before anyone asks: nothing is lost of it then.
+    // A small one is done before it is asked for, so that nothing of it is lost.
     let small = ByteBuffer()
     small.append("some events")
     let done = try IdleDeflation(small, deflater)
@@ -260,7 +260,7 @@ struct SealingQueueTests {
     expectEqual(prepared, 8)
   }
 
-  /// What became of a tail's file, and the verdict.
+  /// A change to a tail's file, and the verdict.
   private static let changes: [(name: String, change: @Sendable ([UInt8]) -> [UInt8]?, String)] =
     [
       ("gone", { _ in nil }, "missing"),
@@ -270,7 +270,7 @@ struct SealingQueueTests {
       ("grown", { $0 + [0x78] }, ""),
     ]
 
-  @Test("A tail that is not what was written is not made into a block", arguments: 0..<5)
+  @Test("A tail that differs from what was written does not become a block", arguments: 0..<5)
   func changedTail(_ index: Int) throws {
     let (name, change, verdict) = Self.changes[index]
     let fixture = try LedgerFixture()

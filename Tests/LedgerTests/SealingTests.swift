@@ -1,4 +1,4 @@
-// Full tails wait on disk until they become blocks: how many, by whom they are sealed, and what a reader sees.
+// Full tails wait on disk until they become blocks: how many wait, which threads seal them, and what a reader sees.
 import Base
 import Foundation
 import Glibc
@@ -25,10 +25,10 @@ struct SealingTests {
     #expect(try LogAudit(fixture.directory).run().isWhole)
   }
 
-  /// Bounds that two or three tails of 500 bytes of events reach.
+  /// Limits that two or three tails of 500 bytes of events reach.
   private static let bounds: [(tails: Int, bytes: Int)] = [(4, 2 << 30), (3072, 1500)]
 
-  @Test("Appends wait at either bound of what is not sealed", arguments: bounds)
+  @Test("Appends wait at either limit of unsealed tails", arguments: bounds)
   func bounded(_ tails: Int, _ bytes: Int) throws {
     let storage = try CrashRig.newLedger()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
@@ -36,7 +36,8 @@ struct SealingTests {
     options.unsealedTailCountMax = tails
     options.unsealedByteCountMax = bytes
     let writer = try LedgerWriter.open(directory, options: options)
-    // No block finds room: whoever would have to wait for one is refused instead.
+    // The disk has no room for a block, so an append that would have to wait for one is refused
+    // instead.
     storage.setFaults(.init(fullFiles: ".jsonl.gz"))
     var count = 0
     let error = #expect(throws: LedgerError.self) {
@@ -53,13 +54,13 @@ struct SealingTests {
     try expectEqual(CrashRig(.sealing).content(storage), (0...count).map(CrashRig.data))
   }
 
-  @Test("A ledger that was left with many full tails opens at once, and they are sealed")
+  @Test("A ledger left with many full tails opens at once, and they are sealed")
   func leftBehind() throws {
     let fixture = try LedgerFixture()
     let frames = try fixture.fillOneTail()
     let lines = try fixture.lines()
     for frame in frames { try fixture.write(frame.bytes, to: tailName(frame.first)) }
-    // The next one had been begun, and nothing of it was durable.
+    // The next tail had been created, and nothing of it was durable.
     try fixture.write([], to: tailName(10))
     try expectEqual(fixture.lines(), lines)
     #expect(try LogAudit(fixture.directory).run().isWhole)
@@ -74,7 +75,7 @@ struct SealingTests {
     #expect(try LogAudit(fixture.directory).run().isWhole)
   }
 
-  @Test("A writer that closes leaves what earlier ones have left, once its time is over")
+  @Test("A writer that closes leaves the tails of earlier writers once its time is over")
   func leftAgain() throws {
     let fixture = try LedgerFixture()
     let frames = try fixture.fillOneTail()
@@ -96,7 +97,7 @@ struct SealingTests {
     try expectEqual(fixture.lines().count, 11)
   }
 
-  @Test("Closing does not wait for what stands still where no processor is idle")
+  @Test("Closing does not wait for blocks that stall because no processor is idle")
   func closedBesideBusyThreads() throws {
     let fixture = try LedgerFixture()
     let isOver = Atomic(false)
@@ -118,7 +119,7 @@ struct SealingTests {
       let data = Array("{\"n\":\(index),\"pad\":\"\(text)\(text)\"}".utf8)
       _ = try writer.append([EventDraft(type: "test.large", version: 1, data: data)])
     }
-    // Somebody of idle priority has begun the first by now, or will: it takes minutes there.
+    // A thread of idle priority has begun the first by now, or will: there it takes minutes.
     let startMs = Timestamp.now()
     try writer.close()
     #expect(Timestamp.now() - startMs < 60_000)
@@ -126,7 +127,7 @@ struct SealingTests {
     try expectEqual(LogReader(fixture.directory).head.size, 4)
   }
 
-  /// A log with many tails, whose blocks find no room.
+  /// A log with many tails, for whose blocks the disk has no room.
   private static func manyTails(
     _ count: Int, padding: Int = 0, storage: FaultyStorage
   ) throws -> LedgerDirectory {
@@ -159,7 +160,7 @@ struct SealingTests {
     try reader.refresh()
     #expect(reader.damage == nil && reader.head.size == 61)
     #expect(try LogAudit(directory, workers: 0).run().isWhole)
-    // The last one is what the next append goes on with.
+    // The last one is the one that the next append continues.
     expectEqual(storage.paths.filter { $0.contains("tail-") }.count, 1)
   }
 
@@ -198,7 +199,7 @@ struct SealingTests {
   }
 
   @Test(
-    "A reader that is up to date reads no tail again when a segment is closed behind its blocks")
+    "An up-to-date reader does not read a tail again when a segment is closed after its blocks")
   func rollOverReadsLittle() throws {
     let storage = try CrashRig.newLedger()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
@@ -209,7 +210,7 @@ struct SealingTests {
     _ = try Self.manyTails(40, padding: 20_000, storage: storage)
     let reader = try LogReader(directory)
     try expectEqual(reader.files().filter { $0.kind == .tail }.count, 41)
-    // One block begins the next segment, and the segment after that finds no room.
+    // One block begins the next segment, and the disk has no room for the segment after that.
     storage.setFaults(.init(fullFiles: "0003.jsonl.gz"))
     options.segmentByteCount = 1
     try LedgerWriter.open(directory, options: options).close()
@@ -220,7 +221,7 @@ struct SealingTests {
     #expect(storage.readByteCount < 200_000)
   }
 
-  @Test("A tail that can't be read any more ends the writer, and is left alone")
+  @Test("A tail that becomes unreadable ends the writer, and is left alone")
   func unreadable() throws {
     let storage = try CrashRig.newLedger()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
@@ -241,7 +242,7 @@ struct SealingTests {
     try expectEqual(CrashRig(.sealing).content(storage), (0..<count).map(CrashRig.data))
   }
 
-  @Test("A reader lets go of tails as they become blocks")
+  @Test("A reader closes tails as they become blocks")
   func readerFollows() throws {
     let fixture = try LedgerFixture()
     let frames = try fixture.fillOneTail()
@@ -262,7 +263,7 @@ struct SealingTests {
     expectEqual(next, 10)
   }
 
-  @Test("What was sealed into further segments since the last look is seen at once")
+  @Test("Blocks sealed into further segments since the last refresh are seen at once")
   func readerSeesRollOver() throws {
     let fixture = try LedgerFixture()
     // Each block closes its segment.
@@ -270,14 +271,14 @@ struct SealingTests {
       fixture.directory, options: LedgerFixture.smallOptions(block: 2000, segment: 1))
     _ = try writer.append([fixture.draft(0)])
     let reader = try LogReader(fixture.directory)
-    // The tail that the reader has open grows, and eventually a block before the next look, like those after it.
+    // The tail that the reader has open grows and becomes a block before the next refresh, like those after it.
     for number in 1..<40 { _ = try writer.append([fixture.draft(number)]) }
     try writer.close()
     try reader.refresh()
     #expect(reader.damage == nil && reader.head.size == 40)
   }
 
-  @Test("A reader of few tails stays where it is until it is asked for more")
+  @Test("A reader of few tails keeps its head until it is refreshed")
   func readerRests() throws {
     let fixture = try LedgerFixture()
     _ = try fixture.fillOneTail()

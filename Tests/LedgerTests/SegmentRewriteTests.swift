@@ -1,4 +1,4 @@
-// Segments are written anew with redacted lines: what changes in them, and what never does.
+// Segments are rewritten with redacted lines: what changes in them, and what never does.
 import Base
 import Foundation
 import Glibc
@@ -102,7 +102,7 @@ struct SegmentRewriteTests {
           continue
         }
         changedCount += 1
-        // A block that is concerned, or the closing member behind one.
+        // A block with redacted lines, or the closing member after one.
         #expect(isConcerned || old[17] == 3)
         let headerCount = 16 + number(old, 14, 2)
         let fields = isConcerned ? [20..<24, 40..<48] : [20..<24, 64..<72]
@@ -117,7 +117,7 @@ struct SegmentRewriteTests {
     for (index, position) in Self.positions.enumerated() { expected[position] = redacted[index] }
     try expectEqual(fixture.lines(), expected)
     try expectEqual(LogReader(fixture.directory).head.frontier, frontier)
-    // Any tool reads it.
+    // Any gzip tool reads it.
     let text = try shell("zcat log/*.jsonl.gz", in: fixture.path)
     #expect(text.output == expected.flatMap { $0 + [0x0A] } && text.status == 0)
     for name in names {
@@ -127,7 +127,7 @@ struct SegmentRewriteTests {
         (attributes[.posixPermissions] as? NSNumber)?.intValue, (name == names.last ? 0o600 : 0o400)
       )
     }
-    // Done again, nothing is written.
+    // A second run writes nothing.
     try rig.writeFile(redacted)
     let contents = try names.map { try fixture.content($0) }
     let numbers = try names.map { try inode(fixture, $0) }
@@ -142,7 +142,7 @@ struct SegmentRewriteTests {
     return (attributes[.systemFileNumber] as? NSNumber)?.intValue
   }
 
-  @Test("Heads and proofs from before hold, and the same proofs are made after")
+  @Test("Earlier heads and proofs hold, and the same proofs are made afterwards")
   func proofs() throws {
     let (fixture, rig) = try prepared()
     let key = try KeyStore(fixture.directory).create(isFurther: false)
@@ -207,7 +207,7 @@ struct SegmentRewriteTests {
   }
 
   @Test(
-    "A disk without room for blocks ends the wait for them, and it goes through once there is room")
+    "A disk without room for blocks ends the wait for them, and it succeeds once there is room")
   func sealAllStalled() throws {
     let storage = try CrashRig.newLedger()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
@@ -228,7 +228,7 @@ struct SegmentRewriteTests {
   }
 
   @Test(
-    "The newest segment is rewritten again and again while others append and blocks are sealed",
+    "The newest segment is rewritten repeatedly while others append and blocks are sealed",
     arguments: [false, true])
   func whileAppending(isRewrittenEarly: Bool) throws {
     let fixture = try LedgerFixture()
@@ -258,7 +258,7 @@ struct SegmentRewriteTests {
     try expectEqual(fixture.lines().count, report.size)
   }
 
-  @Test("What must not be rewritten is refused before anything is written")
+  @Test("A forbidden rewrite is refused before anything is written")
   func refused() throws {
     let (fixture, rig) = try prepared()
     let writer = try LedgerWriter.open(fixture.directory, options: rig.options)

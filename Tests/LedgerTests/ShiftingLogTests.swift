@@ -5,11 +5,11 @@ import Ledger
 import TestSupport
 import Testing
 
-@Suite("Gaps that only a look shows", .bounded)
+@Suite("Gaps that only a listing shows", .bounded)
 struct ShiftingLogTests {
   private static let tailCount = 6
 
-  /// A ledger of that many tails, of one event each.
+  /// A ledger of `tailCount` tails, of one event each.
   private static func ledger() throws -> (FaultyStorage, LedgerDirectory) {
     let storage = try CrashRig.newLedger()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
@@ -24,11 +24,11 @@ struct ShiftingLogTests {
   }
 
   @Test(
-    "Listings that leave out a tail, now this one and now that one, are not damage",
+    "Listings that leave out now one tail, now another, are not damage",
     arguments: [1, 2, 5, 9, 20])
   func shifting(listingCount: Int) throws {
     let (storage, directory) = try Self.ledger()
-    // A look lists twice; the second list is of segments alone. Between looks the names are listed once or twice.
+    // A refresh lists twice; the second list has segments alone. Between refreshes the names are listed once or twice.
     let hidden = (0..<listingCount).map { tailName($0 % (Self.tailCount - 1)) }
     storage.setFaults(.init(hiddenNames: hidden))
     let reader = try LogReader(directory)
@@ -36,10 +36,11 @@ struct ShiftingLogTests {
     expectEqual(reader.head.size, Self.tailCount)
   }
 
-  @Test("The same gap in two looks is not damage either, as long as the list changes between them")
+  @Test(
+    "The same gap in two refreshes is not damage either, as long as the list changes in between")
   func sameGap() throws {
     let (storage, directory) = try Self.ledger()
-    // Hidden from every list of two looks and of what is between them, but for one.
+    // Hidden from every list but one, in two refreshes and between them.
     for shown in 1..<8 {
       var hidden = Array(repeating: tailName(2), count: 8)
       hidden[shown] = tailName(4)
@@ -54,13 +55,13 @@ struct ShiftingLogTests {
     storage.remove("/ledger/log/" + tailName(2))
     let damage = try #require(try LogReader(directory).damage?.damage)
     #expect(damage.verdict == .missing && damage.position == 2)
-    // A lock file that must not be opened does not hide it.
+    // A lock file that must not be opened does not hide the damage.
     storage.remove("/ledger/lock")
     storage.placeLink("/ledger/lock", to: "/elsewhere")
     try expectEqual(LogReader(directory).damage?.damage, damage)
   }
 
-  @Test("A gap that stays is damage beside a writer that works all the time, too")
+  @Test("A gap that stays is damage even while a writer works all the time")
   func realGapBesideAWriter() throws {
     let fixture = try LedgerFixture()
     var options = LedgerFixture.smallOptions(block: 1)

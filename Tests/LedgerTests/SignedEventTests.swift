@@ -1,4 +1,4 @@
-// Events with signed objects: what is written is read again, and gives back what was signed.
+// Events with signed objects: they are read as written, and give back what was signed.
 import Base
 import Foundation
 import Ledger

@@ -55,7 +55,7 @@ struct SignedNoteTests {
     let note =
       "This is an example message.\n\n\(lines)— example.com/foo \(SignedNoteTests.signature)\n"
     try expectEqual(SignedNote(bytes(note)).signers(among: [key]), [key])
-    // The known name with an id that is not known is another key too.
+    // The known name with an unknown id is another key too.
     let namesake = SignedNoteTests.note + "— example.com/foo \(other)\n"
     try expectEqual(SignedNote(bytes(namesake)).signers(among: [key]), [key])
   }
@@ -81,7 +81,7 @@ struct SignedNoteTests {
   }
 
   @Test(
-    "What is no note is refused, with the reason",
+    "An invalid note is refused with the reason",
     arguments: [
       ("", "it does not end with a line feed"),
       ("text\n", "there is no empty line before the signatures"),
@@ -107,7 +107,7 @@ struct SignedNoteTests {
     expectEqual(refusal { _ = try SignedNote(bytes(note)) }, "signed note: \(cause)")
   }
 
-  @Test("Bytes that are no UTF-8, and a huge note, are refused")
+  @Test("Bytes that are not UTF-8, and a huge note, are refused")
   func notText() {
     #expect(throws: ProofError.self) { try SignedNote([0xFF, 0x0A, 0x0A, 0x0A]) }
     let huge = [UInt8](repeating: 0x61, count: SignedNote.byteCountMax) + bytes("\n\n")
@@ -115,7 +115,7 @@ struct SignedNoteTests {
   }
 
   @Test(
-    "What is no verifier key is refused, with the reason",
+    "An invalid verifier key is refused with the reason",
     arguments: [
       ("", "it is not name+id+key"),
       ("example.com/foo", "it is not name+id+key"),
@@ -177,7 +177,7 @@ struct CheckpointFormatTests {
   }
 
   @Test(
-    "A text that is no checkpoint is refused",
+    "A text that is not a checkpoint is refused",
     arguments: [
       "receipts.example/ledger1\n8\n", "receipts.example/ledger1\n",
       "receipts.example/ledger1\n08\nXcnaeacGWamtVZy3Ad7ZoqudgjqtL0lgz+Nw7/RgQyg=\n",
@@ -194,7 +194,7 @@ struct CheckpointFormatTests {
 
   @Test("A checkpoint that a known key of another name has signed is refused")
   func foreignOrigin() throws {
-    // The note of the other vector, whose text happens to be no checkpoint, can't serve: this one is made.
+    // The note of the other vector will not do, since its text is not a checkpoint: this one is made.
     let fixture = try LedgerFixture(origin: "receipts.example/ledger2")
     _ = try KeyStore(fixture.directory).create(isFurther: false)
     let directory = try LedgerDirectory.open(path: fixture.path)
@@ -206,7 +206,7 @@ struct CheckpointFormatTests {
     #expect(throws: ProofError.self) { try Checkpoint(bytes(renamed), keys: [key]) }
   }
 
-  /// A proof in a ledger of so many events.
+  /// A proof in a ledger of this many events.
   private func proof(of index: Int, count: Int) throws -> (InclusionProof, [VerifierKey]) {
     let fixture = try LedgerFixture()
     try fixture.fill(count)
@@ -245,7 +245,7 @@ struct CheckpointFormatTests {
 
   @Test("A leaf record under another index than its own is refused")
   func foreignIndex() throws {
-    // Two events of one tree: the record of one can't be passed off as the other's.
+    // Two events of one tree: the record of one cannot pass for the other's.
     let (six, keys) = try proof(of: 6, count: 11)
     let moved = InclusionProof(
       leafRecord: six.leafRecord, index: 5, hashes: six.hashes, checkpoint: six.checkpoint)

@@ -1,15 +1,15 @@
-// A log of a few hundred bytes a file, in memory, whose every byte tests may damage.
+// A log of a few hundred bytes a file, in memory, in which tests may damage every byte.
 import Ledger
 import TestSupport
 import Testing
 
-/// Three closed segments of three blocks, an open one with two, and a tail of three frames; a block or frame
-/// is one event.
+/// Three closed segments of three blocks, an open one with two, and a tail of three frames; a block or frame is one
+/// event.
 final class SmallLog {
   struct Segment {
     let path: String
     let first: Int
-    /// The opening, the blocks, and where it is closed the closing member.
+    /// The opening, the blocks, and the closing member of a closed segment.
     let members: [[UInt8]]
 
     var content: [UInt8] { Array(members.joined()) }
@@ -40,7 +40,7 @@ final class SmallLog {
     }
     for index in 0..<SmallLog.blockCount { try append(index) }
     try writer.close()
-    // Opened with the same options the last tail would become a block with the next append.
+    // Opened with the same options, the next append would make the last tail a block.
     writer = try LedgerWriter.open(directory, options: options)
     try append(SmallLog.blockCount)
     try writer.close()
@@ -87,7 +87,7 @@ final class SmallLog {
     storage.setFaults(.init())
   }
 
-  /// What a reader gives, and the error that ends it.
+  /// The lines that a reader returns, and the error that ends it.
   func readable() throws -> (lines: [[UInt8]], error: LedgerError?) {
     var found: [[UInt8]] = []
     do {
@@ -102,7 +102,7 @@ final class SmallLog {
     }
   }
 
-  /// What reading past damage gives.
+  /// The lines returned by reading past damage.
   func salvaged() throws -> (lines: [[UInt8]], report: SalvageReport) {
     var found: [[UInt8]] = []
     let report = try LogSalvage(directory).run { found.append(Array($0.bytes)) }

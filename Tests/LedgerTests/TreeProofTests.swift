@@ -59,7 +59,7 @@ struct TreeProofTests {
     "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
   ]
 
-  @Test("The published path and consistency proof come out")
+  @Test("The published path and consistency proof are reproduced")
   func published() throws {
     let tree = TreeProofTests.vectors
     let path = try TreeProof.inclusion(of: 5, in: 8, tree)
@@ -77,7 +77,7 @@ struct TreeProofTests {
         from: 6, root: tree.root(6), to: 8, root: tree.root(8), proof))
   }
 
-  @Test("Every leaf of every size up to 70: the path is that of the definition, and holds")
+  @Test("Every leaf of every size up to 70: the path is that of the definition, and verifies")
   func everyPath() throws {
     let tree = TreeProofTests.many
     for size in 1...70 {
@@ -92,7 +92,7 @@ struct TreeProofTests {
     }
   }
 
-  @Test("Every pair of sizes up to 40: the proof is that of the definition, and holds")
+  @Test("Every pair of sizes up to 40: the proof is that of the definition, and verifies")
   func everyPair() throws {
     let tree = TreeProofTests.many
     for new in 1...40 {
@@ -162,7 +162,7 @@ struct TreeProofTests {
     }
   }
 
-  @Test("The tree without leaves, and a tree with itself, need no hashes")
+  @Test("An empty tree, and a tree with itself, need no hashes")
   func degenerate() throws {
     let tree = TreeProofTests.many
     let (empty, root) = (hash([]), tree.root(9))
@@ -177,7 +177,7 @@ struct TreeProofTests {
     #expect(throws: LedgerError.self) { try TreeProof.consistency(from: 3, to: 2, tree) }
   }
 
-  @Test("Proofs from a log of segments, blocks and a tail hold for every event and size")
+  @Test("Proofs from a log of segments, blocks and a tail verify for every event and size")
   func fromALog() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(45)

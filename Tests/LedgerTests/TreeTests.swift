@@ -35,14 +35,15 @@ struct TreeTests {
   func leafAndNode() {
     let leaf = Array("L123456".utf8).withUnsafeBytes { TreeHash.leaf($0, SHA256()) }
     expectEqual(leaf.hex, "395aa064aa4c29f7010acfe3f25db9485bbd4b91897b6ad7ad547639252b4d56")
-    // The vector's children are texts of four bytes: hashed here without the tree's own function.
+    // The vector's children are texts of four bytes, so they are hashed without the tree's own
+    // function.
     let node = hash([1] + Array("N123".utf8) + Array("N456".utf8))
     expectEqual(node.hex, "aa217fe888e47007fa15edab33c2b492a722cb106c64667fc2b044444de66bbb")
     let (left, right) = (hash([1]), hash([2]))
     expectEqual(TreeHash.node(left, right, SHA256()), hash([1] + left.bytes + right.bytes))
   }
 
-  @Test("Every size up to 70 has the root of the recursive definition, and survives its bytes")
+  @Test("Every size up to 70 has the root of the recursive definition, and survives encoding")
   func naive() throws {
     var frontier = Frontier()
     let hasher = SHA256()
@@ -59,7 +60,7 @@ struct TreeTests {
     }
   }
 
-  @Test("A digest reads its own hexadecimal and nothing else")
+  @Test("A digest parses its own hexadecimal and nothing else")
   func hexadecimal() {
     func parsed(_ text: String) -> SHA256Digest? {
       Array(text.utf8).withUnsafeBytes { SHA256Digest(hex: $0) }

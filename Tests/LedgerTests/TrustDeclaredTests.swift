@@ -1,4 +1,4 @@
-// trust.declared: what is written is read again, and what is not what the catalogue says is refused.
+// trust.declared: it is read as written, and what deviates from the catalogue is refused.
 import Base
 import Ledger
 import TestSupport

@@ -1,4 +1,4 @@
-// Places that the medium does not give back: what is lost is what lies there, and nothing beside it.
+// Bytes that the medium cannot read: only the events in them are lost.
 import Foundation
 import Ledger
 import TestSupport
@@ -17,7 +17,7 @@ private struct LargeLog {
   init() throws {
     directory = try LedgerDirectory.create(
       path: "/ledger", origin: "unreadable.example", storage: storage)
-    // Random digits give half of their size back to no compressor.
+    // Random digits compress to no less than half of their size.
     var random = SeededRandom(seed: 4)
     let options = LedgerFixture.smallOptions(block: 1, segment: 65 << 10)
     let writer = try LedgerWriter.open(directory, options: options)
@@ -43,7 +43,7 @@ private struct LargeLog {
     return (found, report)
   }
 
-  /// Makes the pages unreadable that a place of a segment lies on.
+  /// Makes the pages under a byte range of a segment unreadable.
   func damage(_ segment: Int, _ place: Range<Int>) {
     let page = LargeLog.pageByteCount
     let start = place.lowerBound / page * page
@@ -51,7 +51,7 @@ private struct LargeLog {
     storage.setFaults(.init(unreadable: [segments[segment].path: start..<end]))
   }
 
-  /// What salvage gives must be all but these positions; returns the findings.
+  /// Expects that salvage returns all but these positions; returns the findings.
   func expectLost(
     _ lost: Set<Int>, _ what: String, sourceLocation: SourceLocation = #_sourceLocation
   ) throws -> [AuditFinding] {
@@ -66,10 +66,10 @@ private struct LargeLog {
   }
 }
 
-@Suite("Places that can't be read")
+@Suite("Unreadable places")
 struct UnreadableTests {
   @Test(
-    "Any page of a segment: the blocks that touch it are lost, and none else; one finding says so")
+    "Any page of a segment: only the blocks that touch it are lost, and one finding reports it")
   func everyPage() throws {
     let log = try LargeLog()
     for (index, segment) in log.segments.enumerated() {
@@ -83,7 +83,7 @@ struct UnreadableTests {
         #expect(findings.allSatisfy { $0.damage.verdict == .unreadable }, "\(findings)")
         expectEqual(
           findings.first?.damage.file, "log/" + segment.path.dropFirst("/ledger/log/".count))
-        // Where opening and first block, or last block and closing, share the page, each is said.
+        // If opening and first block, or last block and closing, share the page, each is reported.
         #expect((1...2).contains(findings.count), "\(index), \(start): \(findings)")
         let reader = try LogReader(log.directory)
         let error = #expect(throws: LedgerError.self) {
@@ -94,7 +94,7 @@ struct UnreadableTests {
     }
   }
 
-  @Test("A header that can't be read: the finding says where the log is whole again")
+  @Test("An unreadable header: the finding names where the log is whole again")
   func extent() throws {
     let log = try LargeLog()
     let member = log.segments[0].members[2]
@@ -106,14 +106,15 @@ struct UnreadableTests {
   }
 
   @Test(
-    "What lies behind an unreadable header and is of an earlier position is not taken for what was there"
+    "A block of an earlier position behind an unreadable header is not taken for the lost one"
   )
   func earlierBlockBehind() throws {
     let log = try LargeLog()
     let path = log.segments[0].path
     let members = log.segments[0].members
     let content = log.storage.content(path)
-    // Opening, first, second, and then the first once more where the third was.
+    // Opening, first, second and third block, and the first again; the third is then made
+    // unreadable.
     let changed =
       content[members[0]] + content[members[1]] + content[members[2]] + content[members[3]]
       + content[members[1]]
@@ -125,7 +126,7 @@ struct UnreadableTests {
     expectEqual(report.audit.findings.map(\.damage.verdict).prefix(2), [.unreadable, .tampered])
   }
 
-  @Test("A segment of which nothing can be read is one finding, up to the next")
+  @Test("A segment that cannot be read at all is one finding, up to the next")
   func wholeSegment() throws {
     let log = try LargeLog()
     let size = log.storage.content(log.segments[1].path).count

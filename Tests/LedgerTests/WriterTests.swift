@@ -1,4 +1,4 @@
-// The writer beside others: threads, readers, a clock that jumps, a process that is killed.
+// The writer among threads, readers, a clock that jumps, and a process that is killed.
 import Base
 import Foundation
 import Glibc
@@ -39,7 +39,7 @@ struct WriterTests {
     }
   }
 
-  @Test("A reader beside a writer sees a growing whole, through hand-over and roll-over")
+  @Test("A reader sees a growing whole while a writer hands over and rolls over")
   func readerBesideWriter() throws {
     let fixture = try LedgerFixture()
     let writer = try LedgerWriter.open(
@@ -82,7 +82,7 @@ struct WriterTests {
     expectEqual(next, 1500)
   }
 
-  /// Holds up the first commit until two more submissions wait, so that they share a commit.
+  /// Holds the first commit until two more submissions wait, so that they share a commit.
   private static func company(
     _ fixture: LedgerFixture, _ options: inout WriterOptions
   ) throws -> (writer: LedgerWriter, ticket: AppendTicket) {
@@ -102,7 +102,7 @@ struct WriterTests {
     }
     let writer = try LedgerWriter.open(fixture.directory, options: options)
     _ = try writer.submit([fixture.draft(1)])
-    // Two in the first commit would be company already, and the third would wait for more.
+    // Two in the first commit would count as a group already, and the third would wait for more.
     hasBegun.wait()
     _ = try writer.submit([fixture.draft(2)])
     let last = try writer.submit([fixture.draft(3)])
@@ -110,7 +110,7 @@ struct WriterTests {
     return (writer, last)
   }
 
-  @Test("Events that a pause between commits holds up are written when the writer is closed")
+  @Test("Events that a pause between commits delays are written when the writer is closed")
   func closedInThePause() throws {
     let fixture = try LedgerFixture()
     var options = WriterOptions()
@@ -123,7 +123,7 @@ struct WriterTests {
     try expectEqual(fixture.lines().count, 4)
   }
 
-  @Test("A group that is full ends the pause, and what is alone knows none")
+  @Test("A full group ends the pause, and a submission alone has none")
   func fullInThePause() throws {
     let fixture = try LedgerFixture()
     var options = WriterOptions()
@@ -135,7 +135,7 @@ struct WriterTests {
       type: "test.large", version: 1,
       data: Array("{\"n\":\"\(String(repeating: "x", count: 30_000))\"}".utf8))
     try expectEqual(writer.append([large]).firstPosition, 3)
-    // The last group was one alone: nothing is waited for.
+    // The last group was one submission alone: there is no wait.
     try expectEqual(writer.append([fixture.draft(5)]).firstPosition, 4)
     try expectEqual(writer.append([fixture.draft(6)]).firstPosition, 5)
     try writer.close()
@@ -166,7 +166,7 @@ struct WriterTests {
   }
 
   @Test(
-    "Drafts that can't become events are refused, and nothing is appended",
+    "Drafts that cannot become events are refused, and nothing is appended",
     arguments: [
       ("Type", 1, "{}", "type"), ("", 1, "{}", "type"), ("a b", 1, "{}", "type"),
       ("a", 0, "{}", "version"), ("a", 1, "", "JSON object"), ("a", 1, "[]", "JSON object"),
@@ -184,7 +184,7 @@ struct WriterTests {
     try writer.close()
   }
 
-  @Test("Nothing, and references to nowhere, are refused")
+  @Test("An empty append, and references to nowhere, are refused")
   func refusedReferences() throws {
     let fixture = try LedgerFixture()
     let writer = try LedgerWriter.open(fixture.directory)
@@ -218,8 +218,8 @@ struct WriterTests {
         [path = path as String, count = count as Int] in
         let directory = try LedgerDirectory.open(path: path)
         var options = LedgerFixture.smallOptions(block: 3000, segment: 9000)
-        // What waits unacknowledged: enough to be lost, too little to fill a block with each append, whose
-        // sealing would take most of the time.
+        // The unacknowledged queue: enough to be lost, too little to fill a block with each append, whose sealing would
+        // take most of the time.
         options.queueByteCount = 1000
         let writer = try LedgerWriter.open(directory, options: options)
         let acknowledged = open(path + "/acknowledged", O_WRONLY | O_CREAT | O_APPEND, 0o600)
