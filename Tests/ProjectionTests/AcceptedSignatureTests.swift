@@ -1,4 +1,4 @@
-// Objects of a page that were refused for a reason of time or trust, and count from a later event on.
+// Objects of a page that were refused for time or trust, and that count once a later event accepts them.
 import AppStore
 import Ledger
 import Projections

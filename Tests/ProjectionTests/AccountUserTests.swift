@@ -1,4 +1,4 @@
-// Rule R6 in reports and answers: users by Apple Account, and users that are tokens, in capitals or not.
+// Rule R6 in reports and responses: users by Apple Account, and users that are tokens in either case.
 import Base
 import Ledger
 import Projections
@@ -105,7 +105,7 @@ import Testing
       [whose: ["1,,,", "2,anna,2,upload", "3,,,"]]),
   ]
 
-  // MARK: Answers
+  // MARK: Responses
 
   @Test func aSecondSubscriptionOfTheAccountGivesItsEntitlement() throws {
     let fixture = try LedgerFixture()
@@ -131,7 +131,7 @@ import Testing
     try expectEqual(
       UserQuestions(fixture).purchases(of: "anna").compactMap { $0.texts("product_id")[0] },
       ["video", "music"])
-    // Somebody else who bought on the same device takes nothing but what the upload shows.
+    // Another user who bought on the same device gets only what the upload shows.
     try fixture.append([.signedUpload(Self.month("3", "gym"), user: "bob")])
     try expectEqual(active("anna"), ["music"])
     try expectEqual(active("bob"), [])
@@ -154,7 +154,7 @@ import Testing
 
   // MARK: Tokens
 
-  /// Every way to ask for a user whom only a token names: how many sales it finds.
+  /// Every way to ask for a user that only a token names: how many sales each finds.
   private static let lookups: [(String, @Sendable (LedgerFixture, String) throws -> Int)] = [
     (
       "--user",

@@ -1,4 +1,4 @@
-// Projections beside the standard ones: the documented example, and that they are kept as the others are.
+// Additional projections: the documented example, and that they are kept like the standard ones.
 import Foundation
 import Ledger
 import Projections
@@ -24,7 +24,7 @@ private struct EventCounts: Projection {
   }
 }
 
-/// Turns down every sale.
+/// Refuses every sale.
 private struct Refusing: Projection {
   struct Refusal: Error, CustomStringConvertible { let description = "no sale is good enough" }
 
@@ -116,7 +116,7 @@ private struct Refusing: Projection {
     try expectEqual(
       fixture.current().integer("SELECT count(*) FROM event_counts"), entry.rowCount.map(Int64.init)
     )
-    // And when it is gone again.
+    // And after the projection is removed.
     fixture.projections = .standard
     #expect(try fixture.projector().list()?.entries.last?.version.current == nil)
     _ = try fixture.current()
@@ -143,7 +143,7 @@ private struct Refusing: Projection {
       let status = try #require(try fixture.projector().status())
       #expect(status.mustBeRebuilt)
       expectEqual(status.versions.filter { !$0.isCurrent }.map(\.name), ["event_counts"])
-      // What is new would be folded into tables that are not there.
+      // New events would be folded into tables that do not exist.
       try fixture.append(generator.steps(2))
       let counted = try fixture.current().integer("SELECT sum(events) FROM event_counts")
       expectEqual(counted, Int64(fixture.eventCount))

@@ -58,7 +58,7 @@ import Projections
     }
   }
 
-  /// The names that stand for a person, a purchase or a receipt, wherever they occur.
+  /// The names of a person, a purchase or a receipt, wherever they occur.
   @Test func noColumnOfAPersonOrAPurchaseIsShared() {
     let withheld = [
       "user_identifier", "metadata", "ip_address", "identifier_for_vendor", "transaction_id",
@@ -78,7 +78,7 @@ import Projections
     let path = temporary.path("anonymous.sqlite")
     let tables = try Self.copy(fixture, isAnonymous: true, to: path)
     let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
-    // The full copy shows that the search would find them.
+    // The full copy proves that the search would find them.
     let full = temporary.path("full.sqlite")
     _ = try Self.copy(fixture, isAnonymous: false, to: full)
     let all = try Data(contentsOf: URL(fileURLWithPath: full))
@@ -151,7 +151,7 @@ import Projections
     let database = try fixture.current()
     for view in CopiedView.all {
       let key = view.key.map { "\"\($0)\"" }.joined(separator: ", ")
-      // Rows that are alike in every column may stand in any order, but none may have the same primary key.
+      // Duplicate rows may come in any order, but different rows never share a primary key.
       let rows = view.key.count == 1 ? "*" : "DISTINCT *"
       try expectEqual(
         database.integer("SELECT count(*) FROM (SELECT \(rows) FROM \(view.name))"),

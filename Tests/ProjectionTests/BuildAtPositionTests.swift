@@ -13,7 +13,7 @@ import Testing
   func builtUpToAPositionTheProjectionsAreThoseOfALogThatEndsThere(seed: UInt64) throws {
     var generator = HistoryGenerator(seed: seed)
     let steps = generator.steps(Self.stepCount)
-    // Blocks of a few events: positions lie inside, at the edge of, and behind blocks.
+    // Blocks of a few events: positions lie inside, at the edge of, and after blocks.
     let whole = try LedgerFixture(blockByteCount: 4 << 10)
     try whole.append(steps)
     var short = try LedgerFixture(blockByteCount: 4 << 10)

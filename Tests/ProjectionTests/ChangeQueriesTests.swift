@@ -88,7 +88,7 @@ import Testing
     #expect(end.changes.isEmpty && end.next == ChangePoint(live.position))
   }
 
-  @Test("events that are folded one by one tell the same as a rebuild")
+  @Test("events folded one by one give the same changes as a rebuild")
   func steps() throws {
     let fixture = try LedgerFixture()
     let live = try LiveProjections(fixture.directory)
@@ -107,7 +107,7 @@ import Testing
     expectEqual(text(try live.changes(from: ChangePoint(0), limit: 100).changes), Self.expected)
   }
 
-  /// A period of the subscription 1 that begins on a day of January and ends on another.
+  /// A period of the subscription 1, from one day of January to another.
   private static func period(_ id: String, _ start: String, _ end: String) -> JSONText {
     sold(
       id, of: "1", line: "1\(id)", on: "2026-01-\(start)", signed: "2026-01-\(start)",
@@ -154,7 +154,8 @@ import Testing
   ]
 
   @Test(
-    "a subscription turns once when an end or a grace period is first said, and with each EXPIRED")
+    "a subscription changes once when an end or a grace period is first reported, and with each EXPIRED"
+  )
   func lapses() throws {
     let fixture = try LedgerFixture()
     let live = try LiveProjections(fixture.directory)
@@ -175,7 +176,7 @@ import Testing
     expectEqual(text(try live.changes(from: ChangePoint(0), limit: 100).changes), Self.turns)
   }
 
-  @Test("renewal information of replies turns a subscription too")
+  @Test("renewal information of replies changes a subscription too")
   func legacyLapse() throws {
     let fixture = try LedgerFixture()
     func shown(_ requested: String, _ pending: JSONText = .array([])) -> JSONText {
@@ -198,7 +199,7 @@ import Testing
       ["2.0 sale 11", "3.0 expiry 1 1"])
   }
 
-  @Test("a sale of a reply tells who bought, where and for how much; a return what went back")
+  @Test("a sale of a reply has who bought, where and for how much; a return has what was paid back")
   func details() throws {
     let fixture = try LedgerFixture()
     try fixture.append([
@@ -227,7 +228,7 @@ import Testing
 
   // MARK: Renewals, ids and backfills
 
-  /// Periods of one subscription: what each says, and what is told of it.
+  /// Periods of one subscription: what each has, and the expected changes.
   private static let periods: [(name: String, periods: [(String, Members)], told: [String])] = [
     ("the first purchase was never seen", [("2", ["transactionReason": "RENEWAL"])], ["renewal 2"]),
     (
@@ -269,12 +270,12 @@ import Testing
     return try live.changes(from: ChangePoint(0), limit: 100).changes.map(\.identity)
   }
 
-  @Test("each change has an identity of its own, which neither its position nor its user changes")
+  @Test("each change has an identity of its own, independent of its position and its user")
   func identities() throws {
     for story in [Self.story, Self.lapses] {
       var known = try Self.identities(story)
       #expect(Set(known).count == known.count && !known.contains([]))
-      // When an upload was recorded is part of its fraud, and follows from the position in this test.
+      // A fraud's identity includes when its upload was recorded, which depends on the position in this test.
       known.removeAll { $0.first == "fraud" }
       let padding = TestEvent.signedUpload(
         Self.sold("900", on: "2026-01-01", signed: "2026-01-01"), user: "zoe",
@@ -302,14 +303,14 @@ import Testing
       refunded(50_000, signed: "2026-01-10", uuid: "b"),
     ])
     #expect(refunds.count == 3 && Set(refunds).count == 3)
-    // Uploads that came at one instant are several frauds.
+    // Simultaneous uploads are several frauds.
     let frauds = try Self.identities([
       Self.app, Self.story[5], .prices(["coins - EUR 1.99 2026-01-01"]), Self.story[5],
     ])
     #expect(frauds.count == 2 && Set(frauds).count == 2)
   }
 
-  @Test("a notification that the log holds twice is told under one identity")
+  @Test("a notification that the log holds twice gives changes with one identity")
   func storedTwice() throws {
     func ended(_ isFetched: Bool) -> TestEvent {
       .notification(
@@ -323,7 +324,7 @@ import Testing
     expectEqual(identities[1], identities[2])
   }
 
-  @Test("what a synchronization or an import brought in is a backfill, and nothing else is")
+  @Test("an event from a synchronization or an import is a backfill, and no other is")
   func backfill() throws {
     func told(_ event: TestEvent) throws -> [Bool] {
       let fixture = try LedgerFixture()

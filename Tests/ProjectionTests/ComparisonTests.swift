@@ -1,4 +1,5 @@
-// What a rebuild would change: found whatever it is, and told by table, row, month and sale.
+// What a rebuild would change: every difference is found, and reported by table, row, month and
+// sale.
 import Foundation
 import Ledger
 import Projections
@@ -44,7 +45,7 @@ import Testing
     let fixture = try Self.folded()
     #expect(try Self.comparison(fixture).isEmpty)
     let folded = try Self.comparison(fixture).position
-    // What came since is not in the projections, and is no difference.
+    // Newer events are not in the projections, and not a difference.
     try fixture.append([.upload(reply(row("9")), metadata: shorthand("9.00"), receipt: "z")])
     let behind = try Self.comparison(fixture)
     #expect(behind.isEmpty && behind.position == folded)
@@ -135,7 +136,7 @@ import Testing
 
   @Test func revenueIsToldByMonthCountryCurrencyAndSale() throws {
     let fixture = try Self.folded()
-    // One sale dearer, one moved to another month, one that was unpriced priced.
+    // One sale with a higher price, one moved to another month, one unpriced sale with a price.
     try Self.tamper(
       fixture,
       """

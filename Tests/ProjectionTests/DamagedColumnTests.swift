@@ -1,4 +1,4 @@
-// Numbers that other programs wrote into the projections: whatever they are, nothing traps, and no code is guessed.
+// Numbers that other programs wrote into the projections: nothing traps, and no code is guessed.
 import Foundation
 import Ledger
 import Projections
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(
-    "Whatever number stands in a column, reports, questions and the fold end with an error or an answer",
+    "Whatever number a column holds, reports, questions and the fold end with an error or a result",
     arguments: [Int64.max, .min, -7])
   func anyNumber(_ number: Int64) throws {
     let fixture = try LedgerFixture()
@@ -120,7 +120,7 @@ import Testing
         Issue.record("\(column): \(error)")
       }
     }
-    // A catch-up reads what it continues.
+    // A catch-up reads the state that it continues.
     try fixture.append([.upload(), .signedUpload(signed("s1", signed: "2026-01-11"), user: "anna")])
     for column in columns {
       try Self.put(whole, at: path)

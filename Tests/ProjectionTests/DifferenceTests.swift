@@ -1,4 +1,4 @@
-// Revenue and journal compared between two states of the books: in a zone, of some days, in a currency.
+// Revenue and journal compared between two states of the books: in a time zone, for some days, in a currency.
 import Base
 import Ledger
 import Projections
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct DifferenceTests {
-  /// What a comparison is asked for, in words as `export` takes them.
+  /// The options of a comparison, in words as `export` takes them.
   struct Asked: CustomTestStringConvertible, Sendable {
     let words: String
     var testDescription: String { words }
@@ -41,7 +41,7 @@ import Testing
     "--environment Production --in JPY --to 2026-01-04",
   ].map(Asked.init)
 
-  /// Net and units of each month, country and currency, as the revenue report states them.
+  /// Net and units of each month, country and currency, as in the revenue report.
   private func figures(
     _ asked: Asked, _ fixture: LedgerFixture, _ database: Database
   ) throws -> [[String]: [String]] {
@@ -90,7 +90,7 @@ import Testing
       #expect(figures(row.after, row.place) == after[place] ?? none, "\(place)")
     }
     for place in Set(before.keys).union(after.keys).subtracting(shown) {
-      // What one side alone has may come to nothing.
+      // Figures that only one side has may be zero.
       let none = Self.none(place[2])
       #expect(before[place] ?? none == after[place] ?? none, "\(place)")
     }
@@ -113,15 +113,15 @@ import Testing
     }
   }
 
-  /// The figures of a place without lines.
+  /// The figures of a month, country and currency without lines.
   private static func none(_ currency: String?) -> [String] {
     let currency = currency.flatMap { Currency.parse($0) }
     return [currency == nil ? "" : Amount.text(micros: Int128(0), currency: currency), "0"]
   }
 
-  /// A sale of 2.00 USD on 10 January, and what was declared before a moment and after it.
+  /// A sale of 2.00 USD on 10 January, with declarations before and after a moment.
   @Test(
-    "a rate that was declared since is a difference, and is named",
+    "a rate declared since is a difference, and is named",
     arguments: [
       ("none", ["2026-01-09 EUR USD 2"], [], []),
       (
@@ -176,14 +176,14 @@ import Testing
     expectEqual(revenue.ratesBefore.unconvertedCount, (hadRate ? 0 : 1))
     expectEqual(revenue.ratesAfter.unconvertedCount, 0)
     expectEqual(revenue.ratesAfter.used.sources.map(\.name), ["bank"])
-    // Nothing is converted unless that is asked for.
+    // Nothing is converted unless requested.
     #expect(try RevenueDifference(from: older, to: newer).isEmpty)
     #expect(try JournalDifference(from: older, to: newer).entries.isEmpty)
   }
 
   /// A sale at 23:30 UTC on 31 January, which in Berlin is February already.
   @Test(
-    "days and months are those of the zone",
+    "days and months are those of the time zone",
     arguments: [
       ("--timezone UTC", ["2026-01"]), ("--timezone Europe/Berlin", ["2026-02"]),
       ("--timezone UTC --to 2026-01-31", ["2026-01"]),

@@ -1,4 +1,4 @@
-// What a company's own back end is told about what a user is entitled to.
+// The client API's response about a user's entitlements.
 import Base
 import Ledger
 import Projections
@@ -22,7 +22,8 @@ import Testing
   private static let pro = Entitlement(
     name: "pro", patterns: ["pro.*", "life", "season", "coins", "gift"])
 
-  /// `name active until reason product`, one a line; then those of the Sandbox behind a `~`.
+  /// `name active until reason product`, one a line; entitlements of the Sandbox follow behind a
+  /// `~`.
   private static func entitlements(
     _ steps: [TestEvent], of user: String = "alice", at time: String = "2026-01-20",
     app: TestEvent = app([pro])
@@ -101,7 +102,7 @@ import Testing
   }
 
   @Test(
-    "a renewal that only a notification shows prolongs the entitlement of the subscription's user")
+    "a renewal that only a notification shows extends the entitlement of the subscription's user")
   func renewalByNotification() throws {
     let steps = [
       TestEvent.signedUpload(Self.period("1"), user: "alice"),
@@ -114,7 +115,7 @@ import Testing
       [
         "pro true 2026-03-05 subscription_active pro.month"
       ])
-    // It is a purchase of theirs, too.
+    // The renewal is a purchase of the user, too.
     let fixture = try LedgerFixture()
     try fixture.append([Self.app([Self.pro])] + steps)
     let purchases = try UserQuestions(fixture).purchases(of: "alice", at: "2026-02-20")
@@ -180,7 +181,7 @@ import Testing
       ])
   }
 
-  @Test("a product that the next period brings is not owned before that period begins")
+  @Test("a product of the next period is not owned before that period begins")
   func productOfTheNextPeriod() throws {
     func steps(_ next: String) -> [TestEvent] {
       [
@@ -204,7 +205,7 @@ import Testing
         "pro false 2026-02-05 expired pro.month",
         "max true 2026-03-05 subscription_active max.month",
       ])
-    // The same product goes on: the renewal moves the end at once.
+    // With the same product, the renewal extends the end at once.
     try expectEqual(
       Self.entitlements(steps("pro.month"), at: "2026-02-04T12:00:00Z", app: app),
       [
@@ -231,7 +232,7 @@ import Testing
       ["pro false 2026-01-15 expired pro.month"])
   }
 
-  @Test("an upgrade with a credit ends the entitlement as one without, and is no refund")
+  @Test("an upgrade with a credit ends the entitlement like one without, and is not a refund")
   func upgradeWithCredit() throws {
     let steps = [
       TestEvent.signedUpload(
@@ -287,11 +288,11 @@ import Testing
   }
 
   @Test(
-    "what is bought once gives its entitlement for good, unless it was refunded or is a consumable",
+    "a one-time purchase entitles for good, unless it was refunded or is a consumable",
     arguments: [
       ("life", [:], ["pro true - purchase life"]),
       ("season", [:], ["pro true - purchase season"]),
-      // No type is declared: a consumable only as its pattern names it whole.
+      // No type is declared: a consumable counts only if its pattern is the whole product id.
       ("gift", [:], ["pro true - purchase gift"]),
       ("pro.lifetime", [:], ["pro false - type_not_declared pro.lifetime"]),
       ("coins", [:], []), ("other", [:], []),
@@ -312,9 +313,10 @@ import Testing
   }
 
   @Test(
-    "where the app declares no type, that which the App Store signed counts",
+    "where the app declares no type, the type that the App Store signed counts",
     arguments: [
-      // Declared, signed; a whole id, and the beginning of one.
+      // The declared and the signed type; the result for a whole id, and for the beginning of an
+      // id.
       (nil, "Consumable", [], []),
       (nil, "Non-Consumable", ["pro true - purchase gift"], ["all true - purchase gift"]),
       (
@@ -334,14 +336,15 @@ import Testing
     let type: Members = name.map { ["type": JSONText(stringLiteral: $0)] } ?? [:]
     let steps = Self.sold("gift", type)
     try expectEqual(Self.entitlements(steps, app: app), whole + part)
-    // A later statement without a type takes nothing back.
+    // A later statement without a type changes nothing.
     let later = TestEvent.notification(
       "CONSUMPTION_REQUEST", uuid: "n", signed("9", product: "gift", signed: "2026-01-11"))
     try expectEqual(Self.entitlements(steps + [later], app: app), whole + part)
   }
 
   @Test(
-    "what lasts longest counts, for good before any time, and the newest reason where nothing does")
+    "the longest entitlement counts, for good before any time, and the newest reason where none is active"
+  )
   func best() throws {
     let subscription = TestEvent.signedUpload(Self.period("1"), user: "alice")
     try expectEqual(
@@ -386,7 +389,7 @@ import Testing
     expectEqual(answer.texts("position"), ["2"])
   }
 
-  @Test("a changed declaration counts at once, and without one nothing is answered")
+  @Test("a changed declaration counts at once, and without one there is no response")
   func declarations() throws {
     let fixture = try LedgerFixture()
     try fixture.append([Self.app([])] + Self.sold("life"))
@@ -400,7 +403,7 @@ import Testing
     try expectEqual(lines(), ["pro true - purchase life"])
   }
 
-  @Test("an unknown user, one without purchases and an app without entitlements have one shape")
+  @Test("an unknown user, a user without purchases and an app without entitlements have one shape")
   func shape() throws {
     let fixture = try LedgerFixture()
     try fixture.append([Self.app([Self.pro]), .upload(user: "bob")] + Self.sold("life"))
@@ -419,7 +422,7 @@ import Testing
     expectEqual(one.map(\.key), two.map(\.key))
   }
 
-  @Test("a user with more purchases than one person has gets no answer")
+  @Test("a user with more purchases than one person has gets no response")
   func tooMany() throws {
     let fixture = try LedgerFixture()
     let rows = (0...10_000).map { row("\($0)") }

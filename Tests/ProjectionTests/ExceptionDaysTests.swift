@@ -85,7 +85,7 @@ import Testing
     try expectEqual(counts("receipts", fixture), ["unpriced": 2])
   }
 
-  /// What stands beside a report's figures is what the list of exceptions of the same days shows.
+  /// The counts in a report equal the list of exceptions of the same days.
   @Test func countsAreThoseOfTheList() throws {
     let seed = UInt64.random(in: 0...UInt64.max)
     var random = SeededRandom(seed: seed)

@@ -1,4 +1,4 @@
-// What a fold does beside its last events: each step once, in order, spread over them.
+// What a fold does during its last events: each step once, in order, spread over them.
 import TestSupport
 import Testing
 
@@ -7,7 +7,7 @@ import Projections
 @Suite struct ClosingStepsTests {
   private static let stepCount = 4 + Schema.earlyIndexes.count
 
-  /// After how many events each step is taken, where the fold looks after each chunk.
+  /// The numbers of events after which steps are taken, if the fold checks after each chunk.
   private static func turns(of total: Int, chunk: Int) -> [Int] {
     var steps = FinalTables(WritingPace())
     var turns: [Int] = []

@@ -1,4 +1,4 @@
-// Fraud that follows from history: who is judged, by what, and what it leaves as it is.
+// Fraud that follows from history: which uploads are judged, by what, and what stays as it is.
 import Ledger
 import TestSupport
 import Testing

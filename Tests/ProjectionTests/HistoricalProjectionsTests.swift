@@ -1,4 +1,4 @@
-// The projections as they were at an earlier position, from whatever is nearest before it.
+// The projections as they were at an earlier position, made from the nearest state before it.
 import Foundation
 import Ledger
 import Projections
@@ -8,7 +8,7 @@ import Testing
 @Suite struct HistoricalProjectionsTests {
   private static let stepCount = 40
 
-  /// A ledger that ends after so many steps: what the books at its size must equal.
+  /// A ledger that ends after this many steps: the books at its size must be equal.
   private func ledger(_ steps: [TestEvent], _ end: Int) throws -> LedgerFixture {
     let fixture = try LedgerFixture(blockByteCount: 4 << 10)
     try fixture.append(Array(steps[..<end]))
@@ -25,7 +25,7 @@ import Testing
     var generator = HistoryGenerator(seed: seed)
     let steps = generator.steps(Self.stepCount)
     let whole = try ledger(steps, 17)
-    // In use: a generation that stays behind the log. Beside it: a snapshot of an earlier position.
+    // A generation in use that is behind the log, and a snapshot of an earlier position.
     _ = try whole.current()
     let atSeventeen = whole.eventCount
     let atNine = try ledger(steps, 9).eventCount
@@ -104,7 +104,7 @@ import Testing
           let added = journal.entries.filter { $0.change == .added }.count
           let removed = journal.entries.filter { $0.change == .removed }.count
           expectEqual(old.count + added - removed, new.count)
-          // Without a change the journals are the same, but for what bears on no figure.
+          // Without a change, the journals are equal except for what affects no figure.
           if end == Self.stepCount { #expect(journal.entries.isEmpty && old == new) }
           for entry in journal.entries {
             #expect(entry.before != entry.after)
@@ -118,9 +118,9 @@ import Testing
 
   private static let free = reply(row("1"))
 
-  /// A sale of unknown country and price, and what came before the moment and after it.
+  /// A sale of unknown country and price, with events before and after the moment.
   @Test(
-    "a line is named with what changed it since then",
+    "a line is named with the events that changed it since",
     arguments: [
       (
         "an upload that waited, by its verification",

@@ -74,7 +74,7 @@ import Testing
     expectEqual(rows.map { Self.text($0["gross"]) }, ["null", #""1300""#])
   }
 
-  /// As a manifest of the time before rates had an age asks for it: not one byte more.
+  /// The request of a manifest from before `--rates-max-age`: the report has not one byte more.
   @Test func aReportWithoutALimitToTheRatesAgeIsWhatItWas() throws {
     let fixture = try LedgerFixture()
     try fixture.append(

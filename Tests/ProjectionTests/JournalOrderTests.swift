@@ -1,4 +1,4 @@
-// The journal's order: lines completed in batches come as if all sales were in memory and sorted.
+// The journal's order: lines completed in batches come as if all sales had been sorted in memory.
 import Ledger
 import Revenue
 import TestSupport
@@ -7,7 +7,7 @@ import Testing
 import Projections
 
 @Suite struct JournalOrderTests {
-  /// What tells a line and its sale.
+  /// Identifies a line and its sale.
   private static func text(_ line: ReportLine, key: Text, user: Text?) -> String {
     let words = [line.reason, key, user ?? Text(start: nil, count: 0)].map {
       String(decoding: $0, as: UTF8.self)

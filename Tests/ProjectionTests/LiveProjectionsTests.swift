@@ -1,4 +1,4 @@
-// Live projections: what they answer, and that they follow the log whoever else folds it.
+// Live projections: their responses, and that they follow the log, whichever process folds it.
 import Base
 import Foundation
 import Ledger
@@ -197,7 +197,7 @@ extension LiveProjectionsTests {
     #expect(purchases[0]["canceled_at"] is NSNull)
   }
 
-  /// The types of the purchases, before the App Store has answered and after; `-` where none is known.
+  /// The types of the purchases, before the App Store has replied and afterwards; `-` where none is known.
   private static func types(
     _ file: ReceiptFileText, _ answer: JSONText, _ declared: [(String, ProductType)] = []
   ) throws -> [[String]] {
@@ -253,9 +253,9 @@ extension LiveProjectionsTests {
   }
 }
 
-/// Folds beside a writer that has not synced what it wrote.
+/// Folds while the writer has not synced what it wrote.
 @Suite struct DurableFoldTests {
-  /// A ledger whose writer lives, and in the tail a frame behind what it has synced.
+  /// A ledger with a running writer, and a frame in the tail after what it has synced.
   private func ledgerWithUnsyncedFrame() throws -> (LedgerFixture, LedgerWriter) {
     let fixture = try LedgerFixture()
     try fixture.append([.upload(reply(row("1"))), .upload(reply(row("2")), receipt: "b")])

@@ -1,4 +1,4 @@
-// Events that are not what the catalogue says: the fold notes them as exceptions, and passes on.
+// Events that deviate from the catalogue: the fold records them as exceptions and continues.
 import Foundation
 import Ledger
 import Projections
@@ -15,7 +15,7 @@ import Testing
     ("header", JSONText(raw: "{}")),
   ])
 
-  /// What is put in a member's place.
+  /// The values that replace a member.
   private static let values: [JSONText] = [
     .absent, .null, true, 5, -1, JSONText(raw: "1.5"), JSONText(raw: "99999999999999999999"), "x",
     "", [], JSONText(raw: "{}"),
@@ -28,7 +28,7 @@ import Testing
     let name: String
     let good: JSONText
     let alsoGood: [JSONText]
-    /// The member that is at fault without this one.
+    /// The member that is reported if this one is absent.
     let faultWithout: String
 
     init(
@@ -184,7 +184,7 @@ import Testing
     ]
   }
 
-  /// What comes after it in the test of all members: a page with an object that may become good.
+  /// Follows the event in the test of all members: a page with an object that may become good.
   private static let page = TestEvent.fetched([
     SignedObjectPlan(signed("7"), .invalid(reason: "untrusted_root"))
   ])
@@ -216,7 +216,7 @@ import Testing
           if member.alsoGood.contains(value) {
             plan.folded[type, default: []].append(position)
           } else {
-            // A null is no list of an erasure either: it is a request that is wrong.
+            // A null does not make it an erasure's list either: it is a bad request.
             let isWithout = value == .absent || value == .null && type != "data.redacted"
             let detail = "\(type) \(isWithout ? member.faultWithout : member.name)"
             plan.details[detail] = min(plan.details[detail] ?? .max, position)
@@ -273,7 +273,7 @@ import Testing
     }
     try expectEqual(
       Self.positions("SELECT position FROM apps", database), [plan.folded["app.registered"]?.last])
-    // The event that vouches for it comes last: it moves no other.
+    // The event that vouches for the snapshot comes last, so it moves no other.
     let snapshot = try fixture.createSnapshot(at: middle)
     let caughtUp = try fixture.current().dump()
     try expectEqual(fixture.rebuilt().dump(), caughtUp)
@@ -324,7 +324,7 @@ import Testing
       // Malformed in itself, and named by the next.
       (.raw(type: "receipt.verified", ["upload": 3, "reply": reply(row("8"))]), nil),
       (verified(3, replyOf: 17), "reply_of"),
-      // Its upload alone is wrong: the reply is one.
+      // Only its upload is wrong: the reply is valid.
       (verified(3, replyOf: 6), nil),
     ]
     let fixture = try LedgerFixture()

@@ -1,4 +1,4 @@
-// The example of docs/projections.md: who paid, month by month and country by country.
+// The example of docs/projections.md: active payers, month by month and country by country.
 import Base
 import Projections
 

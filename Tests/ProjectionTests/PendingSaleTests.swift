@@ -1,4 +1,4 @@
-// Rule R1, pending: sales of receipts that the App Store still owes an answer for.
+// Rule R1, pending: sales of receipts that the App Store has not answered yet.
 import Ledger
 import TestSupport
 import Testing

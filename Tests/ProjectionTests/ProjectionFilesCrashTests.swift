@@ -1,4 +1,4 @@
-// Generations and snapshots, crashed at every call: the old ones or the new ones.
+// Generations and snapshots, with a crash at every call: the old ones or the new ones.
 import Base
 import Ledger
 import TestSupport
@@ -6,7 +6,7 @@ import Testing
 
 import Projections
 
-@Suite("Files of the projections, crashed")
+@Suite("Files of the projections: crashes")
 struct ProjectionFilesCrashTests {
   private static func directory(_ storage: FaultyStorage) throws -> LedgerDirectory {
     try LedgerDirectory.open(path: "/ledger", storage: storage)
@@ -20,7 +20,7 @@ struct ProjectionFilesCrashTests {
 
   // MARK: Generations
 
-  /// Puts a generation in use that holds these bytes; SQLite's part of its making is left out.
+  /// Puts a generation with these bytes in use; SQLite's part is left out.
   private static func putInUse(_ content: [UInt8], _ storage: FaultyStorage) throws {
     let directory = try directory(storage)
     let generations = Generations(directory)
@@ -69,7 +69,7 @@ struct ProjectionFilesCrashTests {
     ) { (_) throws(ProjectionError) in 1 }
   }
 
-  /// The snapshots, each of which must have its file whole, by size and length of the database.
+  /// The snapshots; each must have its whole file, by size and length of the database.
   private static func snapshots(_ storage: FaultyStorage) throws -> String {
     let store = SnapshotStore(try directory(storage))
     #expect(store.unreadable.isEmpty)

@@ -24,7 +24,7 @@ import Testing
     return fixture
   }
 
-  /// The files of generations, without those that SQLite keeps beside one in use.
+  /// The files of generations, without the WAL files of the one in use.
   private static func generations(_ fixture: LedgerFixture) -> [String] {
     let name = try? fixture.projector().existing()?.path.split(separator: "/").last
     return fixture.projectionNames.filter { $0 != "\(name ?? "")-wal" && $0 != "\(name ?? "")-shm" }
@@ -40,7 +40,7 @@ import Testing
     let early = try fixture.projector()
     try fixture.append([.upload(reply(row("3")), metadata: shorthand("1.00"), receipt: "c")])
     let path = try fixture.current().path
-    // The log has grown since it looked, and the projections with it.
+    // Since the reader opened the log, the log and the projections have grown.
     let database = try early.current()
     try expectEqual(Self.gross(fixture, database), ["3,6.00"])
     expectEqual(database.path, path)
@@ -52,7 +52,7 @@ import Testing
     _ = try fixture.current()
     let directory = fixture.directory
     var generator = HistoryGenerator(seed: 7)
-    // As several commands do while a server appends: each looks at the log and folds what it sees.
+    // Like several commands while a server appends: each reads the log and folds what it sees.
     try await withThrowingTaskGroup(of: [String].self) { group in
       for _ in 0..<3 {
         group.addTask {
@@ -85,7 +85,7 @@ import Testing
     "UPDATE projections SET version = 0 WHERE name = 'users'",
     "DELETE FROM projections WHERE name = 'journal'",
     "INSERT INTO projections VALUES('another', 1, '')",
-    // A table or a view was changed without a new version, or made before that was noted.
+    // A table or a view changed without a new version, or made before definitions were recorded.
     "UPDATE projections SET definition = 'other' WHERE name = 'sales'",
     "ALTER TABLE projections DROP COLUMN definition",
     "DROP TABLE projections", "DROP TABLE progress",
@@ -101,7 +101,7 @@ import Testing
     expectEqual(Self.generations(fixture), ["2.sqlite", "lock"])
   }
 
-  /// Logs that are not the one that was folded, and what is said of them.
+  /// Logs that differ from the folded one, and the message for each.
   enum OtherLog: CaseIterable {
     case longer, asLong, shorter, empty
 
@@ -114,7 +114,7 @@ import Testing
           .upload(reply(row("3")), metadata: shorthand("4.00"), receipt: "c"),
         ]
       case .asLong: return [changed, ProjectorTests.two[1]]
-      // What was folded, up to there: a backup that was restored over a newer ledger.
+      // A beginning of what was folded: a backup restored over a newer ledger.
       case .shorter: return [ProjectorTests.two[0]]
       case .empty: return []
       }
@@ -158,7 +158,7 @@ import Testing
         expectEqual(conflict?.finding, log.finding, "attempt \(index)")
       }
     }
-    // They are left as they are: they are the evidence.
+    // They are left as they are, as evidence.
     expectEqual(fixture.notices, [])
     expectEqual(fixture.projectionNames.filter { $0.hasSuffix(".sqlite") }, ["1.sqlite"])
     try expectEqual(FileManager.default.destinationOfSymbolicLink(atPath: link), inUse)
@@ -182,11 +182,11 @@ import Testing
     let fixture = try Self.folded()
     let root = try LogReader(fixture.directory).head.root
     #expect(try Projector.rememberedHeads(fixture.directory) == nil)
-    // Without projections there is nothing to write to.
+    // Without projections this has no effect.
     try LedgerFixture().projector().remember(SignedHeads(count: 1, size: 4, root: root))
     let heads = SignedHeads(count: 3, size: 4, root: root)
     try fixture.projector().remember(heads)
-    // What is older takes nothing away.
+    // An older value changes nothing.
     try fixture.projector().remember(SignedHeads(count: 1, size: 2, root: root))
     try expectEqual(Projector.rememberedHeads(fixture.directory), heads)
     try fixture.projector().rebuild()
@@ -200,7 +200,7 @@ import Testing
     #expect(try Projector.rememberedHeads(fixture.directory) == nil)
   }
 
-  /// What may become of a file, and whether the projections are read before they are caught up.
+  /// What may happen to a file, and whether the projections are read before they are caught up.
   enum Damage: CaseIterable {
     case empty, text, halfOfIt, pagesOverwritten, gone, linkGone
   }
@@ -222,13 +222,13 @@ import Testing
     case .gone: try FileManager.default.removeItem(atPath: path)
     case .linkGone: try FileManager.default.removeItem(atPath: fixture.path + "/projections.sqlite")
     }
-    // With something to fold, damage is met that a look at the progress would not meet.
+    // Folding meets damage that reading the progress would not.
     try fixture.append([.upload(reply(row("3")), metadata: shorthand("4.00"), receipt: "c")])
     try expectEqual(Self.gross(fixture, fixture.current()), ["3,9.00"])
     try expectEqual(fixture.current().integer("SELECT count(*) FROM uploads"), 3)
   }
 
-  /// Others may write to the file: what then contradicts itself is an error that says what helps, no crash.
+  /// Other programs may write to the file: a contradiction is an error with advice, never a crash.
   @Test(arguments: [
     "DELETE FROM sales WHERE id = (SELECT max(id) FROM sales)",
     "INSERT INTO later_lines VALUES(77, 1, 1, 0, 2, '', -1, NULL, 100000, 0, 1, 0, NULL)",

@@ -1,4 +1,4 @@
-// What a company's own back end is told about what a user bought.
+// The client API's response about a user's purchases.
 import Base
 import Ledger
 import Projections
@@ -8,7 +8,7 @@ import Testing
 
 /// Asks live projections about users.
 struct UserQuestions {
-  /// Its directory lives as long as it does.
+  /// Kept so that the directory lives as long as this value.
   private let fixture: LedgerFixture
   let live: LiveProjections
   let family: UUID16
@@ -19,7 +19,7 @@ struct UserQuestions {
     family = try LiveProjectionsTests.familyID
   }
 
-  /// The answer's body as JSON.
+  /// The response's body as JSON.
   func answer(
     _ question: OwnershipQuestion, about user: String, of family: UUID16? = nil,
     at time: String = "2026-03-01"
@@ -107,7 +107,7 @@ extension JSONValue {
         "refunded_amount"), [nil, nil, nil, nil, "none", nil, nil])
   }
 
-  @Test("the newest purchase comes first, of equal dates that which was seen last")
+  @Test("the newest purchase comes first, and of equal dates the one seen last")
   func order() throws {
     let questions = try Self.questions([
       .upload(reply(row("1", on: "2026-01-02"), row("2", on: "2026-01-09")), user: "alice"),
@@ -145,7 +145,7 @@ extension JSONValue {
     expectEqual(seen, whole)
   }
 
-  @Test("a page that ends with the last purchase has no next one")
+  @Test("a page that ends with the last purchase has no next page")
   func lastPage() throws {
     let questions = try Self.questions([.upload(reply(row("1"), row("2")), user: "alice")])
     let answer = try questions.answer(.purchases(after: nil, limit: 2), about: "alice")
@@ -154,7 +154,7 @@ extension JSONValue {
   }
 
   @Test(
-    "a cursor is read as it was written, and nothing else is",
+    "a cursor is read as written, and nothing else is accepted",
     arguments: [
       "", "x", String(repeating: "0", count: 31), String(repeating: "0", count: 33),
       String(repeating: "F", count: 32), String(repeating: "g", count: 32),
@@ -166,7 +166,7 @@ extension JSONValue {
     expectEqual(PurchaseCursor(good)?.text, good)
   }
 
-  @Test("an unknown user and one without purchases of this app get the same answer")
+  @Test("an unknown user and a user without purchases of this app get the same response")
   func nothing() throws {
     let other = AppRegistered(
       appFamilyID: "1e7c2f4a-9a0b-4c5d-8e6f-112233445566", name: "Other", bundleIDs: ["other"],
@@ -186,7 +186,7 @@ extension JSONValue {
     expectEqual(ofNone["purchases"], .array([]))
   }
 
-  @Test("a user whom only a signed transaction names is asked for by the token")
+  @Test("a user that only a signed transaction names is found by the token")
   func token() throws {
     let token = "7e2f1c3a-0000-4000-8000-00000000000a"
     let questions = try Self.questions([
@@ -200,7 +200,7 @@ extension JSONValue {
   }
 
   @Test(
-    "what became of a purchase",
+    "states of a purchase",
     arguments: [
       ([:], "owned", "0", "0.00", nil),
       (["revocationDate": instant("2026-02-01")], "refunded", "2", "10.00", "2026-02-01"),
@@ -236,7 +236,7 @@ extension JSONValue {
       ])
   }
 
-  @Test("a refund that was reversed leaves the purchase owned, and both events in its evidence")
+  @Test("a refund that was reversed leaves the purchase owned, with both events in its evidence")
   func reversed() throws {
     let questions = try Self.questions([
       .signedUpload(signed("1", ["price": 5000, "currency": "EUR"]), user: "alice"),
@@ -258,7 +258,7 @@ extension JSONValue {
     expectEqual(purchase["positions"], .array([.number("1"), .number("2"), .number("3")]))
   }
 
-  @Test("purchases of the Sandbox say so")
+  @Test("purchases of the Sandbox are marked as such")
   func sandbox() throws {
     let questions = try Self.questions([
       .upload(
@@ -268,7 +268,7 @@ extension JSONValue {
       questions.purchases(of: "alice").map { $0["environment"] }, [.string("sandbox")])
   }
 
-  @Test("a list that grows large goes on with the next answer, far below 1 MiB")
+  @Test("a list that grows large continues in the next response, far below 1 MiB")
   func largeAnswers() throws {
     let rows = (0..<100).map { index in
       row(

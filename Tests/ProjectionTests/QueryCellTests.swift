@@ -1,4 +1,4 @@
-// Cells and columns that only queries have: binary numbers, and names that a statement made up.
+// Cells and columns that only queries have: binary numbers, and column names from the statement.
 import Projections
 import TestSupport
 import Testing

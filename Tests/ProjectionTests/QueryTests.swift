@@ -1,11 +1,11 @@
-// Questions about receipts that the App Store has not confirmed; transcripts ask about those that it has.
+// Questions about receipts that the App Store has not confirmed; transcripts ask about confirmed ones.
 import Foundation
 import Ledger
 import Projections
 import TestSupport
 import Testing
 
-@Suite("Queries show pending sales beside confirmed ones")
+@Suite("Queries show pending and confirmed sales")
 struct QueryTests {
   private static let receiptID = "11111111-1111-5111-8111-111111111111"
   private let temporary: TemporaryDirectory
@@ -58,7 +58,7 @@ struct QueryTests {
     ReceiptVerified(authority: .local, outcome: .valid, occurredAtMs: 1_547_121_600_500)
   }
 
-  @Test("A receipt that was verified locally alone has the purchases of its file, all pending")
+  @Test("A receipt that was only verified locally has the purchases of its file, all pending")
   func pending() throws {
     let queries = try queries([upload(), verification(local)])
     let receipt = try #require(try queries.receipt(id: Self.receiptID))
@@ -77,7 +77,7 @@ struct QueryTests {
     try expectEqual(queries.exceptions(of: sale), [])
   }
 
-  @Test("Once the App Store has answered the same sale is confirmed, and found once")
+  @Test("Once the App Store has replied, the same sale is confirmed, and found once")
   func confirmed() throws {
     var answer = ReceiptVerified(
       authority: .appStore, outcome: .valid, occurredAtMs: 1_547_121_700_000)
@@ -107,7 +107,7 @@ struct QueryTests {
     try expectEqual(queries.sales(shownBy: first), [])
   }
 
-  @Test("What is not there is nil or empty")
+  @Test("Missing data is nil or empty")
   func unknown() throws {
     let queries = try queries([])
     #expect(try queries.receipt(id: Self.receiptID) == nil)

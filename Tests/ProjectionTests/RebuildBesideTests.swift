@@ -1,4 +1,4 @@
-// A rebuild beside those who read and append: nobody sees less than what was there before.
+// A rebuild while others read and append: no reader sees less than before.
 import Foundation
 import Ledger
 import Projections
@@ -46,7 +46,7 @@ import Testing
     expectEqual(waits, 1)
   }
 
-  /// A ledger whose lock another process holds, and that does not get on.
+  /// A ledger whose lock another process holds without making progress.
   private func stalled(
     _ fixture: LedgerFixture, _ body: (Projector, _ said: () -> [String]) throws -> Void
   ) throws {
@@ -63,7 +63,7 @@ import Testing
     let fixture = try LedgerFixture()
     try fixture.append([.upload(user: "u1")])
     _ = try fixture.current()
-    // So many that a build from nothing would be faster.
+    // So many events that a build from nothing would be faster.
     let drafts = TestEvent.upload(user: "u1").drafts
     for _ in 0..<3 {
       _ = try fixture.append(drafts: (0..<2_800).flatMap { _ in drafts })
@@ -94,7 +94,7 @@ import Testing
       expectEqual(cause.kind, .locked)
       expectEqual(said(), ["waiting for another process that builds projections"])
     }
-    // A wait ends at once when the caller ends it.
+    // A cancelled wait ends at once.
     var observer = Projector.Observer(isCancelled: { true })
     observer.lockLimitMs = 0
     let cancelled = Projector(try LogReader(fixture.directory), observer: observer)
@@ -156,7 +156,7 @@ import Testing
     var generator = HistoryGenerator(seed: 13)
     try fixture.append(generator.steps(5))
     let before = try fixture.current().dump()
-    // Killed while building, while SQLite closed it, and between the two renames.
+    // Killed while building, while SQLite closed the file, and between the two renames.
     for name in [
       "2.sqlite.building", "2.sqlite.building-wal", "2.sqlite.building-shm", "3.sqlite",
       "3.sqlite-wal", "0.sqlite-shm",
@@ -172,7 +172,7 @@ import Testing
     expectEqual(fixture.notices, [])
   }
 
-  /// A generation never takes the name of one whose write-ahead log is still there.
+  /// A generation never gets the name of one whose write-ahead log still exists.
   @Test func anOldWriteAheadLogIsNotTakenForTheNewGenerationsOwn() throws {
     let fixture = try LedgerFixture()
     var generator = HistoryGenerator(seed: 14)

@@ -1,4 +1,4 @@
-// A fold in one go and a fold in pieces must give the same content, whatever the history.
+// A fold in one go and a fold in pieces give the same content, whatever the history.
 import Projections
 import TestSupport
 import Testing
@@ -56,7 +56,7 @@ import Testing
     let whole = try LedgerFixture()
     try whole.append(steps)
     let expected = try Content(whole, whole.rebuilt())
-    // A history that shows nothing would test nothing.
+    // A history without content would test nothing.
     for name in [
       "open_uploads", "upload_verdicts", "sales", "later_lines", "exceptions", "pending_receipts",
       "price_list", "rates",
@@ -82,13 +82,12 @@ import Testing
       #expect(growing.notices.isEmpty)
       let content = try Content(growing, growing.current())
       content.expectSame(as: expected, "seed \(seed), caught up \(how)")
-      // What has been caught up can be built from nothing beside it.
+      // A rebuild equals what has been caught up.
       try Content(growing, growing.rebuilt()).expectSame(as: expected, "seed \(seed), rebuilt")
     }
   }
 
-  /// One fold that stays alive, with others who fold now and then: what it keeps in memory must never differ
-  /// from what stands in the database.
+  /// One fold that stays alive while others fold now and then: its memory must never differ from the database.
   @Test(arguments: 6...9 as ClosedRange<UInt64>)
   func keptLiveTheProjectionsAreThoseOfARebuild(seed: UInt64) throws {
     var generator = HistoryGenerator(seed: seed)
@@ -117,12 +116,12 @@ import Testing
     content.expectSame(as: expected, "seed \(seed), kept live")
   }
 
-  /// What is written before the end must not differ from what is written in the end.
+  /// What is written before the end must equal what is written at the end.
   @Test(arguments: 10...13 as ClosedRange<UInt64>)
   func writtenBesideTheFoldTheProjectionsAreTheSame(seed: UInt64) throws {
     var generator = HistoryGenerator(seed: seed)
     let steps = generator.steps(Self.stepCount) + [.prices(["coins - EUR 3.00 2026-01-01"])]
-    // A block for each step: between blocks rows are written.
+    // A block for each step: rows are written between blocks.
     let fixture = try LedgerFixture(blockByteCount: 1)
     try fixture.append(steps)
     let expected = try Content(fixture, fixture.rebuilt())
@@ -139,7 +138,7 @@ import Testing
     }
   }
 
-  /// Pieces that make up so many steps.
+  /// Pieces that add up to this many steps.
   private static func cuts(_ count: Int, _ next: (Int) -> Int) -> [Int] {
     var pieces: [Int] = []
     var rest = count

@@ -1,4 +1,4 @@
-// What is kept of events that were folded or read, and for how long.
+// Which folded or read events are kept in memory, and for how long.
 import Ledger
 import TestSupport
 import Testing
@@ -6,12 +6,12 @@ import Testing
 import Projections
 
 @Suite("Recent events") struct RecentEventsTests {
-  /// A line of its own bytes: what is kept does not look into them.
+  /// A line with its own bytes: their content does not matter here.
   private static func line(_ position: Int, bytes: Int = 100) -> [UInt8] {
     Array(repeating: UInt8(truncatingIfNeeded: position), count: bytes)
   }
 
-  @Test("a line is read once, and then it is here")
+  @Test("a line is read once, then returned from memory")
   func readOnce() throws {
     let recent = RecentEvents()
     var reads: [Int] = []
@@ -25,7 +25,7 @@ import Projections
     expectEqual(reads, [7, 3])
   }
 
-  @Test("the oldest lines go where those that are kept become too many bytes")
+  @Test("the oldest lines are dropped when the kept ones have too many bytes")
   func bound() {
     let recent = RecentEvents()
     let count = 100
@@ -35,7 +35,7 @@ import Projections
     expectEqual(recent.line(at: count - 1), Self.line(count - 1, bytes: 1 << 20))
   }
 
-  @Test("a line that is larger than all that is kept stays alone, until the next comes")
+  @Test("a line larger than the limit stays alone, until the next one comes")
   func large() {
     let recent = RecentEvents()
     recent.keep(Self.line(1), at: 1)

@@ -1,4 +1,4 @@
-// Refunds as notifications tell them, step by step: full, prorated, declined, taken back (rule R12); and their story.
+// Refunds by notifications, step by step: full, prorated, declined, reversed (rule R12); and their story.
 import Ledger
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-// Rule R9, `reply_mismatch`: replies that are about something else than their receipt, in logs of any version.
+// Rule R9, `reply_mismatch`: replies about something else than their receipt, in logs of any version.
 import Ledger
 import TestSupport
 import Testing
@@ -8,7 +8,7 @@ import Testing
 
   private static let family = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
 
-  /// A reply to an upload, as programs recorded it that did not compare it with the receipt.
+  /// A reply to an upload, as recorded by programs that did not compare it with the receipt.
   private static func booked(_ upload: Int, _ reply: JSONText) -> TestEvent {
     .verified(VerificationPlan(upload: upload, occurredAtMs: ms("2026-01-11"), reply: .json(reply)))
   }

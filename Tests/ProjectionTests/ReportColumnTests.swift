@@ -1,4 +1,4 @@
-// What is said about the columns of reports.
+// The descriptions of reports' columns.
 import Foundation
 import Projections
 import Testing
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  /// The table of docs/reports.md is made of the same texts as manifests.
+  /// The table of docs/reports.md has the same texts as manifests.
   @Test func theDocumentListsTheMeaningsOfTheJournal() throws {
     let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()

@@ -171,7 +171,7 @@ import Testing
   }
 
   @Test(
-    "what a spreadsheet would run is text in every form of CSV",
+    "text that a spreadsheet would run as a formula stays text in every form of CSV",
     arguments: ["=1+1", "+1", "-1", "@a", "\t=1"])
   func formulasAreDisarmed(_ product: String) throws {
     let fixture = try LedgerFixture()

@@ -1,4 +1,4 @@
-// Rules R9 and R10: questions that a report is asked: converted users, filters, order.
+// Rules R9 and R10: a report's options: converted users, filters, order.
 import Base
 import Ledger
 import Projections
@@ -212,8 +212,8 @@ import Testing
       ]),
   ]
 
-  /// What stands beside a report's figures is what the list of exceptions of the same filters shows, and the sales
-  /// counted by trust are those of the journal.
+  /// The counts in a report equal the list of exceptions under the same filters, and the sales counted by trust are
+  /// those of the journal.
   @Test func countsUnderFiltersAreThoseOfTheLists() throws {
     let seed = UInt64.random(in: 0...UInt64.max)
     var random = SeededRandom(seed: seed)
@@ -352,7 +352,7 @@ import Testing
     }
   }
 
-  /// Rows that can't be among the first are thrown away meanwhile: that must change nothing.
+  /// Rows that cannot be among the first are dropped on the way, which must change nothing.
   @Test func theFirstRowsOfManyAreThoseOfAllSorted() throws {
     let seed = UInt64.random(in: 0...UInt64.max)
     var random = SeededRandom(seed: seed)

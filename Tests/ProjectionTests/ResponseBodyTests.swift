@@ -1,11 +1,11 @@
-// Bodies that hold a large value once, however often it stands in the text.
+// Bodies that hold a large value once, however often it occurs in the text.
 import Foundation
 import Ledger
 import Projections
 import TestSupport
 import Testing
 
-@Suite("Answer body") struct ResponseBodyTests {
+@Suite("Response body") struct ResponseBodyTests {
   @Test(
     "whatever the size of the pieces, a body is read from front to back",
     arguments: [
@@ -73,7 +73,7 @@ import Testing
     #expect(try purchases.allSatisfy { try Self.hasMetadata($0) })
   }
 
-  @Test("sales of several uploads keep each its own metadata, and equal ones are one")
+  @Test("sales of several uploads each keep their own metadata, and equal ones are one")
   func several() throws {
     let fixture = try LedgerFixture()
     func note(_ letter: String) -> JSONText {
@@ -96,7 +96,7 @@ import Testing
     #expect(answer.body.heldByteCount < 28_000)
   }
 
-  @Test("of many large answers only as many are made at once as fit")
+  @Test("of many large responses, only as many are made at once as fit")
   func batches() throws {
     let fixture = try LedgerFixture()
     try fixture.append([

@@ -1,4 +1,4 @@
-// Times of answers, roughly: never too early a time, whoever folded the answer.
+// Approximate times of replies: never too early, whichever process folded the reply.
 import Ledger
 import Revenue
 import TestSupport

@@ -1,4 +1,4 @@
-// What lies at the edges: the first and the last day, amounts beyond 64 bits, ids nobody would choose.
+// Extremes: the first and the last day, amounts beyond 64 bits, unusual ids.
 import Ledger
 import Projections
 import TestSupport
@@ -41,7 +41,8 @@ import Testing
             row(
               "3",
               ["purchase_date_ms": "1790000000", "original_purchase_date_ms": "1790000000"]),
-            // The sale date of a line item is that of the purchase, of a transaction the original one.
+            // The sale date of a line item is the date of purchase, that of a transaction the date of the original
+            // purchase.
             row("4", line: "w4", ["original_purchase_date_ms": 0]),
             row("5", ["purchase_date_ms": 0]),
             row("6", line: "w6", ["purchase_date_ms": -1])))
@@ -101,7 +102,7 @@ import Testing
       ]),
   ]
 
-  /// A client may name any price: one that cannot be converted must not keep a report from being made.
+  /// A client may name any price: one that cannot be converted must not prevent a report.
   @Test(arguments: [
     ("revenue --in JPY", ",EUR,3,299999999997.00,"),
     ("journal --in JPY", "3,EUR,99999999999.00,299999999997.00,"),

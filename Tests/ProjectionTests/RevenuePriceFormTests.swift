@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct RevenuePriceFormTests {
-  /// Members of an entry, and the unit price that they come to.
+  /// Members of an entry, and the unit price that follows from them.
   private static let forms: [(members: JSONText, price: String)] = [
     (["price": "9.99", "currency": "EUR"], "9.99,EUR"),
     (["price": JSONText(raw: "9.990"), "currency": "EUR"], "9.99,EUR"),
@@ -42,7 +42,7 @@ import Testing
     expectEqual(found.rebuilt.count, expected.count)
   }
 
-  /// Members of an entry, and the first problem found, alone.
+  /// Members of an entry, and the only problem found.
   private static let problems: [(members: JSONText, problem: String)] = [
     (["price": "9,99 €", "currency": "EUR"], "price_unreadable"),
     (["price": "-1", "currency": "EUR"], "price_unreadable"),

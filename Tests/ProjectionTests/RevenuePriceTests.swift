@@ -241,7 +241,7 @@ import Testing
           reply(row("1")),
           metadata: prices(
             entry(transaction: "5", product: "coins", "2.00"),
-            // The original transaction of a line item is none of its own.
+            // A line item's original transaction is not among its own ids.
             entry(transaction: "4", "3.00")),
           receipt: "b"),
       ],

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension RuleCase {
-  /// Compares what the reports show, rebuilt and caught up alike, with what was worked out by hand.
+  /// Compares the reports, rebuilt and caught up alike, with figures worked out by hand.
   func check() throws {
     for (found, expected) in zip(try found(), expected) {
       expectEqual(found.rebuilt, expected.rows, "rebuilt: \(found.report)")
@@ -266,7 +266,7 @@ extension RuleCase: CustomTestStringConvertible {
         .upload(
           reply(
             row("2", of: "1", ["expires_date_ms": date("2026-02-05")]),
-            // Not where nothing expires, it is the first period, or there is a line item.
+            // Not without an expiry, in the first period, or with a line item.
             row("4", of: "3"), row("5", ["expires_date_ms": date("2026-02-05")]),
             row("7", of: "6", line: "77", ["expires_date_ms": date("2026-02-05")]))),
         .upload([

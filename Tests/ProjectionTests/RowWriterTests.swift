@@ -1,4 +1,4 @@
-// Rows on their way into the database: what is written is what was added, on either thread.
+// Rows on their way into the database: they are written as added, on either thread.
 import Foundation
 import Revenue
 import TestSupport
@@ -74,7 +74,7 @@ import Projections
     let rows = RowWriter(database, TextArena(), isThreaded: isThreaded)
     let one = try rows.target("INSERT OR REPLACE INTO one(id, number)", valueCount: 2)
     let other = try rows.target("INSERT OR REPLACE INTO other", valueCount: 2)
-    // More than a batch holds, the two tables by turns.
+    // More than fits in a batch, the two tables in turn.
     for number in 0..<20_000 {
       rows.begin(one)
       rows.add(number % 7000)
@@ -142,7 +142,7 @@ import Projections
         try rows.end()
       }
     }
-    // Whole batches, and not the last one.
+    // Whole batches, without the last one.
     let count = try #require(try database.integer("SELECT count(*) FROM one"))
     #expect(count % 8192 == 0 && count < 200_000)
   }

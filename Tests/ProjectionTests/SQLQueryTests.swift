@@ -1,10 +1,10 @@
-// Statements of users: what they may do, what they may take, and what messages say about them.
+// SQL statements of users: what they may do, how much they may use, and the messages about them.
 import Projections
 import TestSupport
 import Testing
 
 @Suite struct SQLQueryTests {
-  /// A ledger with a sale, and the ways to ask its projections.
+  /// A ledger with a sale, and the ways to query its projections.
   private struct Books {
     let fixture: LedgerFixture
     let database: Database
@@ -38,7 +38,7 @@ import Testing
 
   private struct Unexpected: Error { let sql: String }
 
-  // MARK: Only reading
+  // MARK: Read-only access
 
   @Test(arguments: [
     ("ATTACH 'x.sqlite' AS x", "ATTACH"), ("DETACH main", "DETACH"),
@@ -245,7 +245,7 @@ import Testing
     #expect(query.head.size == head.size && query.head.root == head.root)
   }
 
-  // MARK: Without data
+  // MARK: Missing data
 
   @Test func aStatementIsCheckedAgainstTheSchemaAlone() throws {
     let schema = try SQLSchema(.standard)

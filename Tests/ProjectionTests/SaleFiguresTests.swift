@@ -1,4 +1,4 @@
-// Packed tables: what is written in pieces, over several rows, is what is read.
+// Packed tables: data written in pieces, over several rows, is read unchanged.
 import Revenue
 import TestSupport
 import Testing
@@ -19,7 +19,7 @@ import Projections
     sale.saleDateMs = Int64.random(in: storedInstantsMs, using: &random)
     sale.firstPosition = Int.random(in: 0...(1 << 52), using: &random)
     if Bool.random(using: &random), let currency = Currency.parse(("EUR" as StaticString).text) {
-      // Of a whole quantity the amount has 64 bits, and nothing else would be taken.
+      // For a whole quantity the amount has 64 bits; a larger one would not be accepted.
       sale.price = UnitPrice(
         micros: Int64.random(in: 0...(Int64.max / sale.quantity), using: &random),
         currency: currency)
@@ -49,7 +49,7 @@ import Projections
         expected.append(figures)
       }
       for _ in 0..<Int.random(in: 0...5, using: &random) where !expected.isEmpty {
-        // One that was added in the same piece may change once more.
+        // A sale added in the same piece may change once more.
         let place = Int.random(in: expected.indices, using: &random)
         expected[place] = SaleFigures(Self.sale(place, &random), currency: 4)
         table.add(expected[place], ofSale: place)
@@ -62,7 +62,7 @@ import Projections
         read.append(figures)
       }
       #expect(isWhole)
-      // The whole arrays would fill a screen.
+      // A failed comparison of the arrays would print them whole.
       let isSame = read == expected
       #expect(isSame, "seed \(seed), \(expected.count) sales")
     }
@@ -87,7 +87,7 @@ import Projections
   }
 
   @Test func aFullRowFitsAPage() {
-    // SQLite's own limit for a row that needs no overflow page: the page less 35 bytes.
+    // SQLite's own limit for a row without an overflow page: the page less 35 bytes.
     let headerByteCount = 12
     #expect(
       SaleFigures.rowCapacity * SaleFigures.byteCount + headerByteCount <= 8192 - 35)

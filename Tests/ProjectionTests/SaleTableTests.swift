@@ -6,7 +6,7 @@ import Revenue
 import TestSupport
 import Testing
 
-/// What one event says about sales.
+/// An event's evidence about sales.
 private enum Evidence {
   case signed([JSONText], user: String?, country: String?, metadata: JSONText)
   case notified([JSONText])
@@ -140,7 +140,7 @@ private final class SaleBooks {
   }
 }
 
-/// Random statements about few sales, of every sort that R12 tells apart.
+/// Random statements about few sales, of every kind that R12 distinguishes.
 private struct Statements {
   var random: SeededRandom
 
@@ -154,7 +154,7 @@ private struct Statements {
     var members: [(String, JSONText)] = [
       ("quantity", random.chance(percent: 10) ? "many" : JSONText(raw: String(quantity)))
     ]
-    // The first stays without a price, the last takes that of its chain.
+    // The first stays without a price, the last takes the price of its chain.
     if (2...4).contains(number), random.chance(percent: 40) {
       members += [
         ("price", JSONText(raw: random.pick(["10000", "0", "9990"]))),
@@ -209,7 +209,7 @@ private struct Statements {
     return members
   }
 
-  /// - Parameter isUploaded: the last two sales never are.
+  /// - Parameter isUploaded: the last two sales are never uploaded.
   private mutating func payload(isUploaded: Bool) -> JSONText {
     let number = Int.random(in: 1...(isUploaded ? 5 : 7), using: &random)
     return signed(
@@ -220,7 +220,7 @@ private struct Statements {
 
   private mutating func renewal() -> JSONText {
     [
-      // Nothing ever shows the last.
+      // No statement ever shows the last.
       "originalTransactionId": random.pick(["1", "3", "9"]),
       "autoRenewStatus": random.pick([.absent, 0, 1]),
       "autoRenewProductId": random.pick([.absent, "coins", "gems"]),

@@ -1,4 +1,4 @@
-// What the fold of signed transactions and notifications writes, and what queries and imports find again.
+// The rows that the fold of signed transactions and notifications writes, and what queries and imports find in them.
 import Base
 import Foundation
 import Ledger
@@ -17,7 +17,7 @@ import Projections
     return result
   }
 
-  /// The rows of a query after the events, folded from nothing; checks that a catch-up after each gives the same.
+  /// The rows of a query after the events, folded from nothing; expects the same from a catch-up after each event.
   private static func texts(_ sql: String, after events: [TestEvent]) throws -> [String] {
     let fixture = try LedgerFixture()
     for event in events {
@@ -170,7 +170,7 @@ import Projections
       ["receipt.verified upload"])
   }
 
-  // MARK: Looked up by an import
+  // MARK: Lookups by an import
 
   @Test func importedLinesAndNotificationsAreKnown() throws {
     let fixture = try LedgerFixture()

@@ -24,7 +24,7 @@ import Projections
     signed("1", signed: day, merging: [("quantity", 3)] + members)
   }
 
-  /// A notification of this share of a hundred thousand, refunded on 8 January.
+  /// A notification of a refund of this share, in hundred-thousandths, on 8 January.
   private static func refunded(_ percentage: JSONText, _ day: String) -> TestEvent {
     .notification(
       "REFUND", uuid: day,

@@ -1,4 +1,4 @@
-// Making, replacing and removing snapshots: damage is not saved, what is good stays, and who asks for the end gets it.
+// Making, replacing and removing snapshots: damage is not saved, good ones stay, and cancellation works everywhere.
 import Foundation
 import Ledger
 import Projections
@@ -22,7 +22,7 @@ import Testing
 
   // MARK: Damage
 
-  /// What others may do to the projections in use.
+  /// What other programs may do to the projections in use.
   enum Tampering: CaseIterable {
     case pageOverwritten, tableDropped, viewDropped
 
@@ -114,7 +114,7 @@ import Testing
     let size = fixture.eventCount
     let old = try fixture.createSnapshot(at: size)
     let header = SnapshotTests.digits(size)
-    // A folder, which nothing is renamed over.
+    // A folder, which a rename cannot replace.
     let obstacle = fixture.path + "/snapshots/\(header).2.sqlite"
     try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: false)
     #expect(throws: ProjectionError.self) { try fixture.createSnapshot(at: size) }
@@ -143,10 +143,10 @@ import Testing
     try expectEqual(projector.unfitnessOfBytes(of: snapshot), "its file is damaged")
   }
 
-  // MARK: Asking for the end
+  // MARK: Cancellation
 
-  /// Ends the work at the first question, the second and so on, until it is done before it is asked so often; returns
-  /// how often it was asked.
+  /// Cancels the work at its first check, at its second and so on, until it finishes before it has checked that often;
+  /// returns the number of checks.
   private func interruptEverywhere(
     _ test: Case, _ work: (Projector) throws -> Void, after: () throws -> Void
   ) throws -> Int {

@@ -1,4 +1,4 @@
-// Saved states of the projections: restored they are the same, and one that does not fit is never used.
+// Saved states of the projections: restored they are the same, and an unsuitable one is never used.
 import Base
 import Foundation
 import Ledger
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.bounded) struct SnapshotTests {
-  /// A ledger with a snapshot after 20 steps, and 10 more.
+  /// A ledger with a snapshot after 20 steps, and 10 more steps.
   struct Case {
     let fixture: LedgerFixture
     let snapshotSize: Int
@@ -61,8 +61,8 @@ import Testing
     }
   }
 
-  /// Changes the database inside a snapshot, and its header with it: as if it had been saved so.
-  /// - Parameter vouching: where an event that vouches for the changed file, though not for its rows, is appended; nil
+  /// Changes the database inside a snapshot and its header accordingly, as if it had been saved so.
+  /// - Parameter vouching: where to append an event that vouches for the changed file, though not for its rows; nil
   ///   leaves the old event.
   static func rewrite(
     _ snapshot: Snapshot, in folder: String, _ vouching: LedgerFixture?,
@@ -135,7 +135,7 @@ import Testing
     let past = try fixture.projector().books(at: fixture.eventCount)
     try expectEqual(exports(past), exported)
     expectEqual(fixture.notices, [])
-    // A restored generation goes on as any other.
+    // A restored generation continues like any other.
     var generator = HistoryGenerator(seed: seed + 100)
     try fixture.append(generator.steps(3))
     let goneOn = try fixture.current().dump()
@@ -151,7 +151,7 @@ import Testing
     try expectEqual(database.dump(), test.fixture.projector().books(at: test.snapshotSize).dump())
   }
 
-  /// What may be wrong with a snapshot, and what is said of it.
+  /// What may be wrong with a snapshot, and the message about it.
   enum Damage: String, CaseIterable, CustomTestStringConvertible {
     case bitFlipped, cutShort, grown, gone, bytesSwapped, otherDigest, otherLength, otherVersion,
       otherDefinition, withoutDefinitions, unknownProjection, otherLedger, otherRoot, moreEvents,
@@ -268,7 +268,8 @@ import Testing
     if let snapshot = store.snapshots.first {
       let verdict = try projector.verify(snapshot)
       #expect(verdict?.contains(damage.cause) == true, "\(verdict ?? "usable")")
-      // What was whole when it was saved, and its rows, are looked at by `verify` alone: an event vouches for the file.
+      // Only `verify` checks whether the database was whole when it was saved, and its rows: an event vouches for the
+      // file.
       if [.savedDamaged, .rowsOtherThanVouchedFor].contains(damage) { return }
       #expect {
         try projector.restore(snapshot)
@@ -285,13 +286,13 @@ import Testing
     #expect(try projector.status() == nil)
     let books = try projector.books(at: test.snapshotSize)
     let said = fixture.notices
-    // One that calls itself of later events is none that these books could be made of.
+    // A snapshot that claims later events cannot serve for these books.
     if damage != .moreEvents {
       #expect(said.count == 1 && said[0].contains(damage.cause), "\(said)")
     }
     _ = try fixture.rebuilt()
     try expectEqual(books.dump(), fixture.projector().books(at: test.snapshotSize).dump())
-    // Whatever was wrong, it goes.
+    // It is removed, whatever was wrong.
     _ = try projector.snapshots.prune { _ in [] }
     try expectEqual(FileManager.default.contentsOfDirectory(atPath: test.folder), ["lock"])
   }
@@ -310,7 +311,7 @@ import Testing
         try SnapshotCreated(data: try #require(EventLine($0)).data)
       }
     }
-    // The same rows in the same file, named by other digests each time.
+    // The same rows in the same file, with other digests each time.
     #expect(events[0].size == size && events[0].root == events[1].root)
     #expect(events[0].contentSHA256 != events[1].contentSHA256)
     #expect(events[0].fileSHA256 != events[1].fileSHA256)
@@ -350,7 +351,7 @@ import Testing
     let test = try Case(seed: 10)
     let data = Data([1])
     try data.write(to: URL(fileURLWithPath: test.folder + "/00000000000000000001.json.building"))
-    // A database without its header is none.
+    // A database without its header does not count.
     try data.write(to: URL(fileURLWithPath: test.folder + "/00000000000000000001.sqlite"))
     let projector = try test.fixture.projector()
     let size = test.fixture.eventCount

@@ -1,4 +1,4 @@
-// R13 in the client API: what the answer to an upload of signed transactions says of the subscription.
+// R13 in the client API: what the response to an upload of signed transactions has about the subscription.
 import Foundation
 import TestSupport
 import Testing

@@ -8,7 +8,7 @@ import Testing
 @Suite struct TrustTests {
   @Test(arguments: cases) func trust(_ rule: RuleCase) throws { try rule.check() }
 
-  /// An answer to an upload, from a source.
+  /// A reply to an upload, from a source.
   private static func answered(
     _ upload: Int, _ transactions: String..., by source: ReplySource?
   ) -> TestEvent {

@@ -1,4 +1,4 @@
-// Random histories: what users are told they bought are the sales of the reports.
+// Random histories: the purchases shown to users are the sales of the reports.
 import Base
 import Ledger
 import Projections
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct UserHistoryTests {
-  /// Each sale of the app, with the user whom it belongs to; empty if it has none.
+  /// Each sale of the app with its user; empty if it has none.
   private static let expected = """
     SELECT v.transaction_id, v.product_id, v.kind, v.quantity, v.sale_date, v.currency, v.amount_micros,
     v.cancelled, coalesce(u.user_identifier, '') AS owner
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(
-    "each sale of a user is a purchase of theirs, once, in the order of the list",
+    "each sale of a user is one purchase in the user's list, in its order",
     arguments: [1, 2, 3])
   func purchases(_ seed: UInt64) throws {
     let fixture = try LedgerFixture()

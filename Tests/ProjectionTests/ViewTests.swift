@@ -1,4 +1,4 @@
-// The views that people query: each runs, says the reports' words, and is documented column by column.
+// The views for queries: each runs, has the reports' words, and is documented column by column.
 import Base
 import Foundation
 import Revenue
@@ -7,7 +7,7 @@ import Testing
 
 import Projections
 
-/// A database with the schema and one row for each thing that a view must find a word for.
+/// A database with the schema and one row for each thing that a view must have a word for.
 private final class ViewFixture {
   let database: Database
   private let temporary: TemporaryDirectory
@@ -127,8 +127,8 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
     try expectEqual(fixture.database.integer("SELECT count(*) FROM \(view)"), 1)
   }
 
-  /// As views are compared, and as people look at them. Where a table is gone through once for each row of
-  /// another, or an index made for it, time grows with the square of what there is.
+  /// As views are compared, and as people read them. If a view scanned a table for each row of another, or built an
+  /// index for it, its time would grow with the square of the rows.
   @Test(arguments: Schema.viewNames) func noViewGoesThroughATableForEachRowOfAnother(
     view: String
   ) throws {
@@ -278,7 +278,7 @@ private func documentedColumns() throws -> [(view: String, columns: [String])] {
     try expectEqual(fixture.texts("SELECT authority FROM verification_view"), [authorityWord])
     try expectEqual(fixture.texts("SELECT outcome FROM verification_view"), [outcomeWord])
     try expectEqual(fixture.texts("SELECT endpoint FROM verification_view"), [endpoint])
-    // The symbol of an empty text is no environment.
+    // The symbol of an empty text is not an environment.
     try expectEqual(fixture.texts("SELECT environment FROM verification_view"), [nil])
   }
 
