@@ -1,4 +1,4 @@
-// Positions in damaged projections that no event has: a plan of an erasure ends with the damage.
+// Positions in damaged projections that no event has: planning an erasure ends with the damage.
 import Ledger
 import Projections
 import TestSupport
@@ -7,7 +7,7 @@ import Testing
 import Erasure
 
 @Suite struct DamagedPlanTests {
-  @Test("An upload at a position that is never written is damage") func position() throws {
+  @Test("An upload at an impossible position is damage") func position() throws {
     let fixture = try LedgerFixture()
     try fixture.append([.upload(user: "anna"), .signedUpload(signed("s1"), user: "bert")])
     #expect(try Self.preview(fixture).targetCount > 0)

@@ -1,4 +1,4 @@
-// The events of an erasure: what they say, and what they refuse.
+// The events of an erasure: what they contain, and what they refuse.
 import Base
 import Ledger
 import TestSupport
@@ -15,7 +15,7 @@ import Testing
     expectEqual(DataRedacted.isReason(text), isReason)
   }
 
-  @Test("What was written is read again")
+  @Test("Events are read as written")
   func roundTrip() throws {
     let digest = Array("kept".utf8).withUnsafeBytes { SHA256.hash($0) }
     let events: [DataRedacted] = [

@@ -1,4 +1,4 @@
-// The names of erased users, and claims of others against them (rule R6).
+// The names of erased users, and other users' claims against them (rule R6).
 import Base
 import Erasure
 import Ledger
@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct ErasedUserTests {
   @Test(
-    "Only what an erasure writes is a name of an erased user",
+    "Only a name that an erasure writes is an erased user's",
     arguments: [
       ("(redacted 7)", 7), ("(redacted 0)", 0), ("(redacted 7.2)", 7), ("token:(redacted 7)", 7),
       ("token:(redacted 7.12)", 7), ("(redacted 7.1)", nil), ("(redacted 07)", nil),
@@ -21,7 +21,7 @@ import Testing
     expectEqual(found, erasure)
   }
 
-  @Test("A name is read again")
+  @Test("A name is read as written")
   func roundTrip() {
     for ordinal in [1, 2, 30] {
       let name = Array(ErasedUser.name(erasure: 12, ordinal: ordinal).utf8)
@@ -42,7 +42,8 @@ import Testing
   }
 
   @Test(
-    "Claims before an erasure stay; the first after it is none, and holds against the next user")
+    "Claims before an erasure stay; the first one after it is not a claim, and holds against the next user"
+  )
   func claimsAfterErasure() throws {
     let coins = AppRegistered.Product(id: "coins", type: .consumable)
     let fixture = try LedgerFixture()

@@ -1,4 +1,5 @@
-// The queue of requests: what survives, what is bounded, and that a finished request names nobody.
+// The queue of requests: what survives, what is limited, and that a finished request names no
+// person.
 import Base
 import Ledger
 import TestSupport
@@ -12,7 +13,7 @@ import Erasure
   }
 
   @Test(
-    "A request is read again as it was added",
+    "A request is read as it was added",
     arguments: [
       ErasureSubject.user("alice@example.com", appFamily: nil),
       .user("a \"quoted\" name", appFamily: .random()), .receipt("r"), .position(12),
@@ -27,7 +28,7 @@ import Erasure
     try expectEqual(queue.open(), [record])
   }
 
-  @Test("A finished request keeps its certificate and names nobody")
+  @Test("A finished request keeps its certificate and names no person")
   func finished() throws {
     let folder = try TemporaryDirectory()
     let queue = ErasureQueue(try ledger(folder))

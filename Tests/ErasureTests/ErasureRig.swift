@@ -1,4 +1,4 @@
-// What tests of what is kept have in common: ledgers whose lines are redacted, and reports without names.
+// Shared by tests of kept data: ledgers whose lines are redacted, and reports without names.
 import Base
 import Erasure
 import Ledger
@@ -6,7 +6,7 @@ import Projections
 import TestSupport
 import Testing
 
-/// How much goes of an event, and which of several erasures takes it.
+/// How much of an event is erased, and by which of several erasures.
 struct Taking {
   var erasure = 0
   var extents: [ErasureExtent] = [.whole]
@@ -16,7 +16,7 @@ extension LedgerFixture {
   /// Redacts lines as a pass does, and leaves the file of redacted lines in place, so that readers use it.
   /// - Parameters:
   ///   - erasureCount: how many erasures are opened, one event after another.
-  ///   - choose: what goes of an event; nil for one that stays.
+  ///   - choose: what is erased of an event; nil to keep all of it.
   /// - Returns: what was kept, by position.
   @discardableResult
   func redact(
@@ -76,11 +76,11 @@ extension LedgerFixture {
   }
 
   private static let namingMembers: Set = ["user_identifier", "receipt_id", "detail"]
-  /// Codes of the App Store's; a text that is none becomes a mark.
+  /// The App Store's codes; any other text becomes a mark.
   private static let codeMembers: Set = ["reason", "expiration_intent"]
 }
 
-/// What takes the place of a line's digest in tests.
+/// Replaces a line's digest in tests.
 enum KeptLine {
   static func hidden(_ digest: SHA256Digest) -> SHA256Digest {
     digest.withUnsafeBytes { SHA256.hash($0) }

@@ -1,4 +1,4 @@
-// Where an identifier may stand in an event, and in what encoding, so that an erasure's certificate can name it.
+// Where an identifier may occur in an event, and in what encoding, so that an erasure's certificate can name it.
 import Base
 import Erasure
 import Ledger
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(
-    "What only looks alike is not found",
+    "A mere resemblance is not found",
     arguments: [
       #"{"note":"jurgen-k7q2"}"#, #"{"note":"JÜRGEN-K7Q2"}"#, #"{"note":"jürgen-k7q"}"#, "{}",
       #"{"note":"\#(base64("jürgen-k7q"))"}"#,

@@ -10,7 +10,7 @@ import Testing
   private static let digest = Array("a line".utf8).withUnsafeBytes { SHA256.hash($0) }
   private static var hidden: String { KeptLine.hidden(digest).hex }
 
-  /// What is kept of an event behind a sale of `coins`; nil if nothing goes. The erasure is at position 3.
+  /// What is kept of an event after a sale of `coins`; nil if nothing is erased. The erasure is at position 3.
   private static func kept(
     _ type: EventType, _ data: JSONText, _ extents: [ErasureExtent] = [.whole],
     ownership: Ownership = Ownership(), version: Int = 1
@@ -81,7 +81,7 @@ import Testing
     )
   }
 
-  @Test("Of a forgery that was reduced to facts, those stay, and its digest and its id go")
+  @Test("Of a forgery that was reduced to facts, the facts stay, and its digest and id are erased")
   func reducedUpload() throws {
     let kept = try Self.replaceID(
       try Self.kept(
@@ -93,7 +93,7 @@ import Testing
     )
   }
 
-  @Test("The receipt that another user uploaded too stays with its ids")
+  @Test("A receipt that another user uploaded too stays with its ids")
   func sharedReceipt() throws {
     let kept = try #require(try Self.kept(.receiptUploaded, Self.upload(), [.names]))
     let value = try JSONValue(Array(kept.utf8))
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test(
-    "What stayed for another user goes with their erasure, the file or its facts",
+    "What was kept for another user is erased with that user, the file or its facts",
     arguments: [1, 2])
   func laterErasure(version: Int) throws {
     let fixture = try LedgerFixture()
@@ -130,7 +130,7 @@ import Testing
     expectEqual(value["receipt"]?["purchases"]?.arrayValue?.count, 1)
   }
 
-  @Test("A receipt's erasure leaves the user, and the id where another upload has it")
+  @Test("Erasing a receipt keeps the user, and the id where another upload has it")
   func receiptAlone() throws {
     let kept = try #require(
       try Self.kept(.receiptUploaded, Self.upload(), [.receiptKeepingID]))
@@ -140,14 +140,14 @@ import Testing
     #expect(value["receipt_sha256"] == nil && value["ip_address"] == nil)
   }
 
-  @Test("Of a receipt that can't be read nothing stays")
+  @Test("Of an unreadable receipt nothing stays")
   func unreadableReceipt() throws {
     let kept = try #require(
       try Self.kept(.receiptUploaded, Self.upload(receipt: "bm90IGEgcmVjZWlwdA==")))
     #expect(try JSONValue(Array(kept.utf8))["receipt"] == nil)
   }
 
-  @Test("After its time only a field goes, and the rest stays byte for byte")
+  @Test("Retention erases only a field, and the rest stays byte for byte")
   func retention() throws {
     let kept = try #require(try Self.kept(.receiptUploaded, Self.upload(), [.ipAddress]))
     let expected = Self.upload().text.replacing(#""ip_address":"192.0.2.1","#, with: "")
@@ -155,7 +155,7 @@ import Testing
     expectEqual(kept, expected)
   }
 
-  @Test("An upload that can't be read keeps only what is wrong with it")
+  @Test("An unreadable upload keeps only what is wrong with it")
   func malformed() throws {
     let data: JSONText = ["receipt_id": 7, "user_identifier": "Jane"]
     try expectEqual(Self.kept(.receiptUploaded, data), #"{"malformed":"receipt_id"}"#)
@@ -351,7 +351,7 @@ import Testing
     #expect(try Self.kept(.transactionsReceived, data, [.objects]) == nil)
   }
 
-  @Test("Of a notification, what is inside stays as facts beside the verdicts")
+  @Test("Of a notification, its content stays as facts, with the verdicts")
   func notification() throws {
     let data = try Self.data(
       .notification(

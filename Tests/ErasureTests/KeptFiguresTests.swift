@@ -45,13 +45,13 @@ import Testing
     }
   }
 
-  /// Each user has an erasure. What names no user goes with the first, and so does what tells of purchases.
+  /// Each user has an erasure. Events that name no user, or that show purchases, belong to the first.
   private static func takings(_ event: EventLine) throws -> Taking? {
     switch EventType(event.type) {
     case .receiptUploaded:
       let view = try ReceiptUploadedView(data: event.data, isRedacted: event.isRedacted)
       let place = view.userIdentifier.flatMap { users.firstIndex(of: $0.string) } ?? 0
-      // Several users uploaded it, so its id can't be another in each erasure.
+      // Several users uploaded the receipt, so its id must stay the same in each erasure.
       return Taking(erasure: place, extents: [.names, .receiptKeepingID])
     case .receiptVerified, .transactionsReceived, .notificationReceived, .transactionsFetched:
       return Taking()
@@ -70,13 +70,13 @@ import Testing
     let kept = try fixture.redact(erasures: Self.users.count, Self.takings)
     #expect(kept.count > end / 3, "a history that loses nothing tests nothing")
     Self.expectSame(before, try Self.figures(fixture, at: sizes), at: sizes, "seed \(seed)")
-    // As do those at the erasures themselves.
+    // So do the figures at the erasures themselves.
     let now = try everyReport.map { try fixture.figures($0, at: fixture.eventCount) }
     Self.expectSame(before.suffix(everyReport.count), now, at: [end], "seed \(seed), afterwards")
   }
 
   @Test(
-    "What is kept holds nothing more: a further erasure takes nothing",
+    "Kept data holds nothing more to erase: a further erasure changes nothing",
     arguments: 11...14 as ClosedRange<UInt64>)
   func again(seed: UInt64) throws {
     let fixture = try Self.fixture(seed: seed)
@@ -107,7 +107,7 @@ import Testing
     let fixture = try Self.fixture(seed: seed)
     let end = fixture.eventCount
     let sizes = [end / 2, end]
-    // An unreadable quantity of a sale that others show too is a mark in some lines and itself in others: its
+    // An unreadable quantity of a sale that others show too becomes a mark in some lines and stays in others, so its
     // exceptions have two details.
     func figures() throws -> [[String]] {
       try Self.figures(fixture, at: sizes).map { rows in

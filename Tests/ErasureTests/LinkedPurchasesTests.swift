@@ -1,4 +1,4 @@
-// What belongs to a person although no upload says so: tokens, accounts, transactions, wherever they stand.
+// Data of a person that no upload links to that person: tokens, accounts, transactions, wherever they occur.
 import Base
 import Erasure
 import Ledger
@@ -47,7 +47,7 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
   private struct Place: CustomTestStringConvertible {
     let testDescription: String
     let events: [TestEvent]
-    /// The sales' users afterwards.
+    /// The users of the sales afterwards.
     var users = ["500 (redacted R)", "600 bob"]
   }
 
@@ -114,7 +114,7 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
       ]),
   ]
 
-  @Test("A token goes, wherever it stands, and others keep their sales", arguments: places)
+  @Test("A token is erased wherever it occurs, and others keep their sales", arguments: places)
   private func tokens(_ place: Place) throws {
     let fixture = try Self.fixture(place.events)
     #expect(try !fixture.positions(holding: anna).isEmpty)
@@ -126,7 +126,7 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
       fixture.salesUsers(), place.users.map { $0.replacing("R)", with: "\(erasure))") })
   }
 
-  @Test("A token belongs to the user who showed it first: another keeps theirs")
+  @Test("A token belongs to the user who showed it first: another user's token stays")
   func firstShown() throws {
     let fixture = try Self.fixture([
       .upload(reply(row("600", rowToken(bob))), user: "bob", receipt: "bob's"),
@@ -153,7 +153,9 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
     try expectEqual(fixture.salesUsers(), ["500 token:(redacted 4)", "700 token:(redacted 4)"])
   }
 
-  @Test("Purchases by an erased person's Apple Account stay theirs, and give a later user nothing")
+  @Test(
+    "Purchases by an erased person's Apple Account stay that person's, and give a later user nothing"
+  )
   func accountOfErased() throws {
     let fixture = try LedgerFixture()
     try fixture.append([
@@ -173,7 +175,8 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
     try expectEqual(fixture.salesUsers(), kept + ["520 carla", "530 carla"])
   }
 
-  @Test("A purchase with the person's token and another's Apple Account stays that one's")
+  @Test(
+    "A purchase with the person's token and another user's Apple Account stays the other user's")
   func otherAccountOfToken() throws {
     let fixture = try Self.fixture([
       .signedUpload(signed("600", account("72")), user: "bob"),
@@ -186,7 +189,7 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
     try expectEqual(fixture.positions(holding: anna), [])
   }
 
-  @Test("An erasure within an app family leaves events of others, also with the same token")
+  @Test("An erasure within an app family leaves events of others, even with the same token")
   func family() throws {
     let notice = TestEvent.notification("REFUND", uuid: "n-1", signed("700", signedToken(anna)))
     guard case .raw(let type, let version, let data) = notice else { throw CancellationError() }
@@ -207,12 +210,13 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
 
   // MARK: Accounts
 
-  @Test("An account gets one name; of one that two users have, statements of nobody lose it")
+  @Test(
+    "An account gets one name; an account of two users is erased from statements without a user")
   func accounts() throws {
     let fixture = try Self.fixture([
       .signedUpload(signed("500", account("71")), signed("501", account("72")), user: "anna"),
       .signedUpload(signed("600", account("72")), user: "bob"),
-      // Nobody's, and only Anna's account; nobody's, and the account of both.
+      // Without a user: first with Anna's account alone, then with the account of both.
       .notification("REFUND", uuid: "n-1", signed("510", account("71"))),
       .notification("REFUND", uuid: "n-2", signed("520", account("72"))),
     ])
@@ -224,7 +228,7 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
       ])
   }
 
-  @Test("Types of products stay as Apple signs them, others as a mark")
+  @Test("Types of products stay as Apple signs them, others become a mark")
   func types() throws {
     let types = [
       "Auto-Renewable Subscription", "Non-Renewing Subscription", "Non-Consumable", "Consumable",
@@ -323,7 +327,7 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
   ]
 
   @Test(
-    "An upload without a user goes if it shows the person's, unless it shows another's too",
+    "An upload without a user is erased if it shows the person's purchases and no other user's",
     arguments: unnamed)
   private func withoutUser(_ upload: Unnamed) throws {
     let fixture = try Self.fixture(upload.events)
@@ -336,7 +340,7 @@ private func reply(_ rows: JSONText, renewal: JSONText) -> JSONText {
     let line = try LogReader(fixture.directory).event(at: upload.position)
     let text = String(decoding: line, as: UTF8.self)
     expectEqual(text.contains("\"redacted\""), (upload.reason != nil))
-    // The receipt, or another's signed object, stays as evidence of the other's purchases.
+    // The receipt, or another user's signed object, stays as evidence of the other's purchases.
     let hasEvidence = text.contains("\"receipt_sha256\"") || text.contains("\"signature\"")
     expectEqual(hasEvidence, (upload.isShared || upload.reason == nil))
     for (name, (old, report)) in zip(everyReport, zip(before, everyReport)) {
@@ -362,7 +366,7 @@ extension LedgerFixture {
     return record
   }
 
-  /// The events that hold a text in either case, also inside of base64.
+  /// The events that hold a text in either case, also inside base64.
   func positions(holding text: String) throws -> [Position] {
     var positions: [Position] = []
     try LogReader(directory).read(from: 0) { chunk in

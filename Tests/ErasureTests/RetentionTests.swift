@@ -1,4 +1,4 @@
-// How much one pass of retention takes before a person must ask for it.
+// How much one pass of retention may erase before an operator must order it.
 import Base
 import Ledger
 import Projections
@@ -9,12 +9,12 @@ import Erasure
 
 @Suite("Passes of retention") struct RetentionTests {
   @Test(
-    "a pass is held if it takes more than 1,000 events and than ten times the median",
+    "a pass is held if it erases more than 1,000 events and more than ten times the median",
     arguments: [
       (1_000, [], false), (1_001, [], true), (1_000, [1], false), (1_001, [100], true),
       (1_001, [101], false), (1_010, [101], false), (1_011, [101], true),
       (5_000, [500, 1, 900], false), (5_001, [500, 1, 900], true),
-      // Of two in the middle the smaller.
+      // The smaller of the two in the middle.
       (1_001, [1, 500], true), (.max, [.max / 10], true), (.max, [.max], false),
     ] as [(Int, [Int], Bool)])
   func unusual(_ count: Int, _ earlier: [Int], _ expected: Bool) {
@@ -30,7 +30,7 @@ import Erasure
       })
   }
 
-  @Test("what would be too much is held with its times, a request goes on, and an order takes it")
+  @Test("too large a pass is held with its times, requests continue, and an order carries it out")
   func heldUntilOrdered() throws {
     let fixture = try LedgerFixture()
     try fixture.append([.upload(reply(row("1")), user: "u1")])
@@ -65,14 +65,14 @@ import Erasure
     let ordered = try pass(isOrdered: true)
     #expect(ordered.held == nil)
     expectEqual(ordered.taken, 1_001)
-    // Now as many are usual.
+    // By now this many are usual.
     try Self.append(1_002, to: fixture)
     let usual = try pass(isOrdered: false)
     #expect(usual.held == nil)
     expectEqual(usual.taken, 1_002)
   }
 
-  @Test("an order of retention is kept until its pass was made; another content is damage")
+  @Test("an order of retention is kept until its pass is done; a file with other content is damage")
   func orders() throws {
     let folder = try TemporaryDirectory()
     let ledger = try LedgerDirectory.create(path: folder.path("ledger"), origin: "erasure.test")

@@ -1,4 +1,4 @@
-// Who uploads a subscription again after its user was erased (rule R6, last paragraph).
+// Uploads of a subscription after its user was erased (rule R6, last paragraph).
 import Ledger
 import Projections
 import TestSupport
@@ -48,7 +48,7 @@ import Erasure
   }
 
   @Test(
-    "The first upload with a user after the erasure takes the subscription over, with what is sold later"
+    "The first upload with a user after the erasure takes over the subscription and its later sales"
   )
   func takesOver() throws {
     let fixture = try Self.erased()

@@ -10,7 +10,7 @@ struct SignedHistory {
   /// The app account tokens that transactions name.
   static let tokens = [accountToken(1), accountToken(2)]
 
-  /// - Parameter user: who uploads, if anyone is named.
+  /// - Parameter user: the uploading user, in uploads that name one.
   mutating func step(user: String) -> TestEvent {
     switch random.below(4) {
     case 0, 1:

@@ -1,4 +1,4 @@
-// Erasures whose opening is in the log and whose lists are not, or not all: as in a copy of a writer that was killed.
+// Erasures whose opening is in the log without all of its lists, as in a copy of a writer that was killed.
 import Base
 import Ledger
 import Projections
@@ -28,7 +28,7 @@ import Erasure
   }
 
   @Test(
-    "an erasure is finished by the list that is the last of all, if those before it are there",
+    "an erasure is finished by the very last list, if the lists before it are there",
     arguments: [
       ([opening()], [0]), ([opening(), list(0, 1, of: 1)], []),
       ([opening(), list(0, 1, of: 3), list(0, 2, of: 3)], [0]),
@@ -36,7 +36,7 @@ import Erasure
       ([opening(), list(0, 2, of: 2)], [0]), ([opening(), list(1, 1, of: 1)], [0]),
       ([list(0, 1, of: 1), opening()], [1]),
       ([opening(), opening(.receipt, request: .random()), list(0, 1, of: 1)], [1]),
-      // What no request asked for is looked for in each pass.
+      // Erasures without a request are searched for in each pass.
       ([opening(.retention), opening(.position, reason: "restored")], []),
       ([opening(.position, reason: "late_reply"), opening(.position, reason: "mistake")], [1]),
     ] as [([DataRedacted], [Position])])
@@ -78,7 +78,7 @@ import Erasure
   }
 
   @Test(
-    "whatever lists came along, the request finishes its erasure, and the log proves it",
+    "whatever lists were copied, the request finishes its erasure, and the log proves it",
     arguments: [
       [], [list(6, 1, of: 2, [0])], [list(6, 1, of: 3, [0]), list(6, 2, of: 3, [1])],
       [list(6, 1, of: 1, [0, 1, 4, 5])], [list(6, 1, of: 2)],
@@ -105,7 +105,8 @@ import Erasure
   }
 
   @Test(
-    "without its request an erasure stays unfinished, and what its lists name goes all the same")
+    "without its request an erasure stays unfinished, but what its lists name is erased all the same"
+  )
   func lost() throws {
     let fixture = try Self.ledger([Self.list(6, 1, of: 2, [0])], hasRequest: false)
     let writer = try LedgerWriter.open(fixture.directory, options: WriterOptions())
@@ -116,7 +117,7 @@ import Erasure
     #expect(try LogAudit(fixture.directory).run().findings.isEmpty)
   }
 
-  @Test("an erasure that finds nothing to take out gets an empty list")
+  @Test("an erasure that finds nothing to erase gets an empty list")
   func nothingToTake() throws {
     let fixture = try Self.ledger([], hasRequest: false)
     let queue = ErasureQueue(fixture.directory)

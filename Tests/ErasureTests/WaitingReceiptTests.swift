@@ -49,7 +49,7 @@ import Testing
     return count == 1
   }
 
-  @Test("The receipt stays alone, and what is pending stays as it was")
+  @Test("The receipt alone stays, and pending figures stay as they were")
   func waits() throws {
     let fixture = try LedgerFixture()
     try fixture.append([Self.pending])
@@ -101,7 +101,7 @@ import Testing
     try expectEqual((Self.upload(fixture)["receipt_until"] == nil), (days >= 25))
   }
 
-  @Test("A request that is older leaves nothing to wait")
+  @Test("An older request leaves nothing to wait")
   func old() throws {
     let fixture = try LedgerFixture()
     try fixture.append([Self.pending])
@@ -110,7 +110,7 @@ import Testing
     #expect(try Self.upload(fixture)["receipt"]?["purchases"] != nil)
   }
 
-  @Test("An export of whoever was erased does not show a receipt that waits")
+  @Test("An export of an erased user does not show a receipt that waits")
   func export() throws {
     let fixture = try LedgerFixture()
     try fixture.append([Self.pending])
