@@ -16,9 +16,9 @@ import Testing
     "receipts": "receipts", "users": "users",
   ]
 
-  /// What the rules that were amended since change in a report, as `diff` shows it, or as an audit names it.
+  /// What later amendments of the rules change in a report, as `diff` shows it, or as an audit names it.
   private static let amended = [
-    // R12: all units are taken where Advanced Commerce refunds all of the amount, which is 0 for a trial.
+    // R12: all units are refunded where Advanced Commerce refunds all of the amount, which is 0 for a trial.
     "2b78d65/journal": """
     13c13
     < 2025-12-03T11:06:46.192Z,Return,Sandbox,com.example.three,2100006,2100006,coins,DE,,trial,0,,,0,,'=7,15
@@ -26,7 +26,7 @@ import Testing
     > 2025-12-03T11:06:46.192Z,Return,Sandbox,com.example.three,2100006,2100006,coins,DE,,trial,-2,,,0,,'=7,15
 
     """,
-    // R12: statements are taken in the order of their time, so that an upgrade is met that came too late before.
+    // R12: statements are ordered by their time, so that an upgrade counts although it came too late before.
     "0faa198/exceptions": """
     ledgerctl: audit report: exceptions.csv: line 11 does not follow from the log
 

@@ -187,7 +187,7 @@ import Testing
       find L ! -user 65534 -o ! -group 65534
       """)
     expectEqual(made.output, "", "\(made)")
-    // The owner can go on with all of it.
+    // The owner can continue with all of it.
     let continued = try sandbox.run(
       """
       export LEDGER_DIR=L; owner='setpriv --reuid 65534 --regid 65534 --clear-groups'

@@ -1,4 +1,4 @@
-// Reports as files, crashed at every call: the old report or the new one.
+// Reports as files, with a crash at every call: the old report or the new one.
 import TestSupport
 import Testing
 

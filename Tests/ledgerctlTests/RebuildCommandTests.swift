@@ -30,7 +30,7 @@ import Testing
       done
       ledgerctl rebuild --check
       """)
-    // The shell's own message about its child's end.
+    // The shell's own message about the end of its child.
     let said = outcome.otherDiagnostics.split(separator: "\n").filter {
       !["Killed", "Terminated"].contains($0.trimmingCharacters(in: .whitespaces))
     }

@@ -1,4 +1,4 @@
-// `audit --signatures` and `verify POSITION`, on a log of signed objects, and on one that somebody wrote into.
+// `audit --signatures` and `verify POSITION`, on a log of signed objects, and on a log with forged events.
 import Base
 import Foundation
 import Ledger

@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test(
-    "What drives a terminal is escaped on its way there; all else stays",
+    "control characters are escaped on their way to a terminal; all else stays",
     arguments: [
       ("plain, \t tab\n", "plain, \t tab\n"),
       ("\u{1B}[31mred\u{1B}]0;title\u{07}", "\\u001b[31mred\\u001b]0;title\\u0007"),

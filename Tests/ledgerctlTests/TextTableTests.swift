@@ -1,4 +1,4 @@
-// Text tables: alignment, and what becomes of them on a terminal that is too narrow.
+// Text tables: alignment, and their layout on a terminal that is too narrow.
 import Foundation
 import TestSupport
 import Testing
@@ -6,7 +6,7 @@ import Testing
 import Commands
 
 @Suite struct TextTableTests {
-  /// What a table writes, line by line.
+  /// The lines that a table writes.
   private func lines(
     _ table: TextTable, limit: Int? = nil, isCut: Bool = true
   ) throws -> [String] {
@@ -58,7 +58,7 @@ import Commands
   }()
 
   @Test(
-    "headings are wrapped before texts are cut, keys and numbers never are, at last rows stand one under another",
+    "headings are wrapped before texts are cut, keys and numbers never are; in the end, cells are stacked",
     arguments: [
       (
         nil,
