@@ -1,10 +1,10 @@
-// Where the package's executables lie while tests run.
+// The directory of the package's executables while tests run.
 import Foundation
 
 package enum BuiltProducts {
   /// The directory of the test bundle, where the package's executables are built too.
   package static let path: String = {
-    // The bundle runs by itself, or some other program has mapped it.
+    // The bundle either runs by itself or is mapped into another program.
     let program = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let bundle = program.flatMap { $0.hasSuffix(".xctest") ? $0 : nil } ?? mappedBundle
     guard let bundle else { return "." }

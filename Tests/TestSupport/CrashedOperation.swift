@@ -1,14 +1,14 @@
-// An operation on files that is crashed at every call: the old state or the new one is there, whole.
+// An operation on files that crashes at every call: afterwards the old or the new state is there, whole.
 
 /// One row of a table of operations that must be atomic and durable.
 package struct CrashedOperation: Sendable {
-  /// What the operation is called.
+  /// The operation's name.
   package let name: String
   /// Makes the old state.
   private let prepare: @Sendable () throws -> FaultyStorage
-  /// Makes the new state of the old one.
+  /// Makes the new state from the old one.
   private let run: @Sendable (FaultyStorage) throws -> Void
-  /// What is there; throws where something is there in part.
+  /// Describes the present state; throws if it is incomplete.
   private let state: @Sendable (FaultyStorage) throws -> String
 
   package init(
@@ -19,8 +19,8 @@ package struct CrashedOperation: Sendable {
     (self.name, self.prepare, self.run, self.state) = (name, prepare, run, state)
   }
 
-  /// Crashes the operation at each of its calls, and has each of them fail once.
-  /// - Returns: what did not hold, and how many crash points were tried.
+  /// Crashes the operation at each of its calls, and makes each of them fail once.
+  /// - Returns: the violations, and how many crash points were tried.
   package func problems(seeds: UInt64 = 4) throws -> (problems: [String], pointCount: Int) {
     let whole = try prepare()
     let old = try state(whole)
@@ -49,7 +49,7 @@ package struct CrashedOperation: Sendable {
     return (problems, pointCount)
   }
 
-  /// What does not hold after a fault; then the operation is run again, which must give the new state.
+  /// The violations after a fault; then the operation runs again, which must give the new state.
   private func violations(
     _ fault: String, _ storage: FaultyStorage, isDone: Bool, old: String, new: String
   ) -> [String] {

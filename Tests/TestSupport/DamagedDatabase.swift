@@ -3,7 +3,7 @@ import Foundation
 package import Projections
 
 extension Database {
-  /// Overwrites the first page of a table in a database that nobody has open.
+  /// Overwrites the first page of a table in a database that no process has open.
   package static func damage(_ table: String, in path: String) throws {
     let (page, byteCount) = try place(of: table, in: path)
     let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))

@@ -1,4 +1,4 @@
-// What a database of the projections holds, table by table, so that two can be compared.
+// The content of a projections database, table by table, for comparisons.
 package import Projections
 
 /// The content of one table: lines of cells, sorted.
@@ -8,7 +8,7 @@ package struct TableDump: Equatable, Sendable {
 }
 
 extension Database {
-  /// All tables by name. `progress`, which holds blobs, is there too.
+  /// All tables by name, `progress` with its blobs included.
   package func dump() throws -> [TableDump] {
     let tables = try prepare(
       "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"

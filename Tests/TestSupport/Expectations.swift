@@ -1,6 +1,6 @@
 // A comparison as a plain function, which compiles in half the time of #expect.
 
-// A build of the programs alone compiles this module too, and has no tests.
+// A build of the programs alone compiles this module too, without the testing library.
 #if canImport(Testing)
   package import Testing
 

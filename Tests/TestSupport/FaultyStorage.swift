@@ -1,35 +1,35 @@
-// Files in memory that forget what was not synced, fail where told, and crash at the n-th call.
+// Files in memory that forget what was not synced, fail on demand, and crash at the n-th call.
 package import Base
 import Glibc
 package import Ledger
 
 /// Storage whose unsynced state a crash may lose, wholly or in part.
 ///
-/// After a failed sync it lies as the kernel does: what was not written still reads as if it had been, and
-/// the next sync succeeds without writing it.
+/// After a failed sync it misleads as the kernel does: unwritten bytes still read as if they had been written, and the
+/// next sync succeeds without writing them.
 package final class FaultyStorage: Storage {
-  /// What goes wrong, counted over all calls that can fail.
+  /// The faults, counted over all calls that can fail.
   package struct Faults: Sendable {
     /// From this call on everything fails: the machine is dead.
     package var crashAtCall: Int?
-    /// The call with this ordinal fails once with a code; a write has then taken a part of its bytes.
+    /// The call with this ordinal fails once with a code; a write has then stored a part of its bytes.
     package var failCall: Failure?
     /// The sync with this ordinal fails, once.
     package var failSync: Int?
-    /// Writes fail for want of space while this is set.
+    /// Writes fail for lack of space while this is set.
     package var isFull = false
-    /// Only files whose path holds this find no room.
+    /// Only for files whose path contains this, the disk is full.
     package var fullFiles: String?
-    /// Calls are interrupted, reads and writes take half, now and then.
+    /// Now and then, calls are interrupted, and reads and writes do half.
     package var isFlaky = false
-    /// Nothing may be changed: a file system that was mounted read-only.
+    /// Nothing may be changed, as on a file system that is mounted read-only.
     package var isReadOnly = false
-    /// No more files than these may be open at a time.
+    /// At most this many files may be open at a time.
     package var openFilesMax: Int?
-    /// Places of files that the medium does not give back.
+    /// Ranges of files that the medium cannot read.
     package var unreadable: [String: Range<Int>] = [:]
-    /// What successive listings that would show one of these names leave out, as a listing may of names that come
-    /// and go meanwhile.
+    /// The names that successive listings leave out, one each, as names may come and go during a listing. A listing
+    /// without the next name leaves out nothing.
     package var hiddenNames: [String] = []
 
     package init(
@@ -68,12 +68,12 @@ package final class FaultyStorage: Storage {
     var content: [UInt8] = []
     var durable: [UInt8] = []
     var permissions: UInt32
-    /// Where a symbolic link leads; nil for a file of bytes. It is durable with the link's name.
+    /// The target of a symbolic link; nil for a regular file. It is durable with the link's name.
     var target: String?
     /// Sectors that a failed sync has dropped: they read as new, and no later sync writes them.
     var lostSectors: Set<Int> = []
 
-    /// What a sync makes durable.
+    /// The content that a sync makes durable.
     var synced: [UInt8] {
       if lostSectors.isEmpty { return content }
       var result = content
@@ -119,7 +119,7 @@ package final class FaultyStorage: Storage {
     var files: [UInt64: File] = [:]
     var entries: [String: UInt64] = [:]
     var durableEntries: [String: UInt64] = [:]
-    /// Changes to entries since the last sync of their directory; one log, as in a journal.
+    /// Changes to entries since the last sync of their directory, in one log as in a journal.
     var pending: [EntryChange] = []
     var directories: Set<String> = []
     var descriptors: [Int32: UInt64] = [:]
@@ -133,7 +133,7 @@ package final class FaultyStorage: Storage {
     var faults = Faults()
     var random = SeededRandom(seed: 0)
 
-    /// Where the link of this path leads; nil where none bears it.
+    /// The target of the link at this path; nil if there is none.
     func link(_ path: String) -> String? { entries[path].flatMap { files[$0]?.target } }
 
     /// Whether a directory was made there, or files were put in it.
@@ -162,14 +162,14 @@ package final class FaultyStorage: Storage {
     state.withLock { state in state.entries[path].flatMap { state.files[$0]?.content } ?? [] }
   }
 
-  /// Gives a file other bytes, past all faults.
+  /// Replaces a file's bytes, past all faults.
   package func setContent(_ path: String, _ content: [UInt8]) {
     state.withLock { state in
       if let number = state.entries[path] { state.files[number]?.content = content }
     }
   }
 
-  /// Gives a name other bytes, past all faults; the file comes into being if there is none.
+  /// Replaces the bytes under a name, past all faults; creates the file if there is none.
   package func place(_ path: String, _ content: [UInt8]) {
     state.withLock { state in
       let number = state.entries[path] ?? state.nextNumber
@@ -208,7 +208,7 @@ package final class FaultyStorage: Storage {
     }
   }
 
-  /// Another storage with the same files, faults and counts. Nothing may be open.
+  /// Another storage with the same files, faults and counts. No file may be open.
   package func copy() -> FaultyStorage {
     state.withLock { state in
       precondition(state.descriptors.isEmpty && state.openDirectories.isEmpty)
@@ -216,8 +216,8 @@ package final class FaultyStorage: Storage {
     }
   }
 
-  /// What is on disk after the power went: synced bytes, any sectors of the others, and the first
-  /// so many changes of names.
+  /// The disk's content after a power cut: synced bytes, any sectors of the others, and the changes
+  /// of names up to some point.
   package func afterCrash(seed: UInt64) -> FaultyStorage {
     state.withLock { state in
       var random = SeededRandom(seed: seed)
@@ -237,7 +237,7 @@ package final class FaultyStorage: Storage {
     }
   }
 
-  /// Sector by sector the old or the new bytes, and a size in between.
+  /// Old or new bytes, sector by sector, and a size in between.
   private static func torn(_ file: File, _ random: inout SeededRandom) -> [UInt8] {
     let (old, new) = (file.durable, file.synced)
     if new == old { return old }
@@ -414,7 +414,7 @@ package final class FaultyStorage: Storage {
   private func sync(
     onFailure: (inout State) -> Void, _ body: (inout State) throws(SystemError) -> Void
   ) throws(SystemError) {
-    // A sync is not interrupted: the seam promises that it is never made twice.
+    // A sync is not interrupted: the storage protocol promises that it is never repeated.
     try call(isInterruptible: false, onFailure: onFailure) { state throws(SystemError) in
       state.syncCount += 1
       if state.syncCount == state.faults.failSync {
@@ -439,8 +439,8 @@ package final class FaultyStorage: Storage {
   }
 
   package func syncDirectory(_ descriptor: Int32) throws(SystemError) {
-    // As on a journalling file system, the changes of all directories go together.
-    // A failed one leaves the names as they are: such a file system turns read-only, or tries again.
+    // As on a journalling file system, the changes of all directories are made durable together. A failed sync leaves
+    // the names as they are: such a file system turns read-only, or retries.
     try sync(onFailure: { _ in }) { state throws(SystemError) in
       state.durableEntries = state.entries
       state.pending = []
@@ -480,7 +480,7 @@ package final class FaultyStorage: Storage {
       fileNumber: number)
   }
 
-  /// What bears a name but is no file of bytes.
+  /// A name that is not a regular file.
   private static func status(_ kind: FileKind) -> FileStatus {
     FileStatus(
       kind: kind, sizeBytes: 0, permissions: kind == .link ? 0o777 : 0o700, owner: geteuid(),

@@ -1,11 +1,11 @@
 // Random histories that meet every rule often: few ids, so that sales, users and prices collide.
 import Ledger
 
-/// Makes a history of a seed. The same seed makes the same events.
+/// Makes a history from a seed. The same seed makes the same events.
 package struct HistoryGenerator {
   private var random: SeededRandom
   private var eventCount = 0
-  /// What belongs together: positions of uploads, of verifications with a reply, and of uploads that wait for one.
+  /// State of one world: positions of uploads, of verifications with a reply, and of uploads that wait for one.
   private struct World {
     var uploads: [Int] = []
     var replies: [Int] = []
@@ -25,19 +25,19 @@ package struct HistoryGenerator {
     get { worlds[world].waiting }
     set { worlds[world].waiting = newValue }
   }
-  /// The ids of worlds differ.
+  /// Worlds have different ids.
   private var firstID: Int { world * 100 }
 
-  /// - Parameter worldCount: how many histories run side by side that share neither ids nor receipts.
+  /// - Parameter worldCount: how many independent histories are interleaved, which share neither ids nor receipts.
   package init(seed: UInt64, worldCount: Int = 1) {
     random = SeededRandom(seed: seed)
     worlds = Array(repeating: World(), count: worldCount)
   }
 
-  /// Leaves positions to events that are not of this generator.
+  /// Skips positions of events from elsewhere.
   package mutating func passOver(_ count: Int) { eventCount += count }
 
-  /// So many steps; an upload and its verification come as one step or as two.
+  /// This many steps; an upload and its verification come as one step or as two.
   package mutating func steps(_ count: Int) -> [TestEvent] {
     (0..<count).map { _ in
       if worlds.count > 1 { world = random.below(worlds.count) }
@@ -106,7 +106,7 @@ package struct HistoryGenerator {
     return plan
   }
 
-  /// A receipt that waits for the App Store, or the answer to one that does.
+  /// A receipt that waits for the App Store, or the reply to one that does.
   private mutating func pendingOrAnswer() -> TestEvent {
     if !waiting.isEmpty, random.chance(percent: 50) {
       return .verified(verificationPlan(waiting.removeFirst(), reply()))
@@ -243,7 +243,7 @@ package struct HistoryGenerator {
     ]
   }
 
-  /// What an app may declare: nothing, all that is sold, or not all of it.
+  /// The declarations of an app: none, all products that are sold, or some of them.
   private mutating func products() -> [AppRegistered.Product] {
     let coins = AppRegistered.Product(id: "coins", type: .consumable)
     let pro = AppRegistered.Product(id: "pro", type: .autoRenewable)

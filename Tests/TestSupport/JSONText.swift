@@ -12,7 +12,7 @@ package struct JSONText: Sendable, Equatable {
   package static let absent = JSONText(raw: "")
   package static let null = JSONText(raw: "null")
 
-  /// An object; members that are absent are left out, and of one key the last holds.
+  /// An object without its absent members; of duplicate keys the last counts.
   package static func object(_ members: [(String, JSONText)]) -> JSONText {
     var kept: [(String, JSONText)] = []
     for (key, value) in members {
@@ -35,7 +35,7 @@ package struct JSONText: Sendable, Equatable {
 
   package var bytes: [UInt8] { Array(text.utf8) }
 
-  /// Numbers at and beyond the limits of integers, of dates and of prices, with every form that a number may have.
+  /// Numbers at and beyond the limits of integers, dates and prices, in every form that a number may have.
   package static let boundaryNumbers: [JSONText] = {
     var texts = [
       "0", "-0", "-0.0", "0.5", "-0.5", "-1", "1e3", "1E+400", "-1e400", "1e-400", "9.3e18",

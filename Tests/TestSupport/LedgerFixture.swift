@@ -4,22 +4,22 @@ package import Ledger
 package import Projections
 private import Synchronization
 
-/// A ledger in a temporary directory, removed with the value. Its clock advances by a second a step, from
-/// 1 February 2026, and all salts are one.
+/// A ledger in a temporary directory, removed with the value. Its clock advances by a second a step, from 1 February
+/// 2026, and all salts are the same.
 package final class LedgerFixture {
   private let temporary: TemporaryDirectory
   package let path: String
   package let directory: LedgerDirectory
-  /// What the projector has said.
+  /// The projector's notices.
   package private(set) var notices: [String] = []
   /// How many events the ledger holds.
   package private(set) var eventCount = 0
-  /// What its projectors keep.
+  /// The projections that its projectors maintain.
   package var projections = ProjectionSet.standard
   private let options: WriterOptions
   private let clockMs = Counter(ms("2026-02-01"))
 
-  /// - Parameter id: the byte that the ledger's id is made of.
+  /// - Parameter id: the byte that fills the ledger's id.
   package init(
     id: UInt8 = 1, blockByteCount: Int = 16 << 10, segmentByteCount: Int = 256 << 20
   ) throws {
@@ -34,7 +34,7 @@ package final class LedgerFixture {
     options.closingLimitMs = 3_600_000
     options.closingInheritedLimitMs = 3_600_000
     options.clock = { [clockMs] in clockMs.value }
-    // One salt for all: those that a writer takes beforehand would depend on how often it is opened.
+    // One salt for all: a writer draws salts in advance, so random ones would depend on how often it is opened.
     options.random = { buffer in
       buffer.initializeMemory(as: UInt8.self, repeating: 0x5A)
       return true
@@ -79,7 +79,7 @@ package final class LedgerFixture {
 
   // MARK: Projections
 
-  /// A projector on the log as it stands; what it says is kept in `notices`.
+  /// A projector on the current log; its notices are kept in `notices`.
   package func projector() throws -> Projector {
     Projector(
       try LogReader(directory),

@@ -1,9 +1,9 @@
-// A store of objects in memory, which fails, delays and lies where a test says so.
+// A store of objects in memory, which fails, delays and misreports on demand.
 import Base
 package import Replication
 
-/// Objects in memory. Several stores may share them, each with what goes wrong on its own way to them: two writers,
-/// of whom one is cut off, or has a put under way that arrives late.
+/// Objects in memory. Several stores may share them, each with faults of its own: for example two writers, one of which
+/// is cut off, or has a put in progress that arrives late.
 package final class MemoryStore: ObjectStore {
   package enum Operation: String, Sendable {
     case put, create, get, read, contains, delete, list
@@ -13,28 +13,28 @@ package final class MemoryStore: ObjectStore {
   package struct Call: Sendable, Equatable {
     package let operation: Operation
     package let key: String
-    /// How many calls came before it through this store.
+    /// How many calls through this store came before it.
     package let index: Int
   }
 
-  /// What becomes of a call.
+  /// The fate of a call.
   package enum Fate: Sendable {
     case happens
     /// Nothing is changed.
     case fails(ObjectStoreError.Kind, retryAfterMs: Int? = nil)
-    /// It is carried out, but the caller gets an error: the answer was lost.
+    /// It is carried out, but the caller gets an error: the response was lost.
     case happensButFails(ObjectStoreError.Kind)
     /// The caller waits until `release()`, then the call is carried out.
     case waits
-    /// The caller gets `unavailable` at once. A put or create is still under way: `release()` carries it out.
+    /// The caller gets `unavailable` at once. A put or create is still in progress: `release()` carries it out.
     case isLate
-    /// A get or read gets only so many of the object's bytes, and no error: a store that lies.
+    /// A get or read returns only this many of the object's bytes, without an error.
     case cutsOff(afterBytes: Int)
   }
 
   package typealias Script = @Sendable (Call) -> Fate
 
-  /// What the stores share.
+  /// The content that stores share.
   private struct Content {
     var objects: [String: [UInt8]] = [:]
     var byteCountMax = Int.max
@@ -61,18 +61,18 @@ package final class MemoryStore: ObjectStore {
     content = Monitor(Content())
   }
 
-  /// A second way to the objects of another store.
+  /// Another store with the same objects.
   package init(sharing other: MemoryStore, name: String? = nil) {
     self.name = name ?? other.name
     content = other.content
   }
 
-  // MARK: What a test says and sees
+  // MARK: Control by tests
 
-  /// Asked for each call from now on.
+  /// Decides every call from now on.
   package func setScript(_ script: @escaping Script) { state.withLock { $0.script = script } }
 
-  /// Lets all calls happen from now on.
+  /// Carries out all calls from now on.
   package func clearScript() { setScript { _ in .happens } }
 
   /// Puts beyond this fail with `full`; for all stores that share the objects.
@@ -87,7 +87,7 @@ package final class MemoryStore: ObjectStore {
     set { content.withLock { $0.ignoresConditions = newValue } }
   }
 
-  /// All objects, by key. What a test sets here, no call reports.
+  /// All objects, by key. Changes by a test are not recorded as calls.
   package var objects: [String: [UInt8]] {
     get { content.withLock { $0.objects } }
     set { content.withLock { $0.objects = newValue } }
@@ -98,18 +98,19 @@ package final class MemoryStore: ObjectStore {
   package var calls: [Call] { state.withLock { $0.calls } }
   package func forgetCalls() { state.withLock { $0.calls = [] } }
 
-  /// How many callers wait, and how many puts are under way that nobody waits for.
+  /// The number of waiting callers, and of late puts, for which no caller waits.
   package var heldCount: Int { state.withLock { $0.waitingCount + $0.late.count } }
 
-  /// Returns when at least so many calls are held; false if that takes longer than ten seconds.
+  /// Waits until this many calls are held; false if that takes longer than ten seconds.
   package func waitForHeld(_ count: Int) -> Bool {
     state.wait(on: Self.changed, limitMs: 10_000) { state in
       state.waitingCount + state.late.count >= count ? true : nil
     } ?? false
   }
 
-  /// Carries out what is held: first what nobody waits for, in the order in which it came, then those that wait.
-  /// - Returns: the outcomes of the late puts and creates; nil for one that found no room.
+  /// Carries out the held calls: first the late ones, in the order in which they came, then those with a waiting
+  /// caller.
+  /// - Returns: the outcomes of the late puts and creates; nil for one without room.
   @discardableResult
   package func release() -> [PutOutcome?] {
     let late = state.withLock { state in
@@ -146,7 +147,7 @@ package final class MemoryStore: ObjectStore {
     try object(key, .get, byteCountMax: byteCountMax)
   }
 
-  /// Passes a few bytes on at a time, so that a caller that takes them for the whole is found out.
+  /// Passes on a few bytes at a time, to expose a caller that takes them for the whole object.
   package func read(
     _ key: String, byteCountMax: Int,
     _ body: (UnsafeRawBufferPointer) throws(ObjectStoreError) -> Void
@@ -196,7 +197,7 @@ package final class MemoryStore: ObjectStore {
     state.broadcast(Self.changed)
   }
 
-  // MARK: Carrying out
+  // MARK: Execution
 
   private static func error(
     _ kind: ObjectStoreError.Kind, _ operation: Operation, _ key: String, retryAfterMs: Int? = nil
@@ -210,7 +211,7 @@ package final class MemoryStore: ObjectStore {
     content.objects.values.reduce(0) { $0 + $1.count }
   }
 
-  /// The bytes as they are when the call is made: a late put sends those.
+  /// The bytes as they are when the call is made, which a late put sends.
   private static func bytes(
     of body: ObjectBody, operation: Operation, key: String
   ) throws(ObjectStoreError) -> [UInt8] {
@@ -231,7 +232,7 @@ package final class MemoryStore: ObjectStore {
   ) throws(ObjectStoreError) -> PutOutcome {
     try content.withLock { content throws(ObjectStoreError) in
       if ifFree, !content.ignoresConditions, content.objects[key] != nil { return .exists }
-      // Counting takes long where there are many.
+      // Counting is slow with many objects.
       if content.byteCountMax < Int.max {
         let others = byteCount(content) - (content.objects[key]?.count ?? 0)
         if bytes.count > content.byteCountMax - others { throw error(.full, operation, key) }

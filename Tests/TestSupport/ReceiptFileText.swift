@@ -1,4 +1,4 @@
-// Receipt files for tests of what is pending: they decode, though nobody has signed them.
+// Receipt files for tests of pending sales: they decode, but carry no signature.
 private import Base
 
 /// A receipt file built in code.

@@ -1,4 +1,4 @@
-// The App Store's replies for tests, as short as a case can say them.
+// The App Store's replies for tests, as short as possible.
 private import Base
 
 /// Members of a JSON object, in order; a later one replaces an earlier one of the same key.
@@ -12,7 +12,7 @@ package func ms(_ time: String) -> Int64 {
   return epochMs
 }
 
-/// A row with what most rows have: one `coins`, bought on 5 January 2026, first bought then.
+/// A row with the usual values: one `coins`, bought on 5 January 2026 for the first time.
 package func row(
   _ transaction: String, of original: String? = nil, line: String? = nil,
   product: String = "coins", on time: String = "2026-01-05", _ members: Members = [:]

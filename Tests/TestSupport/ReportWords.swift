@@ -1,18 +1,18 @@
-// Reports asked for in a line of words, as a user would ask the program.
+// Reports requested by a line of words, as on the command line.
 import Base
 package import Projections
 import Revenue
 
-/// A report, and which of its columns a test looks at.
+/// A report, and the columns that a test compares.
 package struct ReportWords: Sendable {
   package let request: ReportRequest
-  /// Nil looks at all.
+  /// Nil compares all.
   package let columns: [String]?
-  /// Rows that begin with this cell are passed over.
+  /// Rows that begin with this cell are skipped.
   private let passedOver: String?
 
-  /// `sales sale_key,kind --environment all`: the report, columns unless options follow at once, options.
-  /// `--without WORD` passes over rows that begin with it.
+  /// `sales sale_key,kind --environment all`: the report; its columns, unless options follow at once; options.
+  /// `--without WORD` skips rows that begin with it.
   package init(_ line: String) throws {
     var words = line.split(separator: " ").map(String.init)[...]
     guard let name = words.popFirst(), let kind = ReportKind(rawValue: name) else {
@@ -73,7 +73,7 @@ package struct ReportWords: Sendable {
     return true
   }
 
-  /// The lines of a CSV without its header, cut to the columns looked at; cells stay as written.
+  /// The lines of a CSV without its header, cut to the compared columns; cells stay as written.
   package func rows(of csv: String) -> [String] {
     var lines = CSVText.cells(csv)
     guard !lines.isEmpty else { return [] }
@@ -85,12 +85,12 @@ package struct ReportWords: Sendable {
   }
 }
 
-/// Words that ask for no report.
+/// Words that do not name a report.
 package struct ReportWordsError: Error { package let line: String }
 
-/// CSV of RFC 4180 with LF, taken apart.
+/// Parses CSV of RFC 4180 with LF.
 package enum CSVText {
-  /// The cells of each line, quotes and all.
+  /// The cells of each line, with their quotes.
   package static func cells(_ csv: String) -> [[String]] {
     var lines: [[String]] = []
     var line: [String] = []

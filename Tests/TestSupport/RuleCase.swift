@@ -1,7 +1,7 @@
-// A history and the rows that the rules make of it, worked out by hand.
+// A history and the rows that the rules make from it, worked out by hand.
 private import Projections
 
-/// A hand-worked case: what happened, and what reports must show of it.
+/// A hand-worked case: what happened, and what reports must show.
 package struct RuleCase: Sendable, CustomStringConvertible {
   /// The rule and the verdict.
   package let description: String

@@ -1,17 +1,17 @@
-// An HTTP server on loopback that does what a test's script says, misbehaviour included.
+// A scripted HTTP server on loopback, which misbehaves on demand.
 import Base
 import Foundation
 
-/// Serves each connection on a thread of its own until it goes.
+/// Serves each connection on a thread of its own until it ends.
 package final class ScriptedServer: Sendable {
   /// A request as it came.
   package struct Request: Sendable {
     /// `POST /path HTTP/1.1` and the header lines.
     package let head: [String]
     package let body: [UInt8]
-    /// Which connection it came over, from 0.
+    /// The number of its connection, from 0.
     package let connection: Int
-    /// How many came before it, over all connections.
+    /// How many requests came before it, over all connections.
     package let index: Int
 
     package var path: String {
@@ -29,13 +29,13 @@ package final class ScriptedServer: Sendable {
     }
   }
 
-  /// One thing that the server does about a request.
+  /// One reaction of the server to a request.
   package indirect enum Reaction: Sendable {
     /// A whole response with a Content-Length.
     case respond(Int, [UInt8], headers: [String] = [])
     /// These bytes, whatever they are.
     case send([UInt8])
-    /// These bytes again and again, until the client goes.
+    /// These bytes repeatedly, until the client disconnects.
     case flood([UInt8], thenAgain: [UInt8])
     /// Nothing more, with the connection left open.
     case hang
@@ -96,15 +96,15 @@ package final class ScriptedServer: Sendable {
       return !state.isStopped
     }
     guard isFirst else { return }
-    // Wakes the thread that accepts, which closes it.
+    // Wakes the accepting thread, which closes the socket.
     Glibc.shutdown(listener, Int32(SHUT_RDWR))
     dropConnections()
   }
 
-  /// Closes the connections that there are, and goes on listening.
+  /// Closes the present connections, and keeps listening.
   package func dropConnections() {
     state.withLock { state in
-      // Those that have ended are closed: their numbers may be another's.
+      // Ended connections are closed: their descriptors may belong to others.
       for case let descriptor? in state.descriptors { Glibc.shutdown(descriptor, Int32(SHUT_RDWR)) }
     }
   }
@@ -112,12 +112,12 @@ package final class ScriptedServer: Sendable {
   /// All requests so far, in the order in which they were read.
   package var requests: [Request] { state.withLock { $0.requests } }
   package var connectionCount: Int { state.withLock { $0.descriptors.count } }
-  /// The most requests that were under way at once.
+  /// The most requests that were in progress at once.
   package var mostActiveCount: Int { state.withLock { $0.mostActiveCount } }
 
   package func url(_ path: String) -> String { "http://127.0.0.1:\(port)/\(path)" }
 
-  /// A loopback socket that has a port of the system's choice, and listens unless the backlog is nil.
+  /// A loopback socket on a port of the system's choice, which listens unless the backlog is nil.
   package static func listen(backlog: Int32?) throws -> (descriptor: Int32, port: Int) {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()
@@ -152,7 +152,7 @@ package final class ScriptedServer: Sendable {
     }
   }
 
-  /// Serves one request; false where the connection is at its end.
+  /// Serves one request; false at the connection's end.
   private func serve(_ descriptor: Int32, _ number: Int) -> Bool {
     guard let (head, body) = Self.readRequest(descriptor) else { return false }
     let request = state.withLock { state in
@@ -174,7 +174,7 @@ package final class ScriptedServer: Sendable {
     case .respond(let status, let body, let headers):
       let lines =
         ["HTTP/1.1 \(status) Scripted", "Content-Length: \(body.count)"] + headers + ["", ""]
-      // Before the bytes: when the client has them it may ask again at once.
+      // Before the bytes: once the client has them, it may ask again at once.
       if isLast { noteEnd() }
       return Self.write(Array(lines.joined(separator: "\r\n").utf8) + body, descriptor)
     case .send(let bytes): return Self.write(bytes, descriptor)

@@ -1,8 +1,8 @@
-// Random numbers that a printed seed brings back.
+// Random numbers, reproducible from a printed seed.
 
 /// SplitMix64: the same numbers for the same seed, everywhere.
 package struct SeededRandom: RandomNumberGenerator, Sendable {
-  /// What brings the numbers back; a failure prints it.
+  /// Reproduces the numbers; a failure prints it.
   package let seed: UInt64
   private var state: UInt64
 
@@ -22,7 +22,7 @@ package struct SeededRandom: RandomNumberGenerator, Sendable {
   /// A number from 0 to `bound` - 1.
   package mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
 
-  /// Whether something happens that does in so many of a hundred cases.
+  /// True in `percent` of a hundred cases.
   package mutating func chance(percent: Int) -> Bool { below(100) < percent }
 
   /// One of the elements; there must be one.
@@ -34,7 +34,7 @@ package struct SeededRandom: RandomNumberGenerator, Sendable {
     (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &self) }
   }
 
-  /// A text of so many decimal digits.
+  /// A text of this many decimal digits.
   package mutating func digits(_ count: Int) -> String {
     (0..<count).map { _ in String(below(10)) }.joined()
   }

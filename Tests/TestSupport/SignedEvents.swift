@@ -1,4 +1,4 @@
-// Events with signed objects for tests: payloads as a case says them, under a signature that nobody checks.
+// Events with signed objects for tests: given payloads, under signatures that are never checked.
 package import Base
 package import Ledger
 
@@ -6,7 +6,7 @@ package import Ledger
 package struct SignedObjectPlan: Sendable {
   package var payload: JSONText
   package var verdict = SignedObjectRecord.Verdict.valid(root: signedObjectRoot)
-  /// What the event says of its `signedDate`.
+  /// The event's copy of its `signedDate`.
   fileprivate var signedAt = "2026-01-06"
 
   package init(
@@ -80,7 +80,7 @@ extension TestEvent {
       at: time, line: line)
   }
 
-  /// A page that the App Store Server API gave on 10 January 2026, with these transactions.
+  /// A page that the App Store Server API returned on 10 January 2026, with these transactions.
   package static func fetched(
     _ transactions: [SignedObjectPlan], renewals: [SignedObjectPlan] = [],
     _ call: TransactionsFetched.Call = .history, about transactionID: String? = "1",

@@ -1,4 +1,4 @@
-// Payloads of signed transactions for tests, as short as a case can say them.
+// Payloads of signed transactions for tests, as short as possible.
 
 /// The milliseconds of a time, as signed payloads write them.
 package func instant(_ time: String) -> JSONText { JSONText(raw: String(ms(time))) }
@@ -8,7 +8,7 @@ package func accountToken(_ number: Int) -> String {
   "3f2a7c11-aaaa-4bbb-8ccc-00000000000\(number)"
 }
 
-/// A transaction's payload with what most have: one `coins` of the app `app` in Production, bought on 5 January 2026.
+/// A transaction's payload with the usual values: one `coins` of the app `app` in Production, bought on 5 January 2026.
 /// - Parameter signed: the day or time of its signature.
 package func signed(
   _ transaction: String, of original: String? = nil, line: String? = nil,

@@ -1,4 +1,4 @@
-// Directories that last as long as a test.
+// Directories that exist as long as a test.
 import Foundation
 
 /// A new, empty directory that only its owner may enter; removed with the value.

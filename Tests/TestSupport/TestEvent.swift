@@ -1,4 +1,4 @@
-// Events for tests, a step of a history each, and the drafts that a writer takes.
+// Events for tests, each a step of a history, and their drafts for a writer.
 import Base
 package import Ledger
 
@@ -11,7 +11,7 @@ package enum TestEvent: Sendable {
   /// `date base quote rate`, one a line.
   case rates(source: String, [String])
   case app(AppRegistered)
-  /// An event of any type and data, also such as no program of ours writes.
+  /// An event of any type and data, including data that this program never writes.
   case raw(type: String, version: Int = 1, JSONText)
 
   /// How many events the step appends.
@@ -21,16 +21,16 @@ package enum TestEvent: Sendable {
   }
 }
 
-/// `product country currency price from`, a country of `-` being none.
+/// `product country currency price from`; `-` stands for no country.
 package typealias PriceListLine = String
 
-/// An upload, and perhaps the verification that stands right behind it.
+/// An upload, optionally with its verification right after it.
 package struct UploadPlan: Sendable {
   package var country: String?
   package var user: String?
   package var metadata: JSONText?
   package var occurredAtMs: Int64
-  /// Whatever tells receipts apart; a receipt file where the receipt is to stay pending.
+  /// Any bytes that distinguish receipts; a receipt file if the receipt stays pending.
   package var receipt: [UInt8]
   package var bundle = "app"
   package var isTransactionStyle = false
@@ -43,7 +43,7 @@ package struct VerificationPlan: Sendable {
     case none, json(JSONText), reused(Int), noJSON
   }
 
-  /// The upload's position; an upload's own verification finds it by itself.
+  /// The upload's position; nil for a verification that comes with its upload.
   package var upload: Int?
   package var authority: Authority = .appStore
   package var outcome: Outcome = .valid
@@ -64,7 +64,7 @@ package struct VerificationPlan: Sendable {
 }
 
 extension TestEvent {
-  /// An upload on 10 January 2026 and, with a reply, the App Store's valid answer.
+  /// An upload on 10 January 2026 and, with a reply, the App Store's valid verification.
   package static func upload(
     _ reply: JSONText? = nil, country: String? = "DE", user: String? = nil,
     metadata: JSONText? = nil, at time: String = "2026-01-10", verifiedAt: String? = nil,
@@ -85,21 +85,21 @@ extension TestEvent {
         receipt: Array(receipt.utf8), verification: verification))
   }
 
-  /// The App Store's valid answer to the upload at a position.
+  /// The App Store's valid verification of the upload at a position.
   package static func verify(
     _ upload: Int, _ reply: JSONText, at time: String = "2026-01-10"
   ) -> TestEvent {
     .verified(VerificationPlan(upload: upload, occurredAtMs: ms(time), reply: .json(reply)))
   }
 
-  /// A verification that uses the reply of the verification at an earlier position.
+  /// A verification that reuses the reply of the verification at an earlier position.
   package static func reuse(
     _ position: Int, for upload: Int, at time: String = "2026-01-10"
   ) -> TestEvent {
     .verified(VerificationPlan(upload: upload, occurredAtMs: ms(time), reply: .reused(position)))
   }
 
-  /// An upload of a receipt file whose signature was found good, and for which no reply came yet.
+  /// An upload of a receipt file with a valid signature and without a reply yet.
   package static func pending(
     _ file: ReceiptFileText, country: String? = "DE", user: String? = nil,
     metadata: JSONText? = nil, at time: String = "2026-01-10"
@@ -118,7 +118,7 @@ extension TestEvent {
 }
 
 extension TestEvent {
-  /// The drafts of the step; references point at events of the same step.
+  /// The drafts of the step; references point to events of the same step.
   package var drafts: [EventDraft] {
     switch self {
     case .upload(let plan): plan.drafts
@@ -158,7 +158,7 @@ extension UploadPlan {
   fileprivate var drafts: [EventDraft] {
     let sha256 = receipt.withUnsafeBytes { SHA256.hash($0) }
     let hex = sha256.hex
-    // The first 32 digits in a UUID's form: what tells receipts apart is all that matters here.
+    // The first 32 digits as a UUID: it only has to distinguish receipts.
     let digits = Array(hex)
     let groups = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }
     var event = ReceiptUploaded(

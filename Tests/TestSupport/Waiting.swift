@@ -1,14 +1,15 @@
-// Waits with a limit: for what other threads and processes bring about, and for the end of a test.
+// Waits with a limit, for other threads and processes and for the end of a test.
 import Base
 import Dispatch
 import Glibc
 
-// A build of the programs alone compiles this module too, and has no tests.
+// A build of the programs alone compiles this module too, without the testing library.
 #if canImport(Testing)
   package import Testing
 #endif
 
-/// Waits until something holds; false if it does not within five minutes, which no machine needs.
+/// Waits for a condition; false if it does not hold within five minutes, far more than any machine
+/// needs.
 package func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
   let endMs = MonotonicClock.nowMs() + 300_000
   while try !condition() {
@@ -19,8 +20,8 @@ package func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
 }
 
 #if canImport(Testing)
-  /// Ends the tests' process, with the name of the test, if a test takes longer than half an hour: one that only waits
-  /// for processors does not. Unlike `.timeLimit` it also ends a thread that waits for ever.
+  /// Ends the tests' process, with the test's name, if a test takes longer than half an hour, which waiting for
+  /// processors alone does not. Unlike `.timeLimit` it also ends a thread that waits for ever.
   package struct BoundedTrait: SuiteTrait, TestTrait, TestScoping {
     package var isRecursive: Bool { true }
 
