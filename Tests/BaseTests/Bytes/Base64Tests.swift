@@ -39,7 +39,7 @@ struct Base64Tests {
     #expect(throws: error) { try Base64.decode(Array(text.utf8)) }
   }
 
-  @Test("bytes come back as they were, and as Foundation writes them")
+  @Test("bytes survive a round trip, and encode as in Foundation")
   func roundTrip() throws {
     var random = SeededRandom()
     for count in 0..<300 {
@@ -50,7 +50,7 @@ struct Base64Tests {
     }
   }
 
-  @Test("what decodes is what encoding gives: no second text for the same bytes")
+  @Test("only what encoding gives decodes: no second text for the same bytes")
   func canonical() {
     var random = SeededRandom()
     let letters = Array("AQgwZ0+/==".utf8)
@@ -64,7 +64,7 @@ struct Base64Tests {
     #expect(decodedCount > 100, "seed \(random.seed)")
   }
 
-  @Test("an error says what is wrong and shows no character of the text")
+  @Test("an error names the fault and shows no character of the text")
   func messages() {
     expectEqual(
       Base64Error.invalidLength(characterCount: 1).description,
@@ -77,7 +77,7 @@ struct Base64Tests {
       "base64: character at offset 3 is outside the alphabet")
   }
 
-  @Test("memory of the exact size is enough, and what is decoded there is what an array holds")
+  @Test("memory of the exact size is enough, and gets the same bytes as an array")
   func decodeInPlace() throws {
     var random = SeededRandom()
     for byteCount in 0..<50 {
@@ -98,7 +98,7 @@ struct Base64Tests {
   // MARK: base64url
 
   @Test(
-    "base64url has letters of its own and no padding",
+    "base64url has its own two characters and no padding",
     arguments: [
       ("", []), ("Zg", [0x66]), ("Zm8", [0x66, 0x6F]), ("Zm9v", [0x66, 0x6F, 0x6F]),
       ("_-8", [0xFF, 0xEF]), ("-_-_", [0xFB, 0xFF, 0xBF]),

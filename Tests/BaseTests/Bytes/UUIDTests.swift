@@ -1,4 +1,4 @@
-// UUIDs: read, named, random, and what is none.
+// UUIDs: parsed, named, random, and texts that are not UUIDs.
 import Base
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-// Compacting: white space goes, everything else stays; after an error nothing has happened.
+// Compacting: white space is removed, everything else stays; an error leaves the bytes unchanged.
 import Base
 import TestSupport
 import Testing

@@ -1,10 +1,10 @@
-// The cursor: reads what was validated, and comes to no harm on anything else.
+// The cursor: it reads validated bytes, and does no harm on any others.
 import Base
 import TestSupport
 import Testing
 
 @Suite struct JSONCursorTests {
-  /// Walks through everything that the cursor can read. Ends at the first error, or where no progress is made.
+  /// Walks through everything that the cursor can read. Ends at the first error, or if there is no progress.
   private static func walk(_ cursor: inout JSONCursor, depth: Int = 0) throws {
     guard depth < 200 else { return try cursor.skipValue() }
     switch try cursor.kind() {
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  /// Every way through the bytes; throws nothing, since any outcome but harm is fine.
+  /// Every way through the bytes; throws nothing, since any outcome but a crash is accepted.
   private static func tryEverything(_ bytes: [UInt8]) {
     withCursor(bytes) { cursor in
       let fresh = cursor

@@ -5,9 +5,9 @@ import Testing
 
 @Suite struct JSONGrammarTests {
   @Test(arguments: [
-    // Any value may stand alone.
+    // Any value is a valid text by itself.
     "null", "true", "false", "0", "\"\"", "[]", "{}",
-    // White space around tokens: the four kinds that JSON knows.
+    // White space around tokens: the four kinds of JSON.
     " \t\r\nnull \t\r\n", "[ ]", "{ }", "[ 1 , 2 ]", "{ \"a\" : 1 }", "\n[\n]\n",
     // Numbers.
     "-0", "-1", "10", "1.0", "0.0", "-0.5", "1e1", "1E1", "1e+1", "1e-1", "0e0", "0E+00", "1.5e300",
@@ -179,7 +179,7 @@ import Testing
   }
 
   @Test func aHundredThousandKeysThatLookAlikeTakeNoQuadraticTime() {
-    // Alike in length, first and last bytes. Pair by pair that would be 5 · 10⁹ steps, and nobody would wait.
+    // Equal in length, first and last bytes. Comparing all pairs would take 5 · 10⁹ steps.
     let keys = (0..<100_000).map { "\"beginning\(String($0 + 100_000))the end\":0" }
     #expect(verdict("{" + keys.joined(separator: ",") + "}") == nil)
   }

@@ -2,7 +2,7 @@
 import Base
 import TestSupport
 
-/// A text, what must be said of it, and where.
+/// A text, the expected error, and its offset.
 struct RefusedText: Sendable, CustomStringConvertible {
   let bytes: [UInt8]
   let cause: JSONError.Cause
@@ -20,7 +20,7 @@ struct RefusedText: Sendable, CustomStringConvertible {
   }
 }
 
-/// The validator's verdict: nil where it takes the bytes.
+/// The validator's verdict: nil if the bytes are valid.
 func verdict(
   _ bytes: [UInt8], depthLimit: Int = JSONValidator.defaultDepthLimit
 ) -> JSONError? {
@@ -56,7 +56,7 @@ func withCursor<Value>(
 }
 
 extension JSONValue {
-  /// Any value of at most so many levels; keys of an object differ.
+  /// Any value of at most this many levels; keys of an object differ.
   static func random(depth: Int, _ random: inout SeededRandom) -> JSONValue {
     switch random.below(depth > 0 ? 7 : 5) {
     case 0: return .null

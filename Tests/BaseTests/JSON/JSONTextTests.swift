@@ -8,13 +8,13 @@ import Testing
   private static let brokenSequences: [[UInt8]] = [
     // Alone: continuations, and bytes that UTF-8 never uses.
     [0x80], [0xBF], [0xC0], [0xC1], [0xF5], [0xF8], [0xFC], [0xFE], [0xFF],
-    // Written longer than need be.
+    // Overlong forms.
     [0xC0, 0x80], [0xC0, 0xAF], [0xC1, 0xBF], [0xE0, 0x80, 0x80], [0xE0, 0x9F, 0xBF],
     [0xF0, 0x80, 0x80, 0x80], [0xF0, 0x8F, 0xBF, 0xBF], [0xF8, 0x88, 0x80, 0x80, 0x80],
     // Surrogates, and beyond the last character.
     [0xED, 0xA0, 0x80], [0xED, 0xBF, 0xBF], [0xED, 0xA0, 0xBD, 0xED, 0xB8, 0x80],
     [0xF4, 0x90, 0x80, 0x80], [0xF5, 0x80, 0x80, 0x80],
-    // Cut, or continued wrongly.
+    // Truncated, or continued wrongly.
     [0xC3], [0xC3, 0x28], [0xE2], [0xE2, 0x82], [0xE2, 0x28, 0xA1], [0xE2, 0x82, 0x28], [0xF0],
     [0xF0, 0x9F], [0xF0, 0x9F, 0x98], [0xF0, 0x28, 0x8C, 0xBC], [0xF0, 0x9F, 0x28, 0xBC],
     [0xF0, 0x9F, 0x98, 0x28], [0xC3, 0xC3],
@@ -23,7 +23,7 @@ import Testing
   @Test(arguments: brokenSequences) func bytesThatAreNotUTF8AreRefusedWhereTheyBegin(
     _ sequence: [UInt8]
   ) {
-    // At every place within a word of eight bytes, in a value and in a key.
+    // At every offset within a word of eight bytes, in a value and in a key.
     for shift in 0..<9 {
       let padding = [UInt8](repeating: UInt8(ascii: "x"), count: shift)
       let text = [0x22] + padding + sequence + [0x22]
@@ -84,7 +84,7 @@ import Testing
     let raw = Array(text.utf8.dropFirst())
     raw.withUnsafeBytes { bytes in
       let string = JSONString(raw: bytes, hasEscapes: true).string
-      // No escape stands for more characters than it has, and nothing beyond the bytes is read.
+      // No escape decodes to more bytes than it has, and nothing beyond the bytes is read.
       #expect(string.unicodeScalars.count <= bytes.count)
     }
   }

@@ -1,4 +1,4 @@
-// The writer and the value: what is written is read back the same.
+// The writer and the value: what is written is read back unchanged.
 import Base
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-// A monitor: one thread at a time, waiting until something holds, and what it leaves behind.
+// A monitor: mutual exclusion, waiting for a condition, and its end.
 import Base
 import Glibc
 import TestSupport
@@ -6,7 +6,7 @@ import Testing
 
 private struct SomeError: Error {}
 
-/// Threads that run one body and are waited for.
+/// Runs one body on several threads and waits for their end.
 private struct Crew {
   private final class Body: Sendable {
     let run: @Sendable () -> Void
@@ -34,7 +34,7 @@ private struct Crew {
 
 @Suite("A monitor")
 struct MonitorTests {
-  @Test("one that somebody else holds is passed by where it need not be waited for")
+  @Test("a held monitor is skipped by a caller that does not wait")
   func passesBy() {
     let monitor = Monitor(0)
     expectEqual(monitor.withLockIfFree { $0 + 1 }, 1)
@@ -48,14 +48,14 @@ struct MonitorTests {
     expectEqual(seen.withLock { $0 }, [nil])
   }
 
-  @Test("what several threads count under the lock is counted once each")
+  @Test("increments by several threads under the lock are all counted")
   func counts() {
     let monitor = Monitor(0)
     Crew(count: 4) { for _ in 0..<10_000 { monitor.withLock { $0 += 1 } } }.join()
     expectEqual(monitor.withLock { $0 }, 40_000)
   }
 
-  @Test("a body that throws lets the next one in, and what it changed stays")
+  @Test("a body that throws releases the lock, and keeps its changes")
   func throwing() {
     let monitor = Monitor(1)
     #expect(throws: SomeError.self) {
@@ -67,7 +67,7 @@ struct MonitorTests {
     expectEqual(monitor.withLock { $0 }, 2)
   }
 
-  @Test("who waits goes on when the condition holds, each condition for itself")
+  @Test("a waiting thread continues when its condition holds, each condition for itself")
   func waiting() {
     let monitor = Monitor((asked: 0, answered: 0), conditionCount: 2)
     let crew = Crew(count: 1) {
@@ -86,7 +86,7 @@ struct MonitorTests {
     crew.join()
   }
 
-  @Test("all who wait go on after a broadcast")
+  @Test("all waiting threads continue after a broadcast")
   func broadcasting() {
     let monitor = Monitor((isOpen: false, passed: 0), conditionCount: 1)
     let crew = Crew(count: 4) {
@@ -99,14 +99,14 @@ struct MonitorTests {
     expectEqual(monitor.withLock { $0.passed }, 4)
   }
 
-  @Test("a wait whose time is over returns nothing; what holds already needs no time")
+  @Test("a wait that times out returns nothing; a condition that already holds needs no time")
   func timeOver() {
     let monitor = Monitor(7, conditionCount: 1)
     #expect(monitor.wait(on: 0, limitMs: 0) { $0 == 8 ? true : nil } == nil)
     #expect(monitor.wait(on: 0, limitMs: 0) { $0 == 7 ? true : nil } == true)
   }
 
-  @Test("the state goes with the monitor")
+  @Test("the state is released with the monitor")
   func release() {
     final class Kept {}
     weak var kept: Kept?
@@ -118,7 +118,7 @@ struct MonitorTests {
     #expect(kept == nil)
   }
 
-  @Test("the state stands where its type may stand", arguments: 0..<4)
+  @Test("the state has the alignment of its type", arguments: 0..<4)
   func alignment(conditionCount: Int) {
     let wide = Monitor(SIMD8<Int64>(repeating: 3), conditionCount: conditionCount)
     let address = wide.withLock { state in

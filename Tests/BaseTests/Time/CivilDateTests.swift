@@ -52,7 +52,8 @@ import Testing
     expectEqual(found.week, week)
   }
 
-  /// The slow way: a calendar turned page by page through 400 years and the seams beside them.
+  /// An independent computation: a calendar followed day by day through 400 years and the days
+  /// around them.
   @Test func everyDayOfFourCenturiesFollowsTheOneBefore() {
     var (year, month, day) = (1799, 1, 1)
     var dayNumber = CivilDate(dayNumber: -62_456).dayNumber
@@ -77,7 +78,7 @@ import Testing
       if month > 12 { (year, month) = (year + 1, 1) }
       weekday = weekday % 7 + 1
       guard weekday == 1 else { continue }
-      // Week 1 is the one that holds January 4.
+      // Week 1 is the week that contains January 4.
       if (month == 12 && day >= 29) || (month == 1 && day <= 4) {
         (weekYear, week) = (month == 12 ? year + 1 : year, 1)
       } else {
@@ -117,7 +118,7 @@ import Testing
     expectEqual((CivilDate(year: year, month: 2, day: 29) != nil), isLeap)
   }
 
-  /// The calendar walked day by day, by nothing but the lengths of months.
+  /// The calendar walked day by day, using only the lengths of months.
   @Test func everyDayFromTheFirstToTheLastYearFollowsTheOneBefore() {
     let lengths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
     var days = -719_162
@@ -125,7 +126,7 @@ import Testing
       let isLeap = year % 400 == 0 || year % 4 == 0 && year % 100 != 0
       for month in 1...12 {
         let length = lengths[month - 1] + (month == 2 && isLeap ? 1 : 0)
-        // The first and the last day of each month: between them only the day's number counts on.
+        // The first and the last day of each month: between them only the day number increases.
         for day in [1, length] {
           let date = CivilDate(year: year, month: month, day: day)
           guard date?.dayNumber == days + day - 1,
@@ -152,7 +153,7 @@ import Testing
   }
 }
 
-/// Day numbers of years that `CivilDate` leaves out, as others' data may name them.
+/// Day numbers of years that `CivilDate` excludes, as data from elsewhere may have them.
 @Suite struct DayNumberTests {
   @Test(arguments: [(0, 1, 1, -719_528), (0, 12, 31, -719_163), (0, 2, 29, -719_469)])
   func dayOfTheYearZeroIsCounted(year: Int, month: Int, day: Int, dayNumber: Int) {

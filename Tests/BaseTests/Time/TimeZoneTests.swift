@@ -1,4 +1,4 @@
-// Time zones: offsets of the past and the future, rules, and files and names that are refused.
+// Time zones: past and future offsets, rules, and files and names that are refused.
 import Base
 import Foundation
 import TestSupport
@@ -43,7 +43,7 @@ import Testing
     expectEqual(table.offsetSeconds(atMs: try Timestamp.parse(text)), offsetSeconds)
   }
 
-  /// The C library's own reading of the same files, in another process so that TZ stays its own.
+  /// The C library's reading of the same files, in another process so that TZ stays its own.
   @Test(arguments: [
     "America/Sao_Paulo", "Asia/Kathmandu", "Australia/Lord_Howe", "Africa/Casablanca",
     "Pacific/Apia", "Europe/Berlin", "Europe/Dublin", "America/New_York", "America/Nuuk",
@@ -55,7 +55,7 @@ import Testing
     let table = try TimeZoneTable(zone)
     var seconds: [Int64] = []
     for _ in 0..<800 {
-      // From 1900 on: before, C libraries differ in what they take for a zone's first offset.
+      // From 1900 on: before that, C libraries differ in a zone's first offset.
       seconds.append(Int64.random(in: -2_208_988_800...4_200_000_000, using: &random))
       seconds.append(Int64.random(in: 4_000_000_000...4_300_000_000, using: &random))
       seconds.append(Int64.random(in: 4_200_000_000...250_000_000_000, using: &random))
@@ -92,7 +92,7 @@ import Testing
       .map { $0 == "-00:00:00" ? "+00:00:00" : String($0) }
   }
 
-  /// A zone with one change at 0 to +01:00 and then the rule of a footer.
+  /// A zone with one change at 0 to +01:00, and then the rule of a footer.
   private static func zoneOffset(footer: String, at text: String) throws -> Int {
     try withZoneFile(zoneFile(footer: footer)) { name, directory in
       try TimeZoneTable(name, directory: directory)
@@ -245,7 +245,7 @@ import Testing
     }
   }
 
-  /// Any damage is refused or read as some zone; it never traps and never runs on.
+  /// Any damage is refused or read as some zone; it never traps and never reads past the end.
   @Test(arguments: [UInt64(51), 52])
   func damagedFileNeverTraps(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)

@@ -38,7 +38,7 @@ import Testing
     "-026-01-02T03:04:05Z", "+026-01-02T03:04:05Z", "2026-1-2T3:4:5Z.......",
     "２０２６-01-02T03:04:05Z",
     "2026/01/02T03:04:05Z", "2026-01-02T03-04-05Z", "2026-01-02X03:04:05Z", "2026-01-02T03:04:05X",
-    // Within the text's form, but outside the years 0001 to 9999.
+    // Well formed, but outside the years 0001 to 9999.
     "0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01",
   ]) func otherTextIsNoTime(_ text: String) {
     #expect((try? Timestamp.parse(text)) == nil)
