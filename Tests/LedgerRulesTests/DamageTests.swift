@@ -27,7 +27,7 @@ private func change(_ path: String, _ body: (inout [UInt8]) -> Void) throws {
       atPath: path, contents: Data(content), attributes: [.posixPermissions: 0o600]))
 }
 
-/// CRC-32 as gzip has it.
+/// CRC-32 as in gzip.
 private func checksum(_ bytes: some Sequence<UInt8>) -> UInt32 {
   ~bytes.reduce(UInt32.max) { sum, byte in
     (0..<8).reduce(sum ^ UInt32(byte)) { sum, _ in sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1
@@ -58,7 +58,7 @@ private func checksum(_ bytes: some Sequence<UInt8>) -> UInt32 {
     expectEqual(failure { _ = try scan(fixture.path, 0..<1) }?.exitCode, .corrupted)
   }
 
-  /// A tail whose checksum is right, but one digest of which is not.
+  /// A tail with a right checksum and one wrong digest.
   @Test func anEventWithAnotherContentIsReported() throws {
     let fixture = try LedgerFixture()
     try fixture.append([.upload(country: "DE")])

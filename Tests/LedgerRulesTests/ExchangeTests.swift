@@ -1,4 +1,4 @@
-// The exchange format: what is written is read; what is cut short or wrong is refused.
+// The exchange format: what is written is read; truncated or wrong streams are refused.
 import Glibc
 import LedgerRules
 import TestSupport

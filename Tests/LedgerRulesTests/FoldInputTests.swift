@@ -1,4 +1,4 @@
-// Wrong tasks and wrong streams: a clear error each, and nothing half done.
+// Wrong tasks and wrong streams: each a clear error, and nothing half done.
 import Foundation
 import LedgerRules
 import Projections

@@ -9,7 +9,7 @@ import Revenue
 import TestSupport
 import Testing
 
-/// An event of a ledger, and the line that stands for it in a stream.
+/// An event of a ledger, and its line in a stream.
 struct PlacedEvent {
   var ledger: Int
   var position: Int
@@ -80,7 +80,7 @@ struct FoldBench {
     try FoldTask(Array(task(declarations: directory.path("declarations")).utf8))
   }
 
-  /// Folds events: those of this partition, and the declarations of all.
+  /// Folds events: those of this partition, and the declarations of all partitions.
   func fold(
     _ events: [PlacedEvent], declarations: [PlacedEvent]
   ) throws -> (tables: [FoldedTable], end: String) {
@@ -112,7 +112,7 @@ struct FoldBench {
     }
   }
 
-  /// Writes rows as CSV: those of a table without its leading columns.
+  /// Writes a table's rows, given without its leading columns, as CSV.
   func csv(_ rows: [[String]], report: Int) throws -> String {
     let input = try UnnamedFile()
     let request = requests[report]
@@ -170,7 +170,7 @@ final class UnnamedFile {
 }
 
 extension LedgerFixture {
-  /// All events, as those of the ledger with an index.
+  /// All events of the ledger, under its index.
   func placedEvents(ledger: Int = 0) throws -> [PlacedEvent] {
     var events: [PlacedEvent] = []
     try LogReader(directory).read(from: 0) { chunk in

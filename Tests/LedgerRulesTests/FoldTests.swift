@@ -54,7 +54,7 @@ import Testing
     #expect(folded.end.hasPrefix("{\"events\":\(count),\"declarations\":\(events.count - count),"))
   }
 
-  /// Otherwise the tests above would compare little.
+  /// Without these the tests above would compare little.
   @Test func theHistoriesMeetWhatPartitionsCouldGetWrong() throws {
     var types: Set<String> = []
     for seed in 1...4 as ClosedRange<UInt64> {
@@ -143,13 +143,13 @@ import Testing
       })
   }
 
-  /// The same events in several ledgers: those that name each other stay in one.
+  /// The same events in several ledgers: events that name each other stay in one ledger.
   private static func split(
     _ events: [PlacedEvent], over count: Int, seed: UInt64
   ) -> [PlacedEvent] {
     var random = SeededRandom(seed: seed)
     var ledgers = events.map { _ in random.below(count) }
-    // A move may part what was together before.
+    // A move may separate events that were together before.
     var isMoved = true
     while isMoved {
       isMoved = false

@@ -1,10 +1,10 @@
-// Random histories with events of all types, also malformed ones, of several groups that share nothing.
+// Random histories with events of all types, some malformed, of several groups that share nothing.
 import Ledger
 import Projections
 import TestSupport
 
 enum NastyHistory {
-  /// The steps of a history with some hundred events.
+  /// The steps of a history with a few hundred events.
   static func steps(seed: UInt64, worldCount: Int, stepCount: Int) -> [TestEvent] {
     var random = SeededRandom(seed: seed &+ 77)
     var generator = HistoryGenerator(seed: seed, worldCount: worldCount)
@@ -98,7 +98,7 @@ enum NastyHistory {
     }
   }
 
-  /// What names no event of the right kind, or lacks what its type must have.
+  /// An event that names no event of the right kind, or lacks what its type must have.
   private static func malformed(_ random: inout SeededRandom) -> TestEvent {
     let time = #""occurred_at":"2026-01-10T00:00:00.000Z""#
     let verified = #""authority":"app_store","outcome":"valid","status":0,"attempt":1,"# + time

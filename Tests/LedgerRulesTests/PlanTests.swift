@@ -1,4 +1,4 @@
-// Plans: parts without gaps, heads, copies that hold only a part, a writer at work.
+// Plans: parts without gaps, heads, copies that hold only a part, a running writer.
 import Base
 import Foundation
 import Ledger

@@ -1,4 +1,4 @@
-// What belongs together in a test history, found by reading the events as texts, and rows put together plainly.
+// Components of a test history, found by reading the events as texts, and rows merged in the plainest way.
 import AppStore
 import Base
 import Foundation
@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 extension [PlacedEvent] {
-  /// Events that share a receipt or a transaction, or name each other, have one number.
+  /// Events that share a receipt or a transaction, or name each other, have the same number.
   func componentNumbers() throws -> [Int] {
     var parents = Array<Int>(indices)
     func root(_ number: Int) -> Int {
@@ -46,7 +46,7 @@ extension PlacedEvent {
     for text in texts {
       for key in Self.idKeys {
         let ids = Self.values(#""\#(key)":"([^"]+)""#, in: text)
-        // A line item of 0 is none.
+        // A line item of 0 does not count.
         nodes += ids.filter { $0 != "0" }.map { "t:\($0)" }
       }
     }
@@ -76,7 +76,7 @@ extension PlacedEvent {
 }
 
 extension PlacedEvent {
-  /// The event as one of another ledger, where positions map to others.
+  /// The event as one of another ledger, with its positions mapped.
   func moved(toLedger ledger: Int, position: Int, _ positions: [Int: Int]) -> PlacedEvent {
     var line = self.line
     line = line.replacingOccurrences(
@@ -97,7 +97,7 @@ extension PlacedEvent {
   }
 }
 
-// MARK: Putting together
+// MARK: Merging
 
 extension FoldedTable {
   /// The rows of several partitions as if they were of one, sorted.
@@ -111,7 +111,7 @@ extension FoldedTable {
     }
   }
 
-  /// Keeps the first of exceptions that are one.
+  /// Keeps the first of equal exceptions.
   private func exceptions(_ rows: [[String]]) throws -> [[String]] {
     let passedOver = try Set(
       ["recorded_at", "position", "date", "country_code", "user_identifier"].map { try column($0) })

@@ -1,4 +1,4 @@
-// What a scan wrote, read back; and which events it says belong together.
+// A scan's output, read back, and the components in it.
 import Base
 import Foundation
 import Glibc
@@ -95,7 +95,7 @@ private func take(_ batch: ExchangeBatch, into scanned: inout Scanned) throws {
   }
 }
 
-/// The components of several scans, by their edges alone: of each event the same number as of those it belongs to.
+/// The components of several scans, by their edges alone: events of one component have the same number.
 struct Components {
   private var numberOfLabel: [Int64: Int] = [:]
   private var parents: [Int] = []
@@ -173,7 +173,7 @@ private let idNames: Set<String> = [
   "originalTransactionId", "webOrderLineItemId",
 ]
 
-/// What an error means for the process.
+/// The exit code of an error.
 func failure(_ body: () throws -> Void) -> RulesFailure? {
   do {
     try body()

@@ -1,11 +1,11 @@
-// What a scan writes: every event once, what belongs together connected, receipts only where they are needed.
+// A scan's output: every event once, related events connected, receipts only where they are needed.
 import Base
 import Ledger
 import LedgerRules
 import TestSupport
 import Testing
 
-/// A history in which many customers share nothing, and some share late.
+/// A history in which many customers share nothing, and some share something late.
 private func customers(_ count: Int) -> [TestEvent] {
   var steps: [TestEvent] = [.app(testApp)]
   for number in 0..<count {
@@ -33,7 +33,7 @@ private let testApp = AppRegistered(
   appFamilyID: TestEvent.signedFamily, name: "App", bundleIDs: ["app"], products: [])
 
 @Suite struct ScanTests {
-  /// Folding a component alone never needs an event of another: whatever two events both name joins them.
+  /// Folding a component never needs an event of another: whatever two events both name joins them.
   @Test(arguments: [1, 2, 3, 4] as [UInt64], [0, 16 << 20])
   func whatEventsNameJoinsThem(_ seed: UInt64, _ waitingByteCount: Int) throws {
     let fixture = try LedgerFixture(blockByteCount: 4 << 10)
@@ -146,7 +146,7 @@ private let testApp = AppRegistered(
     #expect(apart.events.first?.line.hasSuffix(#""receipt":""}}"#) == false)
   }
 
-  /// A program that recorded no comparison verifies an upload again that was final before.
+  /// A program that recorded no comparison again verifies an upload whose verification was final.
   @Test func receiptsThatAreNeededTooLateAreNamed() throws {
     let fixture = try LedgerFixture(blockByteCount: 4 << 10)
     guard case .upload(var plan) = TestEvent.upload(reply(row("1"))) else { return }
@@ -195,7 +195,7 @@ private let testApp = AppRegistered(
       return try scan(fixture.path, 0..<2)
     }
     #expect(results[0].events[0].component != results[1].events[0].component)
-    // They share the receipt and the id, but not their events.
+    // They share the receipt and the id, but no event.
     let shared = Set(results[0].edges.map(\.node)).intersection(results[1].edges.map(\.node))
     expectEqual(shared.count, 2)
     expectEqual(Components(results).count, 1)
