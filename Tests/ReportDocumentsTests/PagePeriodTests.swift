@@ -1,4 +1,4 @@
-// The days of a page, and the days that they are compared with.
+// The days of a page, and the days with which they are compared.
 import Base
 import Revenue
 import TestSupport

@@ -1,4 +1,4 @@
-// Texts and numbers of a page: nothing from data becomes markup, and every number keeps its digits.
+// Texts and numbers of a page: no data becomes markup, and every number keeps its digits.
 import Base
 import Revenue
 import TestSupport
@@ -75,7 +75,7 @@ import ReportDocuments
     let sheet = PageStyle.sheet.description
     #expect(PageStyle.source.hasPrefix("sha256-"))
     expectEqual(PageStyle.source.utf8.count, 7 + 44)
-    // The sheet must not end its element, nor load anything.
+    // The style sheet must not close its element or load anything.
     #expect(!sheet.contains("<"))
     #expect(!sheet.contains("url("))
     #expect(!sheet.contains("@import"))

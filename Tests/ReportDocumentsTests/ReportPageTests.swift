@@ -1,4 +1,4 @@
-// Pages of ledgers at the edges: each must be whole, and its figures those of the revenue report.
+// Pages of extreme ledgers: each must be whole, and its figures those of the revenue report.
 import Base
 import Ledger
 import Projections
@@ -38,7 +38,7 @@ import Testing
         transaction: "\(index)", JSONText(stringLiteral: price), JSONText(stringLiteral: currency)))
   }
 
-  /// Every element that was begun has ended, in the right order.
+  /// Every element that was opened is closed, in the right order.
   private static func isBalanced(_ text: String) -> Bool {
     let empty: Set<Substring> = ["meta", "wbr", "!DOCTYPE"]
     var open: [Substring] = []

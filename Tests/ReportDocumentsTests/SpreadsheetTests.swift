@@ -150,7 +150,7 @@ import Testing
       #expect(text.contains("<c r=\"B\(last)\" t=\"inlineStr\"><is><t>=user \(rowCount - 1)</t>"))
       #expect(text.contains("<v>9.99</v>"))
       #expect(text.contains("<is><t>9.99</t></is>"))
-      // No binary number holds it.
+      // No binary number represents it exactly.
       #expect(text.contains("<is><t>9223372036854775807</t></is>"))
       #expect(!text.contains("<f>"))
     }
@@ -162,7 +162,7 @@ import Testing
 
   @Test func cellsAreCountedAndComparedAsTheyWereWritten() throws {
     let cells = try Self.cells(Self.file(rowCount: 3000))
-    // Five headings, and in each row five cells: an amount has two.
+    // Five headings, and five cells a row: an amount has two.
     expectEqual(cells.rows.cellCount, 5 + 3000 * 5)
     try expectEqual(cells, Self.cells(Self.file(rowCount: 3000)))
     #expect(try cells.rows != Self.cells(Self.file(rowCount: 2999)).rows)
