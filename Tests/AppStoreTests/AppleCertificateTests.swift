@@ -1,4 +1,4 @@
-// Apple's certificates that come with the program: each is what its fingerprint says, and leads to the pinned root.
+// Apple's certificates that come with the program: each matches its fingerprint, and leads to the pinned root.
 
 import Base
 import TestSupport
@@ -9,7 +9,7 @@ import AppStore
 @Suite("Apple's shipped certificates")
 struct AppleCertificateTests {
   @Test(
-    "each is the certificate of its fingerprint, made for receipts, and signed by the pinned root"
+    "each matches its fingerprint, is made for receipts, and is signed by the pinned root"
   )
   func proven() throws {
     let root = try #require(AppleCertificates.shippedRoot.certificate)
@@ -25,7 +25,7 @@ struct AppleCertificateTests {
     expectEqual(AppleCertificates.root.fingerprint, .appleRoot)
   }
 
-  @Test("a text that is not of its fingerprint is no certificate")
+  @Test("a text with another fingerprint is not accepted as the certificate")
   func altered() {
     let shipped = AppleCertificates.iTunesStore
     let other = ShippedCertificate(

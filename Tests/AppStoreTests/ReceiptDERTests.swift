@@ -110,7 +110,7 @@ struct ReceiptDERTests {
   }
 
   @Test(
-    "nesting beyond the limit is refused, also in a million levels",
+    "nesting beyond the limit is refused, even a million levels",
     arguments: [33, 100, 1_000_000])
   func deepNesting(levels: Int) {
     let indefinite =
@@ -132,7 +132,7 @@ struct ReceiptDERTests {
   }
 
   @Test(
-    "however deep indefinite lengths are nested, each byte is walked over once",
+    "however deep indefinite lengths are nested, each byte is scanned once",
     arguments: [1, 5, 25])
   func scanWork(levels: Int) throws {
     let pieceCount = 20_000
@@ -147,7 +147,7 @@ struct ReceiptDERTests {
     }
   }
 
-  @Test("what is nested in a definite length between two indefinite ones is walked over once, too")
+  @Test("a definite length between two indefinite ones is scanned once, too")
   func mixedScanWork() throws {
     let pieceCount = 1000
     var bytes = Array(repeatElement([0x04, 0x01, 0x07] as [UInt8], count: pieceCount).joined())
@@ -155,7 +155,7 @@ struct ReceiptDERTests {
     try bytes.withUnsafeBytes { buffer in
       var reader = DERReader(buffer)
       _ = try reader.nextOctets()
-      // The innermost pieces lie in a definite length: nothing has to look for their end.
+      // The innermost pieces have a definite length, so their end needs no search.
       expectEqual(reader.scannedHeaderCount, 20)
     }
   }
@@ -173,7 +173,7 @@ struct ReceiptDERTests {
   @Test("random bytes never crash the reader or the decoder")
   func randomBytes() {
     var random = SeededRandom()
-    // Identifiers and lengths that lead somewhere are drawn more often than others.
+    // Identifiers and lengths that reach deep into the reader are drawn more often than others.
     let likely: [UInt8] = [0x30, 0x31, 0x80, 0x24, 0x04, 0x02, 0x00, 0xA0, 0x06, 0x81, 0x82]
     for _ in 0..<20_000 {
       let count = Int.random(in: 0..<60, using: &random)
@@ -184,7 +184,7 @@ struct ReceiptDERTests {
       }
       _ = try? readOne(bytes)
       _ = try? octets([0x24] + bytes)
-      // Not `#expect` for each of them: it costs more than the decoder.
+      // Not an `#expect` each, which costs more than the decoder.
       if (try? ReceiptFile.decode([0x30] + bytes)) != nil {
         Issue.record("random bytes made a receipt, seed \(random.seed)")
       }

@@ -1,4 +1,4 @@
-// Receipt files of both styles: what is read, what is left out, and what is no receipt.
+// Receipt files of both styles: what is read, what is ignored, and what is not a receipt.
 
 import AppStore
 import AppStoreAuthority
@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Receipt files")
 struct ReceiptFileTests {
-  /// A file around attributes; decoding looks at no certificate and no signature.
+  /// A file around attributes; decoding ignores certificate and signature.
   func file(_ plan: UnifiedReceiptPlan, content: [UInt8]? = nil) throws -> [UInt8] {
     let signer = try TestAuthority.shared.get().signer
     return plan.frame(
@@ -22,7 +22,7 @@ struct ReceiptFileTests {
     } catch { return "\(error)" }
   }
 
-  @Test("a unified receipt says all that is in it, in DER and in BER", arguments: [false, true])
+  @Test("a unified receipt's content is read from DER and from BER", arguments: [false, true])
   func unified(isIndefinite: Bool) throws {
     let offer =
       UnifiedReceiptPlan.attribute(1707, DER.integer(3))
@@ -61,7 +61,7 @@ struct ReceiptFileTests {
         purchases: [first, second]))
   }
 
-  @Test("unknown attributes, whatever they hold, are left out")
+  @Test("unknown attributes, whatever they hold, are ignored")
   func unknownAttributes() throws {
     let plan = UnifiedReceiptPlan(extraAttributes: [
       UnifiedReceiptPlan.attribute(9_999, [0xFF, 0xFF]), UnifiedReceiptPlan.attribute(25, []),
@@ -76,7 +76,7 @@ struct ReceiptFileTests {
     try expectEqual(ReceiptFile.decode(try file(UnifiedReceiptPlan(purchases: []))).purchases, [])
   }
 
-  @Test("a transaction receipt's purchase is its own fields")
+  @Test("a transaction receipt's purchase is made of its own fields")
   func transaction() throws {
     var plan = TransactionReceiptPlan()
     plan.fields += [
@@ -103,7 +103,7 @@ struct ReceiptFileTests {
     try expectEqual(ReceiptFile.decode(list), expected)
   }
 
-  @Test("an old transaction receipt's readable dates serve where no milliseconds stand")
+  @Test("an old transaction receipt's readable dates replace missing milliseconds")
   func readableDates() throws {
     var plan = TransactionReceiptPlan()
     plan.fields = [
@@ -115,7 +115,7 @@ struct ReceiptFileTests {
     expectEqual(receipt.purchases.first?.expiresDateMs, 1_338_390_355_000)
   }
 
-  @Test("what is no receipt gets an error that says why and shows none of its bytes")
+  @Test("an invalid receipt gets an error with the reason and none of its bytes")
   func messages() throws {
     let plan = UnifiedReceiptPlan()
     let start = "decode receipt: "
@@ -157,7 +157,7 @@ struct ReceiptFileTests {
       start + "field purchase-date-ms: not a valid value")
   }
 
-  @Test("a million claimed purchases are refused, not held")
+  @Test("a million claimed purchases are refused, not held in memory")
   func manyPurchases() throws {
     let empty = UnifiedReceiptPlan.attribute(17, DER.set())
     var content: [UInt8] = []
@@ -209,7 +209,7 @@ struct ReceiptDateTests {
   }
 
   @Test(
-    "what is no time is refused",
+    "a text that is not a time is refused",
     arguments: [
       "", "2015-11-18", "2015-11-18T17:13:48", "2015-11-18 17:13:48", "2015-11-18T17:13:48.Z",
       "2015-13-18T17:13:48Z", "2015-02-29T17:13:48Z", "1900-02-29T17:13:48Z",
@@ -225,7 +225,7 @@ struct ReceiptDateTests {
     #expect(parse(text) == nil)
   }
 
-  @Test("every hour about each change of the clock in Los Angeles agrees with the system's zone")
+  @Test("every hour around each change of the clock in Los Angeles agrees with the system's zone")
   func pacificTime() throws {
     var calendar = Calendar(identifier: .gregorian)
     let pacific = try #require(TimeZone(identifier: "America/Los_Angeles"))
@@ -240,7 +240,7 @@ struct ReceiptDateTests {
             let text =
               "\(year)-\(Self.two(month))-\(Self.two(day)) \(Self.two(hour)):30:01 America/Los_Angeles"
             let found = try #require(parse(text))
-            // The first of the two instants with this wall clock; of one that is left out, standard time's.
+            // The first of two instants with this wall clock time; for a skipped time, that of standard time.
             let candidates = [-25_200, -28_800].map { offset in
               wall.addingTimeInterval(-Double(offset))
             }

@@ -1,4 +1,4 @@
-// Real receipts from outside the repository: what they hold, and whether they verify.
+// Real receipts from outside the repository: their content, and whether they verify.
 
 import AppStore
 import Base
@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The shared fixtures beside the repository, nil in a clone that has none.
+/// The shared fixtures next to the repository; nil in a clone without them.
 enum Fixtures {
   static let folder: URL? = {
     let package = URL(fileURLWithPath: #filePath)
@@ -81,7 +81,7 @@ struct ReceiptFixtureTests {
     expectEqual(verifier.verify(file, receipt: try ReceiptFile.decode(file)), .valid)
   }
 
-  @Test("a transaction receipt verifies with what an operator configured before, too")
+  @Test("a transaction receipt also verifies with certificates that were configured earlier")
   func transactionConfigurations() throws {
     let file = try Fixtures.receipt("transaction-v2-sandbox")
     let receipt = try ReceiptFile.decode(file)
@@ -102,7 +102,7 @@ struct ReceiptFixtureTests {
     let verifier = try Self.verifier()
     let isUnified = try ReceiptFile.decode(file).style == .unified
     var random = SeededRandom()
-    // In the list of a transaction receipt the lines outside the signature may change.
+    // In a transaction receipt, the lines outside the signature may change.
     let end = isUnified ? file.count : file.count - 90
     for offset in stride(from: isUnified ? 0 : 20, to: end, by: 7) {
       var altered = file
@@ -114,7 +114,7 @@ struct ReceiptFixtureTests {
     }
   }
 
-  @Test("the unified receipt holds what is expected of it")
+  @Test("the unified receipt has the expected content")
   func unifiedContent() throws {
     let name = "unified-sha1-sandbox"
     let receipt = try ReceiptFile.decode(try Fixtures.receipt(name))
@@ -142,7 +142,7 @@ struct ReceiptFixtureTests {
     }
   }
 
-  @Test("the transaction receipt holds what is expected of it, its environment unbelieved")
+  @Test("the transaction receipt has the expected content, its environment unbelieved")
   func transactionContent() throws {
     let name = "transaction-v2-sandbox"
     let receipt = try ReceiptFile.decode(try Fixtures.receipt(name))
@@ -177,7 +177,7 @@ struct ReceiptFixtureTests {
     }
   }
 
-  /// Foundation's reading of an RFC 3339 time, independent of the one under test.
+  /// Foundation's reading of an RFC 3339 time, independent of the tested one.
   private func milliseconds(_ value: Any?) -> Int64? {
     guard let text = value as? String, !text.isEmpty else { return nil }
     return ISO8601DateFormatter().date(from: text).map { Int64($0.timeIntervalSince1970 * 1_000) }

@@ -1,4 +1,4 @@
-// The property list reader: its grammar, its bounds, and lists cut anywhere.
+// The property list reader: its grammar, its limits, and truncated lists.
 
 import AppStore
 import TestSupport

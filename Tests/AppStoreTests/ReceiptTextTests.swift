@@ -1,4 +1,4 @@
-// The text of a receipt: the two kinds of damage that are mended.
+// The text of a receipt: the two kinds of damage that are repaired.
 import AppStore
 import Base
 import Foundation
@@ -8,7 +8,7 @@ import Testing
 @Suite("Base64 of receipts")
 struct ReceiptTextTests {
   @Test(
-    "line breaks and tabs go, a space is a plus again, nothing else changes",
+    "line breaks and tabs are removed, a space becomes a plus again, nothing else changes",
     arguments: [
       ("Zm9v", "Zm9v"), ("Zm9v\r\nYmFy\r\n", "Zm9vYmFy"), ("Z\tm9v", "Zm9v"), ("a b ", "a+b+"),
       ("\n", ""), ("", ""), ("a~b&", "a~b&"), ("-_ \n", "-_+"),

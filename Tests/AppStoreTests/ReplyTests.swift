@@ -1,10 +1,10 @@
-// Replies of the App Store by their shapes, values read leniently, and bytes that are no reply.
+// Replies of the App Store by their shapes, values read leniently, and bytes that are not a reply.
 import AppStore
 import Base
 import TestSupport
 import Testing
 
-/// What a reply says, as text that outlives it.
+/// A reply's content as text that outlives it.
 private struct ReplyWords: Equatable {
   var status: Int64?
   var environment: String?
@@ -256,7 +256,7 @@ private struct ReplyWords: Equatable {
 
   @Test func noPrefixOfAReplyCrashes() {
     for count in Self.sample.indices {
-      // Whether a part is read or refused is all the same, as long as reading ends.
+      // A part may be read or refused, as long as reading ends.
       _ = try? ReplyWords(Array(Self.sample[..<count]))
     }
     #expect(throws: Never.self) { try ReplyWords(Self.sample) }
@@ -275,7 +275,7 @@ private struct ReplyWords: Equatable {
         default: bytes.insert(random.pick(Array("\"{}[],:\\0-".utf8)), at: place)
         }
       }
-      // Damaged JSON never reaches a fold; what is still JSON must be read.
+      // Damaged JSON never reaches a fold; damage that leaves valid JSON must be read.
       let isJSON = (try? JSONValue(bytes)) != nil
       let words = try? ReplyWords(bytes)
       #expect(!isJSON || words != nil, "seed \(seed): \(String(decoding: bytes, as: UTF8.self))")

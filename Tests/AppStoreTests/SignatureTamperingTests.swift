@@ -1,4 +1,4 @@
-// Whatever is done to a signed unified receipt, it is refused and nothing crashes.
+// Any change to a signed unified receipt is refused without a crash.
 
 import AppStore
 import AppStoreAuthority
@@ -19,7 +19,7 @@ struct SignatureTamperingTests {
     try #require(verdict == .valid)
   }
 
-  /// Nil where the file doesn't decode.
+  /// Nil if the file does not decode.
   func verdict(_ altered: [UInt8]) -> SignatureVerdict? {
     guard let receipt = try? ReceiptFile.decode(altered) else { return nil }
     return verifier.verify(altered, receipt: receipt)
@@ -101,7 +101,7 @@ struct SignatureTamperingTests {
     }
   }
 
-  @Test("damaged certificates are never remembered as a known signer")
+  @Test("damaged certificates are never cached as a known signer")
   func damageBeforeFirstUse() throws {
     var random = SeededRandom()
     let fresh = try authority.verifier()

@@ -1,4 +1,4 @@
-// Signatures of unified receipts: what is valid, what is refused and why, what fails for time alone.
+// Signatures of unified receipts: which are valid, which are refused and why, which fail for time alone.
 
 import AppStore
 import AppStoreAuthority
@@ -20,7 +20,7 @@ struct SignatureTests {
   }
 
   @Test(
-    "a signed receipt is valid, at first and with its signer known",
+    "a signed receipt is valid, first with an unknown, then with a known signer",
     arguments: SigningDigest.allCases)
   func signedIsValid(digest: SigningDigest) throws {
     let file = try UnifiedReceiptPlan(digest: digest).signed(by: authority)
@@ -51,7 +51,7 @@ struct SignatureTests {
   }
 
   @Test(
-    "with its signer known, a receipt's own date still decides",
+    "with a known signer, a receipt's own date still decides",
     arguments: [
       ("2013-12-31T23:59:59Z", SignatureVerdict.timeOnly(.notYetValid)),
       ("2014-01-01T00:00:00Z", .valid), ("2034-12-31T23:59:59.999Z", .valid),
@@ -88,7 +88,7 @@ struct SignatureTests {
     try expectEqual(verdict(early), .valid)
   }
 
-  @Test("certificates that are never valid together are a fault of time alone")
+  @Test("certificates that are never valid at the same time are a fault of time alone")
   func disjointValidity() throws {
     let early = try CertificatePlan(
       name: "Test Developer Relations", isAuthority: true,
@@ -118,7 +118,7 @@ struct SignatureTests {
     try expectEqual(verdict(file), .invalid(fault))
   }
 
-  @Test("a stranger's receipt is refused, also with the true certificates stuffed in")
+  @Test("a stranger's receipt is refused, even with the genuine certificates included")
   func strangers() throws {
     let stranger = try TestAuthority.stranger.get()
     let own = try UnifiedReceiptPlan().signed(by: stranger)
@@ -155,7 +155,7 @@ struct SignatureTests {
     try expectEqual(verdict(stuffed), .invalid(.brokenChain))
   }
 
-  @Test("a certificate under the true root that is not for receipts is refused")
+  @Test("a certificate under the genuine root that is not for receipts is refused")
   func wrongPurposes() throws {
     let developer = try CertificatePlan(name: "Some Developer")
       .issue(SigningKey(bits: 1_024), by: authority.intermediate)
@@ -173,7 +173,7 @@ struct SignatureTests {
     try expectEqual(verdict(underUnmarked), .invalid(.wrongPurpose))
   }
 
-  @Test("a signer that is not the first certificate's owner is refused")
+  @Test("a signer other than the owner of the first certificate is refused")
   func wrongSerial() throws {
     let other = try CertificatePlan(
       name: "Test Receipt Signing", purposes: [CertificatePlan.receiptSigning], serial: 8
@@ -190,7 +190,7 @@ struct SignatureTests {
     try expectEqual(verdict(file), .invalid(.malformedEnvelope))
   }
 
-  @Test("the digest that was not signed with is refused")
+  @Test("a digest other than the signed one is refused")
   func otherDigest() throws {
     let plan = UnifiedReceiptPlan(digest: .sha256)
     let file = plan.frame(
@@ -214,7 +214,7 @@ struct SignatureTests {
   }
 
   @Test(
-    "local testing receipts are refused unless their very signer is configured",
+    "local testing receipts are refused unless their exact signer is configured",
     arguments: ["Xcode", "LocalTesting"])
   func localTesting(environment: String) throws {
     let own = try CertificatePlan(name: "StoreKit", isAuthority: true)
@@ -242,7 +242,9 @@ struct SignatureTests {
       .invalid(.localTestingEnvironment))
   }
 
-  @Test("a receipt with the dates of Xcode 12 is read, called Xcode's, and admitted by its signer")
+  @Test(
+    "a receipt with the dates of Xcode 12 is read, recognized as Xcode's, and accepted by its signer"
+  )
   func xcode12() throws {
     let own = try CertificatePlan(name: "StoreKit", isAuthority: true)
       .issue(SigningKey(bits: 1_024), by: nil)
@@ -258,7 +260,7 @@ struct SignatureTests {
     expectEqual(configured.verify(file, receipt: receipt), .valid)
   }
 
-  @Test("many threads at once get the verdicts that one gets")
+  @Test("many threads at once get the verdicts of one")
   func concurrency() async throws {
     let good = try UnifiedReceiptPlan().signed(by: authority)
     var bad = good

@@ -26,7 +26,7 @@ struct SignatureTransactionTests {
         transactionIntermediates: intermediates.map(\.der)))
   }
 
-  @Test("each version is valid, at first and with the signer known")
+  @Test("each version is valid, first with an unknown, then with a known signer")
   func everyVersion() throws {
     let second = try TransactionReceiptPlan(version: 2).signed(by: authority.purchaseSigner)
     let third = try TransactionReceiptPlan(version: 3).signed(by: authority.signer)
@@ -40,7 +40,7 @@ struct SignatureTransactionTests {
   func crossedVersions() throws {
     let second = try TransactionReceiptPlan(version: 2).signed(by: authority.signer)
     let third = try TransactionReceiptPlan(version: 3).signed(by: authority.purchaseSigner)
-    // The two intermediates share a key in this authority: their names keep them apart.
+    // The two intermediates share a key in this authority: their names distinguish them.
     try expectEqual(verdict(second), .invalid(.brokenChain))
     try expectEqual(verdict(third), .invalid(.brokenChain))
   }
@@ -80,7 +80,7 @@ struct SignatureTransactionTests {
   }
 
   @Test(
-    "a version that is not known is left to the App Store, whatever follows",
+    "an unknown version is left to the App Store, whatever follows",
     arguments: [0, 1, 5, 255] as [UInt8])
   func unknownVersion(_ version: UInt8) throws {
     let plan = TransactionReceiptPlan()
@@ -95,7 +95,7 @@ struct SignatureTransactionTests {
     }
   }
 
-  @Test("each version has its digest, and the version is part of what is signed")
+  @Test("each version has its digest, and the version is part of the signed bytes")
   func digests() throws {
     let plan = TransactionReceiptPlan(version: 4)
     for (digest, version) in [(SigningDigest.sha1, 4), (.sha256, 3)] as [(SigningDigest, UInt8)] {
@@ -106,7 +106,7 @@ struct SignatureTransactionTests {
     }
   }
 
-  @Test("an altered version 4 receipt is refused, and one of strangers or of a developer")
+  @Test("an altered version 4 receipt is refused, and so is a stranger's or a developer's")
   func forgedVersion4() throws {
     var plan = TransactionReceiptPlan(version: 4)
     let signature = try authority.signer.key.sign([4] + plan.purchaseInfo, .sha256)
@@ -121,7 +121,7 @@ struct SignatureTransactionTests {
     try expectEqual(verdict(plan.signed(by: developer)), .invalid(.wrongPurpose))
   }
 
-  @Test("an intermediate that was issued again with its key serves for both of its times")
+  @Test("an intermediate reissued with its key serves for both of its periods")
   func reissuedIntermediate() throws {
     func intermediate(_ notBefore: String, _ notAfter: String, _ serial: Int64) throws
       -> IssuedCertificate
@@ -149,7 +149,7 @@ struct SignatureTransactionTests {
   }
 
   @Test(
-    "a signer that bears the name of Apple's intermediate above it is judged without configuration")
+    "a signer that claims Apple's intermediate as issuer is judged without configuration")
   func appleNamesClaimed() throws {
     let shipped = try ReceiptVerifier(configuration: .init())
     for name in AppleNames.all {
@@ -159,7 +159,7 @@ struct SignatureTransactionTests {
     }
   }
 
-  @Test("the intermediate alone is enough; with the root it must lead there")
+  @Test("the intermediate alone is enough; a configured root must be the intermediate's")
   func rootConfigured() throws {
     let file = try TransactionReceiptPlan().signed(by: authority.purchaseSigner)
     try expectEqual(verdict(file, by: verifier(intermediates: [authority.iTunesStore])), .valid)
@@ -192,7 +192,7 @@ struct SignatureTransactionTests {
     expectEqual(verifier.verify(file, receipt: receipt), .valid)
   }
 
-  @Test("a signature blob that is built otherwise is refused")
+  @Test("a signature blob of another structure is refused")
   func brokenBlobs() throws {
     let plan = TransactionReceiptPlan()
     let info = plan.purchaseInfo
@@ -209,7 +209,7 @@ struct SignatureTransactionTests {
     try expectEqual(verdict(longer), .invalid(.malformedEnvelope))
   }
 
-  @Test("a flipped bit in any byte of what is signed or of the signature is refused")
+  @Test("a flipped bit in any signed byte or in the signature is refused")
   func flippedBits() throws {
     let plan = TransactionReceiptPlan()
     let info = plan.purchaseInfo
@@ -220,7 +220,7 @@ struct SignatureTransactionTests {
       guard let receipt = try? ReceiptFile.decode(file) else { return }
       let verdict = verifier.verify(file, receipt: receipt)
       if case .invalid = verdict { return }
-      // Another name of the issuer is one that nobody knows here.
+      // A changed name of the issuer is an intermediate that is not configured.
       if verdict == .undecided(.intermediateNotConfigured), place.hasPrefix("certificate") {
         return
       }
@@ -249,7 +249,7 @@ struct SignatureTransactionTests {
     }
   }
 
-  @Test("a configured certificate that cannot serve is named by its place")
+  @Test("a configured certificate that cannot serve is named by its index")
   func configurationErrors() throws {
     func error(_ certificates: [[UInt8]]) -> String? {
       do {
@@ -270,7 +270,7 @@ struct SignatureTransactionTests {
   }
 }
 
-/// Signers of strangers under the names of Apple's intermediates.
+/// Strangers' signers under the names of Apple's intermediates.
 private enum AppleNames {
   struct Name {
     var commonName: String

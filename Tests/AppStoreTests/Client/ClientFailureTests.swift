@@ -1,11 +1,11 @@
-// The client against a server that misbehaves, or is not there.
+// The client against a server that misbehaves, or does not exist.
 import AppStore
 import AppStoreClient
 import Foundation
 import TestSupport
 import Testing
 
-@Suite("The App Store client, not answered", .bounded) struct ClientFailureTests {
+@Suite("The App Store client: failures", .bounded) struct ClientFailureTests {
   typealias Reaction = ScriptedServer.Reaction
   private static let head = "HTTP/1.1 200 OK\r\n"
 
@@ -50,7 +50,7 @@ import Testing
       failure: .timeout, httpStatus: 200),
   ]
 
-  @Test("a call that breaks off says how", arguments: cases)
+  @Test("a call that breaks off has its reason", arguments: cases)
   func failure(_ given: Case) async throws {
     let server = try ScriptedServer { _ in given.reaction }
     var options = VerifyReceiptOptions.on(server)
@@ -63,7 +63,7 @@ import Testing
     if given.failure == .timeout { #expect(answer.durationMs >= 4_990) }
   }
 
-  @Test("silence on a connection that was used before is no failure to connect")
+  @Test("silence on a used connection is not a failure to connect")
   func silenceAfterUse() throws {
     let server = try ScriptedServer { $0.index == 0 ? .json("{}") : .hang }
     var options = VerifyReceiptOptions.on(server)
@@ -74,7 +74,7 @@ import Testing
     expectEqual(server.connectionCount, 1)
   }
 
-  @Test("nobody listens")
+  @Test("a port without a listener is a failure to connect")
   func refused() async throws {
     let (descriptor, port) = try ScriptedServer.listen(backlog: nil)
     defer { close(descriptor) }
@@ -84,7 +84,7 @@ import Testing
     expectEqual(Told(await client.ask().content), .nothing(.connectionFailed))
   }
 
-  /// A socket whose connection was begun at least.
+  /// A socket that has at least begun to connect.
   private static func connected(to port: Int) -> Int32? {
     let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
     let descriptor = socket(AF_INET, kind, 0)
@@ -102,9 +102,9 @@ import Testing
     return nil
   }
 
-  @Test("a connection that is never taken up is a failure to connect")
+  @Test("a connection that is never accepted is a failure to connect")
   func connectTimeout() async throws {
-    // A queue of connections that is full: the system leaves further ones unanswered.
+    // With a full backlog, the system leaves further connections unanswered.
     let (listener, port) = try ScriptedServer.listen(backlog: 0)
     let fillers = (0..<8).compactMap { _ in Self.connected(to: port) }
     defer { for descriptor in fillers + [listener] { close(descriptor) } }
@@ -117,7 +117,7 @@ import Testing
     #expect(answer.httpStatus == nil)
   }
 
-  @Test("a name that nobody has")
+  @Test("an unknown host name is a failure to connect")
   func unknownName() async throws {
     var options = VerifyReceiptOptions()
     options.productionURL = "https://app-store.invalid/verifyReceipt"
@@ -127,7 +127,7 @@ import Testing
     #expect(told == .nothing(.connectionFailed) || told == .nothing(.connectTimeout))
   }
 
-  // MARK: Too much
+  // MARK: Size limits
 
   private static let limit = 1 << 20
   private static func string(_ byteCount: Int) -> [UInt8] {
@@ -166,7 +166,7 @@ import Testing
       failure: .answerTooLarge, httpStatus: 500),
   ]
 
-  @Test("an answer beyond its bound is cut off", arguments: tooMuch)
+  @Test("a response beyond its limit is cut off", arguments: tooMuch)
   func tooLarge(_ given: Case) async throws {
     let server = try ScriptedServer { $0.index == 0 ? given.reaction : .json("{}") }
     var options = VerifyReceiptOptions.on(server)
@@ -175,11 +175,11 @@ import Testing
     let answer = await client.ask()
     expectEqual(Told(answer.content), .nothing(given.failure))
     expectEqual(answer.httpStatus, given.httpStatus)
-    // And the next one is none the worse for it.
+    // The next call is not affected.
     expectEqual(Told(await client.ask().content), .json("{}"))
   }
 
-  @Test("an answer of just the bound is taken")
+  @Test("a response of exactly the limit is accepted")
   func asLargeAsAllowed() async throws {
     let text = String(decoding: Self.string(Self.limit), as: UTF8.self)
     let server = try ScriptedServer { _ in .json(text) }
@@ -211,7 +211,7 @@ import Testing
 
   // MARK: TLS
 
-  @Test("a server that does not speak TLS is none")
+  @Test("a server without TLS gets no request")
   func noTLS() async throws {
     let server = try ScriptedServer { _ in .json("{}") }
     var options = VerifyReceiptOptions.on(server)
@@ -219,12 +219,12 @@ import Testing
     options.timeoutMs = 2_000
     let client = try VerifyReceiptClient(options)
     let told = Told(await client.ask().content)
-    // The server may wait for a line that never ends, as HTTP sees it.
+    // As an HTTP server it may wait for a line that never ends.
     #expect(told == .nothing(.tlsFailed) || told == .nothing(.connectTimeout))
     #expect(server.requests.isEmpty)
   }
 
-  @Test("a certificate that nobody trusts ends the call before anything is said")
+  @Test("an untrusted certificate ends the call before anything is sent")
   func untrustedCertificate() async throws {
     let server = try TLSServer()
     defer { server.stop() }
@@ -239,7 +239,7 @@ import Testing
   }
 }
 
-/// OpenSSL's own test server, with a certificate of its own making.
+/// OpenSSL's own test server, with a self-made certificate.
 private final class TLSServer {
   private let process = Process()
   private let directory: TemporaryDirectory
@@ -271,7 +271,7 @@ private final class TLSServer {
     process.standardOutput = handle
     process.standardError = handle
     try process.run()
-    // It says `ACCEPT 127.0.0.1:40123` once it listens.
+    // It prints `ACCEPT 127.0.0.1:40123` once it listens.
     var found: Int?
     _ = TestSupport.eventually {
       let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
@@ -288,7 +288,7 @@ private final class TLSServer {
   }
 
   func stop() {
-    // It may have been started by a thread that blocks what asks more kindly.
+    // The thread that started it may block gentler signals.
     kill(process.processIdentifier, SIGKILL)
   }
 }

@@ -6,8 +6,8 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The App Store client, used by many", .bounded) struct ClientLoadTests {
-  @Test("calls one after the other share a connection")
+@Suite("The App Store client: many calls", .bounded) struct ClientLoadTests {
+  @Test("successive calls share a connection")
   func keepAlive() throws {
     let server = try ScriptedServer {
       .json($0.path == "/production" ? #"{"status":21007}"# : #"{"status":0}"#)
@@ -29,7 +29,7 @@ import Testing
     expectEqual(server.requests.count, 5)
   }
 
-  @Test("each of many calls has its own answer, and connections are used again")
+  @Test("each of many calls has its own response, and connections are reused")
   func ownAnswers() throws {
     let server = try ScriptedServer { request in
       .all([.sleep(milliseconds: 5), .respond(200, Self.receipt(of: request.body))])
@@ -92,7 +92,7 @@ import Testing
 
   // MARK: The end
 
-  @Test("shutting down cancels every call under way, each once")
+  @Test("shutting down cancels every call in progress, each once")
   func shutDown() async throws {
     let server = try ScriptedServer { _ in .hang }
     let client = try VerifyReceiptClient(.on(server))

@@ -47,7 +47,7 @@ import Testing
     #expect(!error.description.contains("example.com"))
   }
 
-  @Test("numbers have bounds")
+  @Test("numbers have limits")
   func numbers() throws {
     let changes: [(WritableKeyPath<VerifyReceiptOptions, Int>, good: [Int], bad: [Int])] = [
       (\.connectTimeoutMs, [1, 600_000], [0, -1, 600_001, .max]),
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test("the words of each fault")
+  @Test("the message of each fault")
   func words() {
     let faults: [(VerifyReceiptOptionsError, String)] = [
       (

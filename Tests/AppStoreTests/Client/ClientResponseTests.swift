@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The App Store client, answered", .bounded) struct ClientResponseTests {
+@Suite("The App Store client: responses", .bounded) struct ClientResponseTests {
   // MARK: Requests
 
   struct RequestCase: CustomTestStringConvertible, Sendable {
@@ -31,7 +31,7 @@ import Testing
       testDescription: "a plus and a slash stay", receipt: "+/+/",
       body: #"{"receipt-data":"+/+/","exclude-old-transactions":false}"#),
     .init(
-      // libcurl would wait for leave to send so much.
+      // For a body of this size, libcurl would wait for 100 Continue.
       testDescription: "a receipt of 4 MiB", receipt: String(repeating: "A", count: 4 << 20),
       body: "{\"receipt-data\":\"" + String(repeating: "A", count: 4 << 20)
         + "\",\"exclude-old-transactions\":false}"),
@@ -111,7 +111,7 @@ import Testing
       testDescription: "no object", production: "21007", asked: ["/production"], content: "21007"),
   ]
 
-  @Test("the other endpoint is asked once, where the status says so", arguments: switchCases)
+  @Test("the other endpoint is asked once, if the status requires it", arguments: switchCases)
   func endpointSwitch(_ given: SwitchCase) async throws {
     let server = try ScriptedServer {
       .json($0.path == "/production" ? given.production : given.sandbox)
@@ -124,7 +124,7 @@ import Testing
     expectEqual(answer.endpoint, (given.asked.count == 2 ? .sandbox : .production))
   }
 
-  @Test("a switch that finds nobody is no answer of the first endpoint")
+  @Test("a failed call to the other endpoint is not a reply of the first")
   func switchToNobody() async throws {
     let server = try ScriptedServer {
       $0.path == "/production" ? .json(#"{"status":21007}"#) : .close
@@ -136,7 +136,7 @@ import Testing
     #expect(answer.httpStatus == nil)
   }
 
-  @Test("the second endpoint has the whole timeout, whatever the first took")
+  @Test("the second endpoint has the whole timeout, however long the first took")
   func switchTimeout() async throws {
     let server = try ScriptedServer {
       .all([
@@ -179,7 +179,7 @@ import Testing
     [0x1F, 0x8B, 0x08, 0, 0, 0, 0, 0, 0, 3], [UInt8](repeating: 0, count: 1_000),
   ]
 
-  @Test("what is no JSON is kept as it came", arguments: strange)
+  @Test("content that is not JSON is kept as it came", arguments: strange)
   func noJSON(_ sent: [UInt8]) async throws {
     let server = try ScriptedServer { _ in .respond(200, sent) }
     let client = try VerifyReceiptClient(.on(server))
@@ -192,7 +192,7 @@ import Testing
     expectEqual(answer.httpStatus, 200)
   }
 
-  @Test("of what is no JSON 64 KiB are kept")
+  @Test("of content that is not JSON, 64 KiB are kept")
   func muchNoJSON() async throws {
     let server = try ScriptedServer { _ in .json(Self.deep) }
     let client = try VerifyReceiptClient(.on(server))
@@ -216,11 +216,11 @@ import Testing
   // MARK: HTTP statuses
 
   @Test(
-    "another HTTP status is no answer, whatever comes with it",
+    "another HTTP status is not a reply, whatever comes with it",
     arguments: [201, 204, 301, 302, 307, 400, 401, 404, 407, 429, 500, 502, 503, 599])
   func httpStatus(_ status: Int) async throws {
     let server = try ScriptedServer { request in
-      // An error of HTTP with a status of the App Store's is a stranger's; a redirection might lead anywhere.
+      // An HTTP error with a status of the App Store's is not from the App Store; a redirection might lead anywhere.
       .respond(
         status, status == 204 ? [] : Array(#"{"status":0}"#.utf8),
         headers: [

@@ -1,4 +1,4 @@
-// What the client's tests share: a client before a scripted server, and questions to it.
+// Shared by the client's tests: a client of a scripted server, and calls to it.
 import AppStore
 import AppStoreClient
 import Base
@@ -6,8 +6,8 @@ import Foundation
 import TestSupport
 
 extension VerifyReceiptOptions {
-  /// Both endpoints on one server, with timeouts that no case meets that does not set its own: a test may
-  /// have to wait long for its turn.
+  /// Both endpoints on one server, with timeouts so long that only a case with its own meets them: a test may have to
+  /// wait long for its turn.
   static func on(_ server: ScriptedServer) -> VerifyReceiptOptions {
     var options = VerifyReceiptOptions()
     options.productionURL = server.url("production")
@@ -30,8 +30,8 @@ extension VerifyReceiptClient {
     }
   }
 
-  /// Asks without giving the thread away. The test run's few threads may come back to a test after minutes, and a
-  /// connection is not kept so long.
+  /// Asks without giving up the thread. The few threads of the test run may come back to a test after minutes, and a
+  /// connection is not kept that long.
   func askAndWait(_ receiptText: String = "cmVjZWlwdA==") -> VerifyReceiptResponse {
     let answer = Monitor<VerifyReceiptResponse?>(nil, conditionCount: 1)
     let request = VerifyReceiptRequest(
@@ -43,7 +43,7 @@ extension VerifyReceiptClient {
     return answer.wait(on: 0) { $0 }
   }
 
-  /// Asks so many times at once.
+  /// Asks this many times at once.
   func askMany(_ count: Int) async -> [VerifyReceiptResponse] {
     await withTaskGroup(of: VerifyReceiptResponse.self) { group in
       for _ in 0..<count { group.addTask { await self.ask() } }
@@ -52,7 +52,7 @@ extension VerifyReceiptClient {
   }
 }
 
-/// An answer as a test writes it down.
+/// A response as a test writes it down.
 enum Told: Equatable {
   case json(String)
   case other(String)
@@ -67,7 +67,7 @@ enum Told: Equatable {
   }
 }
 
-/// Waits for something that other threads bring about.
+/// Waits for a change by other threads.
 func eventually(_ condition: () -> Bool) async throws -> Bool {
   for _ in 0..<3_000 {
     if condition() { return true }

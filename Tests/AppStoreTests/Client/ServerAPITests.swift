@@ -1,4 +1,4 @@
-// The App Store Server API: keys, tokens, paths, and what answers mean.
+// The App Store Server API: keys, tokens, paths, and the meaning of responses.
 import AppStore
 import AppStoreAuthority
 import AppStoreClient
@@ -174,7 +174,7 @@ import Testing
     expectEqual(server.connectionCount, 1)
   }
 
-  // MARK: Answers
+  // MARK: Responses
 
   private static let history = ServerAPICall.history(transactionID: id, revision: nil)
   private static let notifications = ServerAPICall.notificationHistory(

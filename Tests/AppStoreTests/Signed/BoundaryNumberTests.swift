@@ -1,4 +1,4 @@
-// Numbers at the limits in signed payloads: whatever a date or a number is, an object has a verdict.
+// Numbers at the limits in signed payloads: every object has a verdict, whatever its dates and numbers are.
 import AppStore
 import AppStoreAuthority
 import Base
@@ -48,7 +48,7 @@ import Testing
           let text = try authority.sign(payload: Array(payload.utf8))
           let object = try SignedObject(text)
           let verdict = verifier.verify(object, nowMs: Self.nowMs)
-          // The authority's certificates are of these years alone.
+          // The authority's certificates are valid only in these years.
           guard case .invalid(let fault) = verdict else {
             Issue.record("\(verdict) for \(number.text.prefix(40))")
             continue
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test(
-    "a date with a fraction is the whole millisecond before it, or none outside the years 0001 to 9999",
+    "a date with a fraction is the whole millisecond before it, or nil outside the years 0001 to 9999",
     arguments: [
       ("-9223372036854775808.5", nil), ("-9223372036854775808.0", nil),
       ("-9223372036854775809.5", nil), ("9223372036854775807.5", nil),

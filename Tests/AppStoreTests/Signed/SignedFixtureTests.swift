@@ -1,4 +1,4 @@
-// Apple's published signed objects: what they say, and their verdicts.
+// Apple's published signed objects: their content, and their verdicts.
 
 import AppStore
 import Base
@@ -19,7 +19,7 @@ struct SignedFixtureTests {
     try Fixtures.bytes("storekit2/\(name)").filter { $0 > 0x20 }
   }
 
-  /// The fingerprint of the certificate at a place of an object's `x5c`.
+  /// The fingerprint of the certificate at an index of an object's `x5c`.
   static func fingerprint(_ name: String, _ place: Int) throws -> SHA256Digest {
     let header = try JSONSerialization.jsonObject(
       with: Data(try SignedObject(try object(name)).header))
@@ -27,14 +27,14 @@ struct SignedFixtureTests {
     return try Base64.decode(Array(certificates[place].utf8)).withUnsafeBytes { SHA256.hash($0) }
   }
 
-  @Test("those under the test root are valid, and of the rest each is refused for its fault")
+  @Test("objects under the test root are valid, and each of the others is refused for its fault")
   func verdicts() throws {
     let root = try #require(Self.testRoot)
     try expectEqual(
       Fixtures.bytes("storekit2/certs/testCA.der").withUnsafeBytes { SHA256.hash($0) }, root)
     let verifier = SignedObjectVerifier(pinnedRoots: [root])
     let nowMs: Int64 = 1_767_323_045_678
-    // Two of them bring an older certificate of the same root, which is another root by its fingerprint.
+    // Two of them have an older certificate of the same root, which by its fingerprint is another root.
     let older = try Self.fingerprint("mock_signed_data/transactionInfo", 2)
     let both = SignedObjectVerifier(pinnedRoots: [root, older])
     let cases: [(String, SignedObjectVerdict, SignedObjectVerdict)] = [
@@ -71,7 +71,7 @@ struct SignedFixtureTests {
   }
 
   @Test(
-    "Xcode's are valid where their certificate is named",
+    "Xcode's are valid where their certificate is configured",
     arguments: ["transaction", "renewal-info", "app-transaction"])
   func xcode(name: String) throws {
     let name = "xcode/xcode-signed-\(name)"

@@ -26,7 +26,7 @@ struct SignedObjectTamperingTests {
     expectEqual(SignedSample.verdict(good, verifier), valid)
   }
 
-  @Test("more signers than the cache holds are all judged right")
+  @Test("more signers than the cache holds are all judged correctly")
   func manySigners() throws {
     let authority = try SignedObjectAuthority.shared.get()
     let verifier = authority.verifier

@@ -1,4 +1,4 @@
-// Verdicts of signed objects: good ones, malformed ones, forged ones, and those out of time.
+// Verdicts of signed objects: good, malformed, forged, and out of time.
 
 import AppStore
 import AppStoreAuthority
@@ -28,7 +28,7 @@ struct SignedObjectTests {
     return try authority.sign(payload: payload, form)
   }
 
-  @Test("one signed under the pinned root is valid, also a second time")
+  @Test("an object signed under the pinned root is valid, also a second time")
   func valid() throws {
     let verifier = authority.verifier
     for _ in 0..<3 {
@@ -40,7 +40,7 @@ struct SignedObjectTests {
       SignedSample.verdict(production, verifier), .valid(root: authority.root.fingerprint))
   }
 
-  @Test("its parts are what was sent, and give the same text again")
+  @Test("its parts are as sent, and give the same text again")
   func parts() throws {
     let object = try SignedObject(good)
     expectEqual(object.payload, SignedSample.transaction())
@@ -52,7 +52,7 @@ struct SignedObjectTests {
       good)
   }
 
-  @Test("only three parts that begin as base64 of a JSON object look like one")
+  @Test("only three parts that begin as base64 of a JSON object look like a signed object")
   func looks() {
     let cases: [(String, Bool)] = [
       (String(decoding: good, as: UTF8.self), true), ("ey.a.b", true), ("eyJ.-_.", true),
@@ -67,7 +67,7 @@ struct SignedObjectTests {
 
   // MARK: Malformed
 
-  @Test("a text of another form is malformed, for a reason")
+  @Test("a text of another form is malformed, with a reason")
   func malformed() throws {
     let parts = SignedSample.parts(good)
     let (header, payload, signature) = (parts[0], parts[1], parts[2])
@@ -162,7 +162,7 @@ struct SignedObjectTests {
     try expectEqual(verdict(sign { $0.algorithm = name }), .invalid(.wrongAlgorithm))
   }
 
-  @Test("a signature in DER is no signature of ES256")
+  @Test("a DER signature is not a signature of ES256")
   func derSignature() throws {
     try expectEqual(verdict(sign { $0.signature = .der }), .invalid(.malformedSignature))
   }
@@ -183,7 +183,7 @@ struct SignedObjectTests {
   }
 
   @Test(
-    "a payload without a date that can be read, or of an unknown environment, is refused for that")
+    "a payload without a readable date, or of an unknown environment, is refused for that")
   func missingFacts() throws {
     let cases: [(String, SignedObjectFault)] = [
       ("{}", .missingSignedDate),
@@ -236,7 +236,7 @@ struct SignedObjectTests {
     expectEqual(verdict(borrowed), .invalid(.wrongSignature))
   }
 
-  @Test("a chain that lacks what Apple's chains have is refused although its root is trusted")
+  @Test("a chain that lacks properties of Apple's chains is refused although its root is trusted")
   func flawedChains() throws {
     typealias Edit = (inout SignedObjectAuthority.Plan) -> Void
     let cases: [(String, SignedObjectFault, Edit)] = [
@@ -280,7 +280,7 @@ struct SignedObjectTests {
       SignedSample.verdict(text, authority.verifier), .valid(root: authority.root.fingerprint))
   }
 
-  @Test("a root that is not trusted decides before anything that a signature is computed for")
+  @Test("an untrusted root decides before any signature is computed")
   func rootFirst() throws {
     typealias Edit = (inout SignedObjectAuthority.Plan) -> Void
     let plans: [Edit] = [
@@ -288,7 +288,7 @@ struct SignedObjectTests {
       { $0.intermediateCurve = .p521 }, { $0.intermediate.isAuthority = false },
       { $0.leaf.notAfter = "150101000000Z" },
     ]
-    // Chains that do not hold, and a signature that is none of the leaf's: each would be found by computing one.
+    // Broken chains, and a signature that is not the leaf's: each could only be found by computing a signature.
     for edit in plans {
       var plan = SignedObjectAuthority.Plan()
       edit(&plan)
@@ -312,7 +312,7 @@ struct SignedObjectTests {
     expectEqual(SignedSample.verdict(text, verifier), .invalid(.wrongKey))
   }
 
-  @Test("Apple's root of signed objects is trusted unless told otherwise, and signs no receipt")
+  @Test("Apple's root of signed objects is trusted by default, and signs no receipt")
   func appleRoots() throws {
     expectEqual(
       SHA256Digest.appleRootG3.hex,
@@ -384,7 +384,7 @@ struct SignedObjectTests {
   // MARK: Local testing
 
   @Test(
-    "Xcode's and local objects count only under a named certificate",
+    "Xcode's and local objects count only under a configured certificate",
     arguments: ["Xcode", "LocalTesting"])
   func localTesting(environment: String) throws {
     let payload = SignedSample.transaction(environment: environment)
@@ -407,12 +407,13 @@ struct SignedObjectTests {
       expectEqual(
         SignedSample.verdict(SignedSample.joined(parts), naming), .invalid(.wrongSignature))
     }
-    // The named certificate does not sign for the App Store.
+    // The configured certificate does not sign for the App Store.
     let claimed = try sign { $0.certificates = [authority.chain[0]] }
     expectEqual(SignedSample.verdict(claimed, naming), .invalid(.unexpectedCertificates))
   }
 
-  @Test("one that names no environment is valid by its signature, and forged without")
+  @Test(
+    "an object that names no environment is valid by its signature, and forged without a good one")
   func noEnvironment() throws {
     let payload = #"{"bundleId":"b","signedDate":\#(SignedSample.signedDateMs)}"#
     let text = try authority.sign(payload: Array(payload.utf8))
@@ -438,7 +439,7 @@ struct SignedObjectTests {
     }
   }
 
-  @Test("Xcode's date may have a fraction; nobody else's may")
+  @Test("Xcode's date may have a fraction, no other may")
   func fraction() throws {
     let naming = SignedObjectVerifier(localTestingSigners: [authority.leaf.fingerprint])
     let xcode = try authority.sign(
@@ -448,9 +449,9 @@ struct SignedObjectTests {
       SignedSample.verdict(xcode, naming), .locallyValid(signer: authority.leaf.fingerprint))
   }
 
-  // MARK: Stable words
+  // MARK: Stable codes
 
-  @Test("each fault's word is stable")
+  @Test("each fault's code is stable")
   func words() {
     expectEqual(
       SignedObjectFault.allCases.map(\.rawValue),

@@ -8,7 +8,7 @@ enum SignedSample {
   /// 2026-01-02T03:04:05.678Z, at which the test authority's certificates are valid.
   static let signedDateMs: Int64 = 1_767_323_045_678
 
-  /// A small transaction, with members in place of those of the same name.
+  /// A small transaction, with members replaced by name.
   static func transaction(
     environment: String = "Sandbox", signedDate: String = "\(signedDateMs)", more: String = ""
   ) -> [UInt8] {
@@ -38,5 +38,5 @@ enum SignedSample {
   static func joined(_ parts: [[UInt8]]) -> [UInt8] { Array(parts.joined(separator: [0x2E])) }
 }
 
-/// A member of a payload as the keeper's bytes.
+/// A member of a payload as text.
 func text(_ bytes: JSONBytes?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }

@@ -1,4 +1,4 @@
-// What is read from payloads: of transactions, notifications and app transactions.
+// The content read from payloads: transactions, notifications and app transactions.
 
 import AppStore
 import Base
@@ -72,7 +72,7 @@ struct SignedPayloadTests {
     }
   }
 
-  @Test("values are read leniently, and escapes are undone")
+  @Test("values are read leniently, and escapes are decoded")
   func lenient() throws {
     try transaction(
       #"{"transactionId":70,"\u0070roductId":"pro\u002emonth","price":"9990","quantity":"2","isUpgraded":"true","purchaseDate":"1700000000000","webOrderLineItemId":"0","signedDate":"5"}"#
@@ -104,7 +104,7 @@ struct SignedPayloadTests {
     }
   }
 
-  @Test("a percentage outside 0 to 100,000 is none")
+  @Test("a percentage outside 0 to 100,000 is nil")
   func percentages() throws {
     let cases: [(String, Int64?)] = [
       ("0", 0), ("100000", 100_000), ("100001", nil), ("-1", nil), ("50.5", nil), ("null", nil),
@@ -225,7 +225,7 @@ struct SignedPayloadTests {
     }
   }
 
-  @Test("what a notification must say is named where it is missing")
+  @Test("a missing member of a notification is named")
   func missingFromNotification() throws {
     let cases: [(String, SignedObjectFault?)] = [
       ("{}", .missingSignedDate), (#"{"signedDate":1}"#, .missingEnvironment),
