@@ -1,4 +1,4 @@
-// Receipts of the test authority: trusted where its root is pinned, by any process that has its keys.
+// Receipts of the test authority: trusted where its root is pinned, by any process with its keys.
 import AppStore
 import AppStoreAuthority
 import Base
@@ -7,12 +7,12 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A directory with an authority in it, for the whole run: keys take time.
+/// A directory with an authority, shared by the whole run because making keys is slow.
 enum SharedAuthority {
   nonisolated(unsafe) static let directory: Result<TemporaryDirectory, any Error> = Result {
     let directory = try TemporaryDirectory()
     _ = try AuthorityDirectory.open(directory.path("authority"))
-    // What is static is never let go of.
+    // Static values are never released.
     atexit {
       if case .success(let directory) = SharedAuthority.directory {
         try? FileManager.default.removeItem(atPath: directory.path)
@@ -41,7 +41,7 @@ struct AuthorityTests {
     }
   }
 
-  @Test("what is signed decodes to what was asked for")
+  @Test("signed content decodes to what was requested")
   func roundTrip() throws {
     let signer = ReceiptSigner(authority: try TestAuthority.shared.get())
     let customers = CustomerReceipts(
@@ -106,7 +106,7 @@ struct AuthorityTests {
       .valid(root: second.root.fingerprint))
   }
 
-  @Test("a directory that holds no authority is refused by name")
+  @Test("a directory without an authority is refused by name")
   func badDirectory() throws {
     let temporary = try TemporaryDirectory()
     #expect(throws: AuthorityError.self) { try AuthorityDirectory.open(temporary.path) }

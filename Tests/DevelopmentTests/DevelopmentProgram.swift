@@ -3,13 +3,13 @@ import Base
 import Foundation
 import TestSupport
 
-/// What one run printed, and how it ended.
+/// One run's output, and how it ended.
 struct Outcome {
   let exitCode: Int32
   let output: String
   let diagnostics: String
 
-  /// Runs a program of the package to its end; `input` is its standard input, shorter than a pipe holds.
+  /// Runs a program of the package to its end; `input` is its standard input, shorter than a pipe's buffer.
   init(
     of program: String, _ arguments: [String], in directory: String, input: String = ""
   ) throws {
@@ -26,7 +26,7 @@ struct Outcome {
     process.standardOutput = output
     process.standardError = diagnostics
     try process.run()
-    // What goes to standard error is short: its pipe does not fill while the other is read.
+    // Standard error is short: its pipe does not fill while the other is read.
     let text = output.fileHandleForReading.readDataToEndOfFile()
     let errors = diagnostics.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Fleets of ledgers")
 struct FleetLedgersTests {
-  /// An event of a ledger, as far as it is the same elsewhere.
+  /// An event of a ledger, without what differs between ledgers.
   struct Event: Equatable {
     let position: Position
     let type: String
@@ -19,8 +19,8 @@ struct FleetLedgersTests {
   let directory: TemporaryDirectory
   let source: LedgerFixture
 
-  /// The source: uploads with names; of each, two verifications that say whose they are. Every third reply is reused
-  /// by the next upload. Declarations are in between.
+  /// The source: named uploads, each with two verifications that name it. Every third reply is reused by the next
+  /// upload. Declarations are in between.
   init() throws {
     directory = try TemporaryDirectory()
     source = try LedgerFixture()
@@ -97,7 +97,7 @@ struct FleetLedgersTests {
     return reusedCount
   }
 
-  @Test("one ledger of one is the same events with the same positions")
+  @Test("a fleet of one ledger has the same events at the same positions")
   func splitIntoOne() throws {
     let fleet = try split(into: 1, seed: 1)
     expectEqual(fleet, [try events(source.path)])
@@ -111,7 +111,7 @@ struct FleetLedgersTests {
     #expect(fleet.allSatisfy { $0.count > all.count / 20 })
     let reusedCount = try fleet.map(checkReferences).reduce(0, +)
     #expect((1..<Self.uploadCount / 3).contains(reusedCount))
-    // What is no position stays as it is.
+    // A value that is not a position stays as it is.
     let declared = fleet.joined().filter { $0.type == "app.registered" }
     expectEqual(
       Set(declared.compactMap { $0.data["upload"]?.integerValue }),
@@ -150,7 +150,7 @@ struct FleetLedgersTests {
     expectEqual(map, lines.joined(separator: "\n") + "\n")
   }
 
-  @Test("what names nothing in its ledger names nothing in the merged one")
+  @Test("a reference to nothing in its ledger is a reference to nothing in the merged one")
   func strays() throws {
     let fleet = try split(into: 3, seed: 4, "--stray-percent", "100")
     let folders = (1...3).map { "fleet/shop-\($0)" }
@@ -179,7 +179,7 @@ struct FleetLedgersTests {
     #expect(danglingCount > 10)
   }
 
-  @Test("wrong usage and ledgers that are none are refused")
+  @Test("wrong usage and directories that are not ledgers are refused")
   func refusals() throws {
     let usage = ["split", source.path, "--seed", "1", "-o", "fleet"]
     try expectEqual(Outcome(of: "fleet-ledgers", usage, in: directory.path).exitCode, 2)

@@ -1,4 +1,4 @@
-// A client over a plain socket that sees what a library would hide: where an answer breaks off.
+// A client over a plain socket that sees what a library would hide: where a response breaks off.
 import Glibc
 import Testing
 
@@ -9,7 +9,7 @@ final class HTTPClient {
   struct Answer {
     var status = 0
     var body: [UInt8] = []
-    /// Whether the connection ended before all of the body came.
+    /// Whether the connection ended before the whole body came.
     var isCut = false
     /// The header `Retry-After`.
     var retryAfter: String?
@@ -33,7 +33,7 @@ final class HTTPClient {
 
   deinit { close(descriptor) }
 
-  /// Nil where the connection ended without a byte.
+  /// Nil if the connection ended without a byte.
   func exchange(
     _ method: String, _ path: String, _ body: [UInt8] = [], headers: [String] = []
   ) throws -> Answer? {

@@ -30,7 +30,7 @@ struct HistogramTests {
     }
   }
 
-  @Test("nothing recorded gives 0; what is beyond all buckets counts as the largest")
+  @Test("an empty histogram gives 0; a value beyond all buckets counts as the largest")
   func extremes() {
     var histogram = Histogram()
     #expect(histogram.quantileUs(perMillion: 500_000) == 0 && histogram.meanUs == 0)

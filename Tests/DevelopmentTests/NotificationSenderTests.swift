@@ -1,4 +1,4 @@
-// How the stand-in sends notifications: retries as the App Store's, and what goes wrong on request.
+// How the stand-in sends notifications: retries like the App Store's, and requested misbehaviour.
 import AppStoreAuthority
 import AppStoreStandIn
 import Base
@@ -34,7 +34,7 @@ struct NotificationSenderTests {
     return plan
   }
 
-  /// What the server was told, decoded.
+  /// The notifications that the server received, decoded.
   func told(_ server: ScriptedServer) throws -> [JSONValue] {
     try server.seen.map {
       try ServerAPIShop.payload(JSONValue(Array($0.body.utf8))["signedPayload"])
@@ -64,7 +64,7 @@ struct NotificationSenderTests {
     #expect(head.contains("\r\nContent-Type: application/json\r\n"))
   }
 
-  @Test("what is not accepted comes again five times, with the same UUID; a 400 does not")
+  @Test("a refused notification comes again five times with the same UUID, but not after a 400")
   func retries() throws {
     for (status, attempts) in [(503, 6), (404, 6), (400, 1)] {
       let server = try ScriptedServer { _ in .answer(status) }
@@ -79,7 +79,7 @@ struct NotificationSenderTests {
     }
   }
 
-  @Test("the Sandbox is told once")
+  @Test("the Sandbox is notified once")
   func sandbox() throws {
     let server = try ScriptedServer { _ in .answer(503) }
     defer { server.stop() }
@@ -89,7 +89,7 @@ struct NotificationSenderTests {
     expectEqual(counts.givenUp, counts.notifications)
   }
 
-  @Test("a connection that ends without an answer, or with it, costs no notification")
+  @Test("a connection that ends without a response, or with it, costs no notification")
   func brokenConnections() throws {
     let server = try ScriptedServer { number in
       number % 3 == 0 ? .cut : number % 3 == 1 ? .answerAndClose(200) : .answer(503)
@@ -102,7 +102,7 @@ struct NotificationSenderTests {
     expectEqual(Set(uuids(try told(server))), Set(expected(mail, customers: 8)))
   }
 
-  @Test("nobody listens: each is tried six times and given up")
+  @Test("without a listener, each is tried six times and given up")
   func nobodyListens() throws {
     let server = try ScriptedServer { _ in .cut }
     let plan = try plan(server, customers: 1)
@@ -146,7 +146,7 @@ struct NotificationSenderTests {
     }
   }
 
-  @Test("faults strike as often as asked for, each for itself and the same each time")
+  @Test("faults occur as often as requested, independently and reproducibly")
   func faultShares() {
     var plan = FaultPlan(seed: 7)
     plan.percents = [.duplicate: 20, .loss: 50]
@@ -160,7 +160,7 @@ struct NotificationSenderTests {
     expectEqual((0..<2_000).map(plan.faults), struck)
   }
 
-  @Test("a sender that is stopped says what it left")
+  @Test("a stopped sender reports what it left")
   func stopped() throws {
     let server = try ScriptedServer { _ in .answer(503) }
     defer { server.stop() }
@@ -173,7 +173,7 @@ struct NotificationSenderTests {
     #expect(counts.attempts == all.count && counts.pending == all.count)
   }
 
-  /// A sender that is stopped after so many attempts.
+  /// A sender that is stopped after this many attempts.
   private final class StoppedSender: Sendable {
     private let sender = Monitor<NotificationSender?>(nil)
 
@@ -218,7 +218,7 @@ struct NotificationSenderTests {
   }
 
   @Test(
-    "only plain HTTP to this machine is an address",
+    "only plain HTTP to this machine is accepted as address",
     arguments: [
       ("http://127.0.0.1:8080/a/b", true), ("http://localhost:1", true),
       ("http://127.0.0.1/", true),
@@ -232,12 +232,12 @@ struct NotificationSenderTests {
 
   // MARK: A running stand-in
 
-  /// Waits for the server to have seen so many requests.
+  /// Waits until the server has seen this many requests.
   func wait(for count: Int, _ server: ScriptedServer) {
     _ = eventually { server.seen.count >= count }
   }
 
-  @Test("a test notification is sent on request, and what became of it is told")
+  @Test("a test notification is sent on request, and its outcome is reported")
   func testNotification() throws {
     let server = try ScriptedServer { _ in .answer(200) }
     defer { server.stop() }
@@ -265,14 +265,14 @@ struct NotificationSenderTests {
     }
   }
 
-  @Test("what control requests do to a customer's purchase is notified, until it is accepted")
+  @Test("changes of a customer's purchase by control requests are notified, until accepted")
   func controlRequests() throws {
     let server = try ScriptedServer { .answer($0 == 0 ? 503 : 200) }
     defer { server.stop() }
     let shop = try ServerAPIShop(
       notifications: NotificationTarget(
         address: try #require(PostAddress("http://127.0.0.1:1/")), retryScale: 0))
-    // Nobody listened there; it is asked for somebody else before anything happens.
+    // Nothing listened at the first address; a new one is set before anything happens.
     try shop.server.control(#"{"notifications_url":"http://127.0.0.1:\#(server.port)/n"}"#)
     let id = shop.sales.standings(customer: 3, atMs: ServerAPIShop.atMs)[0].transaction
       .transactionID

@@ -1,4 +1,4 @@
-// A tiny server for the load generator: it answers each upload as a script says.
+// A tiny server for the load generator: it answers each upload by a script.
 import Base
 import Glibc
 import Testing
@@ -8,13 +8,13 @@ final class ScriptedServer: Sendable {
   enum Action: Sendable {
     /// A status with a receipt's id in the body.
     case answer(Int)
-    /// Says that the connection closes after the answer, and closes it.
+    /// Announces that the connection closes after the response, and closes it.
     case answerAndClose(Int)
-    /// Closes instead of an answer.
+    /// Closes instead of responding.
     case cut
   }
 
-  /// What of a request is looked at.
+  /// The recorded parts of a request.
   struct Seen: Sendable {
     var head: String
     var body: String
@@ -34,7 +34,7 @@ final class ScriptedServer: Sendable {
 
   static let receiptID = "6f1c0f5e-3d4a-5b6c-8d7e-9f0a1b2c3d4e"
 
-  /// `script` gets the number of the request, from 0 in the order of their coming.
+  /// `script` gets the number of the request, from 0 in the order of arrival.
   init(port: UInt16 = 0, script: @escaping @Sendable (Int) -> Action) throws {
     self.script = script
     listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 struct ServerAPIShop {
-  /// When the customers' receipts were made: an hour ago, so that all that befell them lies in the past.
+  /// When the customers' receipts were made: an hour ago, so that all their events are in the past.
   static let atMs = Int64(time(nil)) * 1000 - 3_600_000
 
   let server: StandInServer
@@ -82,7 +82,7 @@ struct ServerAPIShop {
     return try JSONValue(answer.body)
   }
 
-  /// The code of an error, with the HTTP status that belongs to it.
+  /// The code of an error, with its HTTP status.
   func errorCode(_ path: String, body: String? = nil) throws -> Int64? {
     let answer = try answer(path, body: body)
     let code = try JSONValue(answer.body)["errorCode"]?.integerValue

@@ -1,4 +1,4 @@
-// The stand-in's App Store Server API: pages, tokens, errors, what was asked for since.
+// The stand-in's App Store Server API: pages, tokens, errors, changes since a revision.
 import AppStore
 import AppStoreAuthority
 import AppStoreStandIn
@@ -25,10 +25,10 @@ struct ServerAPITests {
     #expect(after.pages == [[]] && after.revision == revision)
   }
 
-  @Test("what changes later follows the revision: a refund, its withdrawal, a renewal")
+  @Test("later changes follow the revision: a refund, its reversal, a renewal")
   func laterChanges() throws {
     let shop = try ServerAPIShop(controls: [#"{"renewals":false}"#])
-    // Customer 0 renews; the first purchase of it is a single one.
+    // Customer 0 has a subscription that renews, and a one-time purchase.
     let books = shop.sales.standings(customer: 0, atMs: ServerAPIShop.atMs)
     let subscription = try #require(books.last { $0.transaction.isRenewal }).transaction
     let single = try #require(books.first { $0.transaction.expiresMs == nil }).transaction
@@ -55,7 +55,7 @@ struct ServerAPITests {
     try expectEqual(shop.history(single.transactionID).pages.flatMap { ids($0) }.last, id)
   }
 
-  @Test("a history says of each transaction what the last notification about it said")
+  @Test("a transaction in a history is as in the last notification about it")
   func sameAsNotifications() throws {
     let shop = try ServerAPIShop(customers: 60, controls: [#"{"renewals":false}"#])
     for customer in 0..<60 {
@@ -74,7 +74,7 @@ struct ServerAPITests {
     }
   }
 
-  @Test("what it answers is signed by its authority, now")
+  @Test("responses are signed by its authority, now")
   func signatures() throws {
     let shop = try ServerAPIShop()
     let id = shop.sales.standings(customer: 3, atMs: ServerAPIShop.atMs)[0].transaction
@@ -91,9 +91,9 @@ struct ServerAPITests {
         es256: try Base64.decode(parts[2], .url), of: parts[0] + [0x2E] + parts[1]))
   }
 
-  // MARK: Who may ask
+  // MARK: Access
 
-  @Test("only a token of the key, for this app and this hour, lets a caller in")
+  @Test("only a token of the key, for this app and this hour, gives access")
   func tokens() throws {
     let shop = try ServerAPIShop(customers: 1)
     let now = ServerAPIShop.claims()["iat"] as? Int ?? 0
@@ -118,7 +118,7 @@ struct ServerAPITests {
     }
     try expectEqual(shop.answer("/inApps/v2/history/1", authorization: "Basic x").status, 401)
     try expectEqual(shop.errorCode("/inApps/v2/history/1"), 4_040_010)
-    // Apple's own libraries do not say when a token was made.
+    // Apple's own libraries omit when a token was made.
     func withoutIssue(_ claims: [String: Any]) -> [String: Any] {
       claims.filter { $0.key != "iat" }
     }
@@ -208,7 +208,7 @@ struct ServerAPITests {
     }
   }
 
-  @Test("notification history gives what befell the customers between two dates, in order and once")
+  @Test("notification history has the customers' events between two dates, in order and once")
   func notificationHistory() throws {
     let shop = try ServerAPIShop(customers: 30, environment: .mixed)
     let told = (0..<30).flatMap { shop.sales.notifications(customer: $0) }.map(\.payload)
@@ -227,7 +227,7 @@ struct ServerAPITests {
     }
   }
 
-  @Test("it tells of one customer alone, of one type, and of what was asked for since")
+  @Test("it is filtered by customer and type, and includes requested changes")
   func notificationFilters() throws {
     let shop = try ServerAPIShop()
     let id = shop.sales.standings(customer: 4, atMs: ServerAPIShop.atMs)[0].transaction
@@ -280,7 +280,7 @@ struct ServerAPITests {
     try expectEqual(shop.errorCode("/inApps/v1/notifications/test", body: ""), 4_040_007)
   }
 
-  @Test("over the rate it answers 429 with the time, in epoch milliseconds, from which it goes on")
+  @Test("over the rate limit it answers 429 with the time, in epoch milliseconds, of the next call")
   func rate() throws {
     let shop = try ServerAPIShop(customers: 1, callsPerSecond: 1)
     try expectEqual(shop.errorCode("/inApps/v2/history/7"), 4_040_010)
@@ -293,7 +293,7 @@ struct ServerAPITests {
     try expectEqual(shop.errorCode("/sandbox/inApps/v2/history/7"), 4_040_010)
   }
 
-  @Test("behaviours hold at the API alone where they name it, and calls are counted by name")
+  @Test("behaviours that name the API hold there alone, and calls are counted by name")
   func behaviours() throws {
     let shop = try ServerAPIShop(customers: 1)
     let id = shop.sales.standings(customer: 0, atMs: ServerAPIShop.atMs)[0].transaction

@@ -1,4 +1,4 @@
-// `sign-objects`: payloads of others signed as they stand, and the faults that it gives them.
+// `sign-objects`: given payloads signed unchanged, with faults on request.
 import AppStore
 import AppStoreAuthority
 import Base
@@ -64,7 +64,7 @@ struct SignObjectsTests {
     }
   }
 
-  @Test("every fault changes the object, and none its payload", arguments: ObjectFault.allCases)
+  @Test("every fault changes the object, but never its payload", arguments: ObjectFault.allCases)
   func faults(fault: ObjectFault) throws {
     let authority = try AuthorityDirectory.loadSignedObjects(directory.path("authority"))
     let signer = ObjectSigner(authority: authority)
@@ -90,7 +90,7 @@ struct SignObjectsTests {
     }
   }
 
-  /// What the verifier that ships says of each fault.
+  /// The shipped verifier's verdict on each fault.
   static let verdicts: [ObjectFault: SignedObjectFault] = [
     .twoParts: .notThreeParts, .fourParts: .notThreeParts, .padded: .notBase64URL,
     .notCanonical: .notBase64URL, .headerNotJSON: .headerNotJSON,
@@ -109,7 +109,7 @@ struct SignObjectsTests {
     .expiredIntermediate: .certificateExpired, .localTesting: .unexpectedCertificates,
   ]
 
-  @Test("the verifier that ships takes what has no fault, and names the others")
+  @Test("the shipped verifier accepts objects without a fault, and names the faults")
   func verdicts() throws {
     let authority = try AuthorityDirectory.loadSignedObjects(directory.path("authority"))
     let signer = ObjectSigner(authority: authority)
@@ -131,7 +131,7 @@ struct SignObjectsTests {
   }
 
   @Test(
-    "a line that is wrong is named, and ends it with 1",
+    "a wrong line is named, and ends the program with 1",
     arguments: [
       (#"{"payload":1"#, "not an object with payload and fault"),
       ("7", "not an object with payload and fault"),
@@ -144,7 +144,7 @@ struct SignObjectsTests {
     expectEqual(outcome.exitCode, 1)
   }
 
-  @Test("a fault without such a name is told with all names")
+  @Test("an unknown fault is reported with all names")
   func wrongFault() throws {
     let outcome = try sign(#"{"payload":1,"fault":"odd"}"#)
     expectEqual(outcome.exitCode, 1)

@@ -33,7 +33,7 @@ struct SignTransactionsTests {
     try notification["data"]?[name]?.stringValue.map(payload)
   }
 
-  @Test("transactions tell of the same sales as the customers' receipts, at the clients' prices")
+  @Test("transactions have the same sales as the customers' receipts, at the clients' prices")
   func sameSales() throws {
     let customers = CustomerReceipts(
       seed: 5, bundleID: "com.example.game", environment: .mixed, atMs: Self.atMs)
@@ -64,7 +64,7 @@ struct SignTransactionsTests {
     }
   }
 
-  @Test("upload bodies and import lines hold so many transactions, country and user")
+  @Test("upload bodies and import lines have the requested transactions, country and user")
   func bodies() throws {
     for format in ["uploads", "import"] {
       let lines = try lines(
@@ -87,7 +87,7 @@ struct SignTransactionsTests {
     }
   }
 
-  @Test("notifications of every type tell of a customer in the order of time")
+  @Test("notifications of every type follow a customer in the order of time")
   func notifications() throws {
     let told = try lines("sign-notifications", "--customers", "60", "--format", "jws").map(payload)
     let types = [
@@ -137,7 +137,7 @@ struct SignTransactionsTests {
     }
   }
 
-  @Test("faults of the payload: another app, and a clock that is an hour ahead")
+  @Test("faults of the payload: another app, and a clock an hour ahead")
   func faults() throws {
     for command in ["sign-transactions", "sign-notifications"] {
       let options = ["--customers", "1", "--format", "jws", "--fault"]

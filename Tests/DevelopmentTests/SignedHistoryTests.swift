@@ -1,4 +1,4 @@
-// Histories of both worlds: what `generate-history` signs in place of receipts.
+// Histories with receipts and signed transactions, as `generate-history` makes them.
 import AppStore
 import AppStoreAuthority
 import Base
@@ -19,7 +19,7 @@ struct SignedHistoryTests {
     return try outcome.output.split(separator: "\n").map { try JSONValue(Array($0.utf8)) }
   }
 
-  /// The JWS texts of a line, and those within them.
+  /// The JWS texts of a line, and the nested ones.
   func objects(_ line: JSONValue) throws -> [SignedObject] {
     var texts = line["signed_transactions"]?.arrayValue?.compactMap(\.stringValue) ?? []
     if let notification = line["notification"]?.stringValue {
@@ -32,7 +32,7 @@ struct SignedHistoryTests {
     return try texts.map { try SignedObject(Array($0.utf8)) }
   }
 
-  @Test("half of the events are signed, every signature is good, receipts stay as they were")
+  @Test("half of the events are signed, every signature is good, receipts stay unchanged")
   func half() throws {
     let receipts = try history()
     let mixed = try history("--signed-percent", "50", "--authority", "authority")
@@ -60,7 +60,7 @@ struct SignedHistoryTests {
     #expect((40...60).contains(percent))
   }
 
-  @Test("receipts and signed transactions tell of the same sales")
+  @Test("receipts and signed transactions have the same sales")
   func sameSales() throws {
     var rows: [String: JSONValue] = [:]
     for line in try history() {
@@ -89,7 +89,7 @@ struct SignedHistoryTests {
   }
 
   @Test(
-    "wrong usage is told, and exits with 2",
+    "wrong usage is reported, and exits with 2",
     arguments: [
       (["--signed-percent", "0"], "--signed-percent '0' is no integer from 1 to 100"),
       (["--signed-percent", "50"], "--signed-percent and --authority go together"),

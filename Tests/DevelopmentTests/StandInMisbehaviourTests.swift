@@ -1,4 +1,4 @@
-// Misbehaviour on request, for as many calls as asked; the counters; control requests.
+// Requested misbehaviour for a number of calls; the counters; control requests.
 import AppStoreStandIn
 import Base
 import Dispatch
@@ -19,7 +19,7 @@ struct StandInMisbehaviourTests {
 
   func counts() throws -> JSONValue { try JSONValue(shop.server.counts) }
 
-  @Test("it misbehaves for so many calls, then not")
+  @Test("it misbehaves for the requested number of calls, then not")
   func count() throws {
     try shop.server.control(#"{"behaviour":"http_status","status":502,"count":2}"#)
     var statuses: [Int?] = []
@@ -53,7 +53,7 @@ struct StandInMisbehaviourTests {
     #expect(start.duration(to: .now) >= .milliseconds(100))
   }
 
-  @Test("a delayed and a slow answer come whole, not earlier than asked")
+  @Test("a delayed and a slow response come whole, not earlier than requested")
   func slow() throws {
     for name in ["delay", "slow_body"] {
       try shop.server.control(#"{"behaviour":"\#(name)","ms":120,"count":1}"#)
@@ -73,12 +73,12 @@ struct StandInMisbehaviourTests {
     try expectEqual(shop.reply(text).status, 0)
   }
 
-  @Test("a reset lets go of what hangs")
+  @Test("a reset releases hanging calls")
   func resetReleases() throws {
     try shop.server.control(#"{"behaviour":"hang","ms":3600000}"#)
     let outcome = Monitor<Bool?>(nil)
     let ended = DispatchSemaphore(value: 0)
-    // A thread of its own: the tests' own threads are few, and this one blocks.
+    // A thread of its own, since this one blocks and the tests' own threads are few.
     let thread = Thread { [shop, text] in
       do {
         let isCut = try shop.post(text) == nil
@@ -94,7 +94,7 @@ struct StandInMisbehaviourTests {
     try expectEqual(shop.reply(text).status, 0)
   }
 
-  @Test("a huge answer is JSON of just so many bytes")
+  @Test("a huge response is JSON of exactly the requested size")
   func huge() throws {
     for bytes in [64, 65, 100_000, 3_000_001] {
       try shop.server.control(#"{"behaviour":"huge","bytes":\#(bytes),"count":1}"#)
@@ -104,7 +104,7 @@ struct StandInMisbehaviourTests {
     }
   }
 
-  @Test("wrong types are JSON without a status that could be read")
+  @Test("wrong types are JSON without a readable status")
   func wrongTypes() throws {
     try shop.server.control(#"{"behaviour":"wrong_types"}"#)
     let reply = try shop.reply(text)
@@ -132,7 +132,7 @@ struct StandInMisbehaviourTests {
   }
 
   @Test(
-    "a control request that says nothing known is refused and changes nothing",
+    "a control request without anything known is refused and changes nothing",
     arguments: [
       ("x", "not JSON"), ("[]x", "not JSON"),
       ("7", "not an object with an operation as its first member"),

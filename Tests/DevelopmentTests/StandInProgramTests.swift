@@ -18,7 +18,7 @@ struct StandInProgramTests {
       in: directory.path)
   }
 
-  /// A program that runs until it is told to end.
+  /// A program that runs until it is stopped.
   final class Running {
     let process = Process()
     let input = Pipe()
@@ -49,7 +49,7 @@ struct StandInProgramTests {
   }
 
   @Test(
-    "it says where it listens and whom to trust, and knows receipts that another process signed")
+    "it prints its address and its root, and knows receipts that another process signed")
   func announcement() throws {
     let running = try Running(
       ["--authority", "authority", "--control", #"{"behaviour":"delay","ms":1}"#],
@@ -101,7 +101,7 @@ struct StandInProgramTests {
     try expectEqual(AuthorityDirectory.openKey(key).pem(), Array(text.utf8))
   }
 
-  @Test("it ends with its standard input where that was asked for")
+  @Test("it ends with its standard input if requested")
   func endsWithInput() throws {
     let running = try Running(
       ["--authority", "authority", "--until-stdin-ends"], in: directory.path)
@@ -124,7 +124,7 @@ struct StandInProgramTests {
     #expect(try output("2") != first)
   }
 
-  @Test("upload bodies hold receipt, country, user and prices of what the receipt holds")
+  @Test("upload bodies have receipt, country and user, and prices of the receipt's purchases")
   func uploads() throws {
     let outcome = try sign(
       "--customers", "5", "--seed", "3", "--receipts", "2", "--format", "uploads", "-o",
@@ -147,7 +147,7 @@ struct StandInProgramTests {
   }
 
   @Test(
-    "wrong usage is told, and exits with 2",
+    "wrong usage is reported, and exits with 2",
     arguments: [
       ([], "--authority is missing"), (["--port", "70000"], "--authority is missing"),
       (
@@ -194,7 +194,7 @@ struct StandInProgramTests {
     #expect(outcome.exitCode == 2 && outcome.output.isEmpty)
   }
 
-  @Test("a control request at the start that is wrong, or an unusable directory, ends it with 1")
+  @Test("a wrong control request at the start, or an unusable directory, ends it with 1")
   func failures() throws {
     for (arguments, message) in [
       (

@@ -1,4 +1,4 @@
-// What the stand-in says about receipts: every status that follows from one, every shape.
+// The stand-in's replies to receipts: every status that follows from one, every shape.
 import AppStore
 import AppStoreAuthority
 import AppStoreStandIn
@@ -31,7 +31,7 @@ struct StandInReplyTests {
     try expectEqual(shop.reply(try shop.unified()).rows, [])
   }
 
-  @Test("integers stand where the App Store has them, strings everywhere else")
+  @Test("integers are where the App Store has them, strings everywhere else")
   func fieldTypes() throws {
     let shop = try StandInShop()
     let reply = try shop.reply(try shop.unified(StandInShop.coins, StandInShop.plus)).json
@@ -66,7 +66,7 @@ struct StandInReplyTests {
   }
 
   @Test(
-    "the environment sends to the other endpoint",
+    "the environment refers to the other endpoint",
     arguments: [
       ("Production", "/verifyReceipt", 0), ("Production", "/sandbox/verifyReceipt", 21008),
       ("ProductionSandbox", "/verifyReceipt", 21007),
@@ -80,7 +80,8 @@ struct StandInReplyTests {
     try expectEqual(shop.reply(transaction, to: path).status, status)
   }
 
-  @Test("what is no request, no receipt or a stranger's receipt is refused with its status")
+  @Test(
+    "an invalid request, an invalid receipt and a stranger's receipt are refused with their status")
   func refusals() throws {
     let shop = try StandInShop()
     let stranger = try ReceiptSigner(authority: TestAuthority.stranger.get())
@@ -114,7 +115,7 @@ struct StandInReplyTests {
     try expectEqual(shop.reply(shop.transaction(StandInShop.plus)).status, 21004)
   }
 
-  @Test("renewals appear as time goes, the newest first, under ids of their own")
+  @Test("renewals appear as time passes, the newest first, under ids of their own")
   func renewals() throws {
     let shop = try StandInShop()
     let text = try shop.unified(StandInShop.past("3001"))
@@ -172,7 +173,7 @@ struct StandInReplyTests {
     expectEqual(Set(latest.compactMap { $0["web_order_line_item_id"]?.stringValue }), ["772001"])
   }
 
-  @Test("consumables stand in latest_receipt_info on request")
+  @Test("consumables are in latest_receipt_info on request")
   func mixedLatest() throws {
     let shop = try StandInShop(controls: [#"{"latest_holds_consumables":true}"#])
     let rows = try shop.reply(try shop.unified(StandInShop.coins, StandInShop.plus)).rows
@@ -209,7 +210,7 @@ struct StandInReplyTests {
     #expect(renewed.rows[0].hasPrefix("0:daily:") && renewed.rows[0] != "0:daily:3001")
   }
 
-  @Test("every status that a call may get decodes, alone or with what it says about retrying")
+  @Test("every status of a call decodes, alone or with its advice about retrying")
   func statusesOnRequest() throws {
     let shop = try StandInShop()
     let text = try shop.unified(StandInShop.coins)

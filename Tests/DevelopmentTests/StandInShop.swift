@@ -1,4 +1,4 @@
-// A stand-in with an authority and receipts to ask about.
+// A stand-in with an authority, and receipts for its calls.
 import AppStore
 import AppStoreAuthority
 import AppStoreStandIn
@@ -87,13 +87,13 @@ struct StandInShop {
   }
 }
 
-/// A reply as the ledger decodes it, and as it stands.
+/// A reply as the ledger decodes it, and as it was sent.
 struct ReplyView {
   let status: Int64?
   let isLegacy: Bool
   /// `source:product:transaction`, by the order of rule R2.
   let rows: [String]
-  /// Of each row, `+` where it is cancelled, `f` where it is shared.
+  /// For each row, `+` if it is cancelled, `f` if it is shared.
   let marks: [String]
   let json: JSONValue
 

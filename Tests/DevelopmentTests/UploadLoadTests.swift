@@ -30,7 +30,7 @@ struct UploadLoadTests {
 
   func url(_ server: ScriptedServer) -> String { "http://127.0.0.1:\(server.port)" }
 
-  @Test("answers are counted by status, and written down with the receipt's id")
+  @Test("responses are counted by status, and recorded with the receipt's id")
   func countsByStatus() throws {
     let server = try ScriptedServer { .answer([200, 200, 206, 402, 503][$0 % 5]) }
     defer { server.stop() }
@@ -52,7 +52,7 @@ struct UploadLoadTests {
     expectEqual(server.seen.count, 200)
   }
 
-  @Test("each body is sent as it stands, in turn, with the token; keep-alive is used")
+  @Test("each body is sent unchanged, in turn, with the token; keep-alive is used")
   func bodiesInTurn() throws {
     let server = try ScriptedServer { _ in .answer(200) }
     defer { server.stop() }
@@ -94,7 +94,7 @@ struct UploadLoadTests {
       "upload-load: read plain: --unique needs \"upload\":\"000000000000\" in each body\n")
   }
 
-  @Test("a large body is sent whole, though the socket takes it in pieces")
+  @Test("a large body is sent whole, though the socket accepts it in pieces")
   func largeBody() throws {
     let body = #"{"receipt":"\#(String(repeating: "A", count: 5_000_000))"}"#
     try write(body, "large")
@@ -107,7 +107,7 @@ struct UploadLoadTests {
     expectEqual(server.seen.map(\.body), [body, body, body, body])
   }
 
-  @Test("connections that the server closes after an answer lose nothing")
+  @Test("connections that the server closes after a response lose nothing")
   func closedAfterAnswer() throws {
     let server = try ScriptedServer { $0 % 3 == 2 ? .answerAndClose(200) : .answer(200) }
     defer { server.stop() }
@@ -119,7 +119,7 @@ struct UploadLoadTests {
     #expect(server.connectionCount >= 20)
   }
 
-  @Test("with --reconnect cut connections are counted as unanswered, and it goes on")
+  @Test("with --reconnect cut connections are counted as unanswered, and it continues")
   func reconnect() throws {
     let server = try ScriptedServer { $0 % 10 == 9 ? .cut : .answer(206) }
     defer { server.stop() }
@@ -133,7 +133,7 @@ struct UploadLoadTests {
     try expectEqual(lines("answers").count, 90)
   }
 
-  @Test("without --reconnect a cut connection ends it; what was answered stays on file")
+  @Test("without --reconnect a cut connection ends it; earlier responses stay on file")
   func cutEndsIt() throws {
     let server = try ScriptedServer { $0 == 5 ? .cut : .answer(200) }
     defer { server.stop() }
@@ -148,7 +148,7 @@ struct UploadLoadTests {
     try expectEqual(lines("answers").count, 5)
   }
 
-  @Test("it goes on when the server comes back")
+  @Test("it continues when the server is back")
   func serverComesBack() throws {
     let first = try ScriptedServer { _ in .answer(200) }
     let port = first.port
@@ -156,7 +156,7 @@ struct UploadLoadTests {
     let revival = try WorkerThread {
       _ = eventually { first.seen.count >= 50 }
       first.stop()
-      // How long the server is away. Nothing waits for that.
+      // The time without a server. Nothing waits for it.
       usleep(150_000)
       let server = try? ScriptedServer(port: port) { _ in .answer(206) }
       second.withLock { $0 = server }
@@ -179,7 +179,7 @@ struct UploadLoadTests {
   }
 
   @Test(
-    "wrong usage is told, and exits with 2",
+    "wrong usage is reported, and exits with 2",
     arguments: [
       (["--bodies", "bodies"], "one of --rate and --in-flight is needed"),
       (["--rate", "1", "--in-flight", "1"], "one of --rate and --in-flight is needed"),
