@@ -1,4 +1,4 @@
-// Archives in formats other than the import's: the lines that they give, and what is said of the rest.
+// Archives in other formats than the import's: their lines, and the messages about the rest.
 import Base
 import Foundation
 import Intake
@@ -9,7 +9,8 @@ import Testing
 @Suite("Archives") struct ArchiveTests {
   private let sign = SignedSample.self
 
-  /// The lines of an archive, with `FILE:RECORD` of each; a fault stands for what gives none.
+  /// The lines of an archive, with `FILE:RECORD` of each; a fault stands for a record without a
+  /// line.
   private func lines(
     _ paths: [String], _ options: ArchiveOptions, in directory: TemporaryDirectory
   ) throws -> [String] {
@@ -40,7 +41,7 @@ import Testing
   }
 
   @Test(
-    "a folder's receipts are taken in the order of their names; links and hidden files are not followed"
+    "a folder's receipts come in the order of their names; links and hidden files are skipped"
   )
   func receipts() throws {
     let directory = try TemporaryDirectory()
@@ -98,7 +99,7 @@ import Testing
   }
 
   @Test(
-    "signed transactions come as text, as pages and as lists; the environment is stated where they name none"
+    "signed transactions come as text, pages or lists; the environment is given where they name none"
   )
   func transactions() throws {
     let named = try sign.transaction()
@@ -119,7 +120,7 @@ import Testing
       ])
   }
 
-  @Test("notifications of both versions are taken, without the password of version 1")
+  @Test("notifications of both versions are accepted, without the password of version 1")
   func notifications()
     throws
   {
@@ -201,7 +202,7 @@ import Testing
       ])
   }
 
-  @Test("a map that cannot be is refused for its fault")
+  @Test("an invalid map is refused with its fault")
   func maps() {
     let cases = [
       ("moon=x", "must name parts of a line: "), ("receipt=", "names no column for receipt"),
@@ -218,7 +219,7 @@ import Testing
     }
   }
 
-  @Test("a dry run appends nothing and counts what would come in") func dryRun() throws {
+  @Test("a dry run appends nothing and counts what would be imported") func dryRun() throws {
     let directory = try TemporaryDirectory()
     let content = [
       Sample.line(#""user_identifier":"7","metadata":{"price":"1","currency":"EUR"}"#),
@@ -245,7 +246,7 @@ import Testing
     #expect((census.withoutUser, census.withoutCountry, census.withoutPrice) == (2, 3, 2))
   }
 
-  @Test("an archive is imported as the lines that it gives, and again it appends nothing")
+  @Test("an archive is imported as its lines, and a second import appends nothing")
   func imported()
     throws
   {

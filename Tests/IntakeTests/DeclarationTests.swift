@@ -1,4 +1,4 @@
-// Price lists and exchange rates: what is taken, and every reason for which a file is refused.
+// Price lists and exchange rates: what is accepted, and every reason for refusing a file.
 import Base
 import Foundation
 import Intake

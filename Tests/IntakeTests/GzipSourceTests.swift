@@ -1,4 +1,4 @@
-// Gzip content: several members, and every way in which it can be damaged.
+// Gzip content: several members, and every kind of damage.
 import Intake
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-// Receipts that nobody has signed: what they say goes nowhere without a bound.
+// Unsigned receipts: their content has a limit wherever it is stored.
 import AppStore
 import TestSupport
 import Testing
@@ -7,7 +7,7 @@ import Intake
 
 @Suite("Hostile receipts") struct HostileReceiptTests {
   @Test(
-    "a name of an environment that no environment has is left out",
+    "an environment name too long to be real is left out",
     arguments: [(0, true), (10, true), (64, true), (65, false), (3_000_000, false)])
   func environment(_ length: Int, _ isKept: Bool) {
     let name = String(repeating: "\u{1}", count: length)

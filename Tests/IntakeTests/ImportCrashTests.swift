@@ -1,4 +1,5 @@
-// An import and the declarations after it, crashed at every call: each line once, nothing lost.
+// An import, and the declarations after it, with a crash at every call: each line once, nothing
+// lost.
 import AppStore
 import Base
 import Foundation
@@ -26,7 +27,7 @@ struct ImportCrashTests {
     return options
   }
 
-  /// What the log holds: a line's digest for each upload, and the types of all events.
+  /// The log's content: a line's digest for each upload, and the types of all events.
   private func content(_ storage: FaultyStorage) throws -> (
     digests: [SHA256Digest], types: [String]
   ) {
@@ -47,7 +48,7 @@ struct ImportCrashTests {
     return (digests, types)
   }
 
-  /// Imports what is not known, then declares what is not declared.
+  /// Imports unknown lines, then adds missing declarations.
   private func work(_ storage: FaultyStorage, _ path: String) throws -> Bool {
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
     let writer = try LedgerWriter.open(directory, options: options)
@@ -73,7 +74,7 @@ struct ImportCrashTests {
   }
 
   @Test(
-    "A crash at every call: what ended well is there, and the next run completes it, each line once"
+    "A crash at every call: what succeeded is there, and the next run completes it, each line once"
   )
   func everyCall() throws {
     let files = try TemporaryDirectory()
@@ -95,7 +96,7 @@ struct ImportCrashTests {
       storage.setFaults(.init(crashAtCall: call))
       let isDone = (try? work(storage, path)) ?? false
       let after = storage.afterCrash(seed: UInt64(call))
-      // An upload and its verification share a frame: none is there without the other.
+      // An upload and its verification share a frame: neither is there without the other.
       try LedgerWriter.open(
         LedgerDirectory.open(path: "/ledger", storage: after), options: options
       ).close()

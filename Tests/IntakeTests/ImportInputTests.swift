@@ -1,4 +1,4 @@
-// Files that are no files, empty, compressed, damaged, or streams.
+// Inputs that are not regular files, empty, compressed, damaged, or streams.
 import Base
 import Foundation
 import Intake
@@ -41,7 +41,7 @@ import Testing
     for (limit, isRefused) in [(1 << 20, true), (3 << 20, false)] {
       let path = directory.path("pipe-\(limit)")
       expectEqual(mkfifo(path, 0o600), 0)
-      // Whoever writes ends with the reader.
+      // The writing thread ends with the reader.
       signal(SIGPIPE, SIG_IGN)
       let writer = Thread {
         guard let file = FileHandle(forWritingAtPath: path) else { return }
@@ -73,7 +73,7 @@ import Testing
     let directory = try TemporaryDirectory()
     let path = try directory.write("secret", Sample.line())
     chmod(path, 0)
-    // The superuser may read anything.
+    // Root may read anything.
     if geteuid() != 0 { expectEqual(fault([path]), "open \(path): Permission denied") }
   }
 

@@ -1,4 +1,4 @@
-// Which lines are refused, with which words, and what good ones become.
+// The lines that are refused, with their messages, and the events of good lines.
 import Base
 import Foundation
 import Intake
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct ImportLineTests {
-  @Test("a line with any number is taken or refused as its time says, and the next line is read")
+  @Test("a line with any number is accepted or refused by its time, and the next line is read")
   func boundaryNumbers() throws {
     let taken = { (number: String) in
       Int64(number).map { (0...Timestamp.rangeMs.upperBound).contains($0) } ?? false

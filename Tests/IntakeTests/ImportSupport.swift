@@ -1,4 +1,4 @@
-// What the tests of imports have in common: inputs, a ledger that only listens, lines.
+// Shared by import tests: inputs, fakes of the ledger, lines.
 import AppStore
 import Base
 import Foundation
@@ -7,7 +7,7 @@ import Ledger
 import TestSupport
 import Testing
 
-/// Takes drafts, gives them positions, and puts the references in.
+/// Accepts drafts, assigns their positions, and fills in the references.
 final class FakeAppender: EventAppender {
   private(set) var submissions: [[EventDraft]] = []
   /// The data of all events, with positions in place.
@@ -15,7 +15,7 @@ final class FakeAppender: EventAppender {
   var failsAfter = Int.max
   /// Waiting for events at or after this position fails.
   var isDurableBefore = Int.max
-  /// Submissions that are lost while others after them are kept, as on a full disk.
+  /// Submissions that are lost while later ones are kept, as on a full disk.
   var lost: Set<Int> = []
   /// The numbers of submissions by their first positions.
   private var numbers: [Position: Int] = [:]
@@ -32,7 +32,7 @@ final class FakeAppender: EventAppender {
         data.insert(
           contentsOf: Array(String(first + reference.eventIndex).utf8), at: reference.offsetBytes)
       }
-      // The event must be one compact JSON object, or nobody could read it.
+      // The event must be one compact JSON object, or readers could not parse it.
       var compact: [UInt8] = []
       try? data.withUnsafeBytes { try JSONValidator.compact($0, to: &compact) }
       guard let value = try? JSONValue(data), compact == data else {
@@ -59,7 +59,7 @@ final class FakeAppender: EventAppender {
 struct FakeFamilies: AppFamilies {
   static let id = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
   var bundles: Set<String> = [Sample.bundleID]
-  /// Set where nothing can be looked up.
+  /// Set in tests where lookups fail.
   var failing: StopFlag?
 
   var appAppleID: Int64?
@@ -74,7 +74,7 @@ struct FakeFamilies: AppFamilies {
 
 final class FakeKnownLines: KnownLines, KnownNotifications {
   var digests: Set<SHA256Digest> = []
-  /// Set where nothing can be looked up.
+  /// Set in tests where lookups fail.
   var failing: StopFlag?
 
   var notifications: Set<String> = []
@@ -102,7 +102,7 @@ enum Sample {
   static let bundleID = "com.example.app"
   static let nowMs: Int64 = 1_790_000_000_000
 
-  /// A legacy receipt that can be decoded; nobody has signed it.
+  /// A legacy receipt that decodes; it carries no signature.
   static func receipt(bundleID: String = bundleID, transaction: Int = 1) -> String {
     let info = """
       {
@@ -150,7 +150,7 @@ extension TemporaryDirectory {
   }
 }
 
-/// One import in memory, as far as an import can be.
+/// One import in memory, without a ledger.
 struct ImportRun {
   var appender = FakeAppender()
   var families = FakeFamilies()
@@ -187,7 +187,7 @@ struct ImportRun {
   }
 }
 
-/// Gzip without compression, made by hand so that tests can say what every byte is.
+/// Gzip without compression, made by hand so that tests know every byte.
 enum Gzip {
   static func member(_ content: [UInt8]) -> [UInt8] {
     var bytes: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255]
@@ -216,7 +216,7 @@ enum Gzip {
   }
 }
 
-/// Bytes in memory, given out in pieces of a chosen size.
+/// Bytes in memory, delivered in pieces of a chosen size.
 final class MemorySource: ByteSource {
   private let bytes: [UInt8]
   private var place = 0

@@ -99,7 +99,7 @@ import Testing
     #expect(run.appender.events.isEmpty)
   }
 
-  // MARK: Replies about something else
+  // MARK: Replies of another receipt
 
   @Test(
     arguments: [
@@ -328,7 +328,7 @@ import Testing
     #expect(!summary.isRefusedAsWhole)
   }
 
-  // MARK: Ends before the end
+  // MARK: Early ends
 
   @Test func anInterruptedImportKeepsWhatWasSubmitted() throws {
     let run = ImportRun()
@@ -498,7 +498,7 @@ import Testing
     var run = ImportRun()
     run.families.bundles = []
     run.options.registersApps = true
-    // The first registers the app; the last is the third one to be lost.
+    // The first submission registers the app; the last one here is the third to be lost.
     run.appender.lost = [0, 3, 9]
     let lines = (0..<10).map { Sample.line(transaction: $0) }
     let (summary, _) = try run(Array(lines.joined(separator: "\n").utf8))

@@ -14,7 +14,7 @@ import Testing
       + #""purchase_date_ms":"1700000000000","expires_date_ms":"1702592000000"\#(rest)}"#
   }
 
-  /// A body; nil leaves out one of the usual members.
+  /// A body; nil leaves out a default member.
   private func body(_ changes: [String: String?] = [:], rows: [String]? = nil) -> String {
     let reply =
       #"{"status":0,"environment":"Production","latest_receipt":"\#(Sample.receipt())","#
@@ -38,7 +38,7 @@ import Testing
     problems.flatMap(\.reasons).map(\.description)
   }
 
-  @Test("a body is a receipt with its recorded reply, and what is kept beside them") func events()
+  @Test("a body is a receipt with its recorded reply, and the members kept with them") func events()
     throws
   {
     let run = ImportRun()
@@ -81,7 +81,7 @@ import Testing
     #expect(!problems.contains { $0.description.contains(Self.secret) })
   }
 
-  @Test("a bare body has the latest time that it names of what had happened") func bare() throws {
+  @Test("a bare body has the time of the latest event that it names") func bare() throws {
     // (the body, the time in milliseconds)
     let cases: [(String, Int64)] = [
       (body(), 1_700_000_000_000), (body(["occurred_at": "1701000000000"]), 1_701_000_000_000),
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test("every reason why a body is refused") func refused() throws {
+  @Test("every reason for refusing a body") func refused() throws {
     let v1 = "notification_v1"
     let noTime = "occurred_at is missing: the body of a version 1 notification has no time"
     // (the line, the reasons)
@@ -165,7 +165,7 @@ import Testing
     }
   }
 
-  @Test("a body without a bid has its receipt's bundle where it shows something of it")
+  @Test("a body without a bid gets its receipt's bundle if it shows something of that receipt")
   func noBundle()
     throws
   {
@@ -176,7 +176,7 @@ import Testing
     expectEqual(run.appender.events[1].data["mismatch"], .string("none"))
   }
 
-  @Test("what does not belong beside a notification is ignored, with a warning") func beside()
+  @Test("members that do not belong to a notification are ignored, with a warning") func beside()
     throws
   {
     let run = ImportRun()

@@ -1,4 +1,4 @@
-// Lines out of streams: wherever the pieces end, however long the lines are.
+// Lines from streams: wherever the pieces end, however long the lines are.
 import Intake
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-// What has the look of a secret, and what does not.
+// Texts that look like secrets, and texts that do not.
 import Base
 import Foundation
 import Intake
@@ -17,7 +17,7 @@ import Testing
     "b7c1f0a94e2d4f7c8a1b3c5d7e9f0a1b",
     "B7C1F0A94E2D4F7C8A1B3C5D7E9F0A1B",
     "out/b7c1f0a94e2d4f7c8a1b3c5d7e9f0a1b.csv",
-    // Secret access keys, the first as Amazon's documentation has it.
+    // Secret access keys, the first from Amazon's documentation.
     "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     "s3://copy/wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     "aws_secret_access_key=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",

@@ -1,4 +1,4 @@
-// Import lines with signed transactions and notifications: what is taken, and every reason why one is not.
+// Import lines with signed transactions and notifications: what is accepted, and every reason for refusing one.
 import AppStore
 import AppStoreAuthority
 import Base
@@ -18,7 +18,7 @@ import Testing
 
   // MARK: Signed transactions
 
-  @Test("a list is one event, with the verdict on each and all the line's fields")
+  @Test("a list is one event, with the verdict on each object and all the line's fields")
   func list() throws {
     let run = try ImportRun.signed()
     let first = try sign.transaction()
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(
-    "an operator's word is recorded for objects that name no environment, in version 2 of the event"
+    "the operator's environment is recorded for objects that name none, in version 2 of the event"
   )
   func statedEnvironment() throws {
     let nameless = try sign.transaction(["environment": nil])
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test("the objects inside a notification that name no environment have that of the notification")
+  @Test("objects inside a notification that name no environment have that of the notification")
   func environmentOfTheNotification() throws {
     let run = try ImportRun.signed()
     let renewal = try sign.sign(#"{"signedDate":1779999999000}"#)
@@ -119,7 +119,7 @@ import Testing
     expectEqual(times, [1000, 2000].map { Timestamp.fixedText(ms: $0) })
   }
 
-  @Test("an app transaction may stand beside a list") func appTransaction() throws {
+  @Test("an app transaction may accompany a list") func appTransaction() throws {
     let run = try ImportRun.signed()
     let app = try sign.sign(
       #"{"receiptType":"Production","bundleId":"com.example.app","receiptCreationDate":1779000000000}"#
@@ -171,7 +171,7 @@ import Testing
     expectEqual(data["renewal"]?["signed_at"], .string(Timestamp.fixedText(ms: 1_779_999_999_000)))
   }
 
-  @Test("a UUID that is known appends nothing, from the ledger or from the same import")
+  @Test("a known UUID appends nothing, whether from the ledger or from the same import")
   func knownNotification() throws {
     let run = try ImportRun.signed()
     let old = "11111111-51f5-4503-b5a8-c3a1af68eb20"
@@ -203,7 +203,7 @@ import Testing
     expectEqual(summary.known, 0)
   }
 
-  @Test("what stands beside a notification is passed over with a warning, good or bad")
+  @Test("other members of a notification's line are ignored with a warning, good or bad")
   func besideNotification() throws {
     let run = try ImportRun.signed()
     let (summary, problems) = try run(
@@ -225,7 +225,7 @@ import Testing
     #expect(run.appender.events.first?.data["country_code"] == nil)
   }
 
-  @Test("what does not belong to a line's subject is passed over with a warning")
+  @Test("members that do not belong to a line's subject are ignored with a warning")
   func besideOthers() throws {
     let run = try ImportRun.signed()
     let (summary, problems) = try run(
@@ -297,12 +297,12 @@ import Testing
 
   // MARK: Bad lines
 
-  /// What stands at the end of a refused object's report.
+  /// The end of a refused object's report.
   private static func refused(_ place: String, _ fault: SignedObjectFault) -> String {
     "\(place) is refused: \(fault) (\(fault.rawValue))"
   }
 
-  @Test("a bad object refuses its whole list, named by its place")
+  @Test("a bad object refuses its whole list, named by its index")
   func badObjects() throws {
     let good = try sign.transaction()
     let parts = good.split(separator: ".").map(String.init)
@@ -349,7 +349,8 @@ import Testing
       ])
   }
 
-  @Test("an object of a named testing certificate has no place in a history") func localTesting()
+  @Test("an object of a configured testing certificate is not accepted into a history")
+  func localTesting()
     throws
   {
     var run = try ImportRun.signed()

@@ -11,7 +11,7 @@ enum SignedSample {
   static let authority = SignedObjectAuthority.shared
   static let signedDateMs: Int64 = 1_780_000_000_000
 
-  /// A payload: members by name, JSON by value; nil leaves out one of the usual.
+  /// A payload: members by name, values as JSON; nil leaves out a default member.
   static func payload(_ changes: [String: String?] = [:], transaction: Int = 1) -> String {
     var members: [String: String?] = [
       "transactionId": "\"\(transaction)\"", "originalTransactionId": "\"\(transaction)\"",
@@ -47,7 +47,7 @@ enum SignedSample {
   static let uuid = "002e14d5-51f5-4503-b5a8-c3a1af68eb20"
 
   /// The payload of a notification.
-  /// - Parameter data: the members of `data` besides the app and the environment.
+  /// - Parameter data: the members of `data`, apart from the app and the environment.
   static func notificationPayload(
     uuid: String? = "\"\(uuid)\"", data: String = "", bundleID: String = Sample.bundleID,
     environment: String = "Production", signedDate: String = "\(signedDateMs)"
