@@ -1,4 +1,4 @@
-// Rounding to minor units: rows add up to the rounded total, and no row moves by a unit or more.
+// Rounding to minor units: rows add up to the rounded total, and no row changes by a unit or more.
 import Revenue
 import TestSupport
 import Testing
@@ -7,7 +7,7 @@ import Testing
   private func currency(_ code: String) throws -> Currency { try #require(Currency.parse(code)) }
 
   @Test(
-    "the total is rounded half to even, and the largest remainders make it up; the earlier of equals",
+    "the total is rounded half to even, and the largest remainders are rounded up; of equals the earlier",
     arguments: [
       ("EUR", [], []),
       ("EUR", [1_230_000, -40_000], [1_230_000, -40_000]),

@@ -34,7 +34,7 @@ import Testing
     #expect(withRawBytes("0" + zeros) { PriceForms.micros(decimal: $0) } == nil)
   }
 
-  /// The slow way: the whole number in 128 bits, divided once.
+  /// An independent computation: the whole number in 128 bits, divided once.
   @Test(arguments: [UInt64(1), 2, 3])
   func decimalsAgreeWithLongDivision(seed: UInt64) {
     var random = SeededRandom(seed: seed)

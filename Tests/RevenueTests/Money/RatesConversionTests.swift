@@ -1,4 +1,4 @@
-// Conversion: which rate is taken, and exact results rounded once.
+// Conversion: which rate applies, and exact results rounded once.
 import Revenue
 import TestSupport
 import Testing
@@ -23,7 +23,7 @@ import Testing
     var converter = RateConverter(try table(lines), to: try #require(Currency.parse(to)))
     let from = try #require(Currency.parse(from))
     let first = converter.convert(micros: micros, from: from, utcDay: day)
-    // The second answer comes out of the cache.
+    // The second result comes from the cache.
     expectEqual(converter.convert(micros: micros, from: from, utcDay: day), first)
     return (first, converter.sourcesUsed.map(\.name))
   }
@@ -87,7 +87,7 @@ import Testing
     expectEqual(result.sources, sources)
   }
 
-  /// A limit of three days; nil where the line stays as it is, with the day of the rate that is too old.
+  /// A limit of three days; nil if the line stays as it is, with the day of the rate that is too old.
   @Test(
     arguments: [
       (105, "EUR", "JPY", nil, 100, nil), (103, "EUR", "JPY", 160_000_000, nil, "EUR JPY 100"),
@@ -133,7 +133,7 @@ import Testing
     #expect(result.sources.isEmpty)
   }
 
-  /// Days far apart, among them some that share a slot of the converter's memory.
+  /// Days far apart, some of which share a slot of the converter's cache.
   @Test func daysInAnyOrderKeepTheirOwnRates() throws {
     let days = [0, 1, 367, 1024, 4096, 8192, 8193, 16_384, 65_536]
     let lines = days.map { "\($0) EUR USD \($0 + 1) 0 s" }
@@ -152,7 +152,7 @@ import Testing
     #expect(try Self.convert([], 1, "EUR", "USD", day: 10).micros == nil)
   }
 
-  /// Worked with exact fractions by another program.
+  /// Computed with exact fractions by another program.
   @Test(
     arguments: [
       ("EUR", "USD", "1.0954", 12_340_000, 13_517_236),
@@ -176,7 +176,7 @@ import Testing
 
   @Test(
     arguments: [
-      // 1.0854 USD and 161.23 JPY for a euro; rounding in between would give another last digit.
+      // 1.0854 USD and 161.23 JPY for a euro; rounding in between would change the last digit.
       ("1.0854", "161.23", 9_990_000, 1_483_957_711),
       ("0.8567", "1.0854", 9_990_000, 12_656_876),
       ("987654321.987654321", "123456.789012", Int64.max, 1_152_921_493_059_992),
@@ -223,7 +223,8 @@ import Testing
       ])
   }
 
-  /// The slow way: every rate looked at for each question, and products kept within 128 bits.
+  /// An independent computation: every rate is examined for each question, and products are kept
+  /// within 128 bits.
   @Test(arguments: [UInt64(11), 12, 13])
   func conversionAgreesWithALinearSearch(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)

@@ -1,4 +1,4 @@
-// Periods: labels of instants in a zone, their order, and days for filters.
+// Periods: labels of instants in a time zone, their order, and days for filters.
 import Base
 import Revenue
 import TestSupport
@@ -32,7 +32,7 @@ import Testing
     ("Europe/Berlin", "2025-07-31T22:00:00Z", "2025-08-01"),
     ("America/New_York", "2026-01-01T04:59:59Z", "2025-12-31"),
     ("America/New_York", "2026-01-01T05:00:00Z", "2026-01-01"),
-    // Samoa left out 2011-12-30.
+    // Samoa skipped 2011-12-30.
     ("Pacific/Apia", "2011-12-30T09:59:59Z", "2011-12-29"),
     ("Pacific/Apia", "2011-12-30T10:00:00Z", "2011-12-31"),
     ("Asia/Kathmandu", "2026-03-13T18:14:59Z", "2026-03-13"),
@@ -60,8 +60,8 @@ import Testing
       Period.Granularity.allCases.map(\.rawValue), ["year", "quarter", "month", "week", "day"])
   }
 
-  /// One calendar over instants in disorder, against a fresh one for each: what it remembers must
-  /// not show. And labels order as periods do.
+  /// One calendar for instants in any order, against a fresh one for each: its cache must not show.
+  /// And labels sort like periods.
   @Test(arguments: [UInt64(31), 32])
   func rememberedDaysDoNotShow(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Rule R6, Apple Accounts") struct AccountRulesTests {
-  /// A history and whose the sales are after it.
+  /// A history, and the owners of the sales after it.
   struct Case: CustomTestStringConvertible {
     let testDescription: String
     let steps: @Sendable (Books) throws -> Void
@@ -262,7 +262,7 @@ import Testing
 
   // MARK: Against the text
 
-  /// A statement about a sale, as the text needs it.
+  /// A statement about a sale, with what the text needs.
   private struct Said {
     var sale: Int
     var account: String?
@@ -304,7 +304,7 @@ import Testing
   @Test func randomHistoriesGiveWhatTheTextSays() throws {
     var random = SeededRandom()
     var linked = 0
-    // In 300 histories chance once linked just 100 sales.
+    // In 300 histories, chance once linked only 100 sales.
     for _ in 0..<600 {
       let books = Books()
       var said: [Said] = []

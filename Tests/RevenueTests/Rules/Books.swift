@@ -93,7 +93,7 @@ final class Books {
     try state.derive()
   }
 
-  /// The sales: key, kind, quantity, country, user, price basis, and the unit price where there is one.
+  /// The sales: key, kind, quantity, country, user, price basis, and the unit price if there is one.
   func sales() -> [String] {
     state.store.sales.indices.map { place in
       let sale = state.store.sales[place]
@@ -104,7 +104,7 @@ final class Books {
     }
   }
 
-  /// Whose the sales are, then the subscriptions: key, user, basis and position, at the position reached.
+  /// The owners of the sales, then of the subscriptions, at the current position: key, user, basis and position.
   func owners() throws -> [String] {
     try rules.settleUsers()
     func line(_ key: Text, _ user: Int32, _ basis: UserBasis, _ position: Int) -> String {
@@ -117,7 +117,7 @@ final class Books {
       }
   }
 
-  /// The subscriptions that statements show, by name of what is known: `of product start…expiry`, then what there is.
+  /// The subscriptions that statements show: `of product start…expiry`, then what else is known, by name.
   func subscriptions() -> [String] {
     state.subscriptions.subscriptions.compactMap { subscription in
       guard let period = subscription.period else { return nil }
@@ -149,7 +149,7 @@ final class Books {
     }
   }
 
-  /// The ends of the sales' periods: key and day; `-` for one without.
+  /// The ends of the sales' periods: key and day; `-` for a sale without a period.
   func periodEnds() -> [String] {
     state.store.sales.map { sale in
       let day = sale.periodEndMs.map { CivilDate(dayNumber: Int($0 / 86_400_000)).description }
@@ -157,7 +157,7 @@ final class Books {
     }
   }
 
-  /// The journal: type, sale key, day, quantity and amount; `-` for one that is not known.
+  /// The journal: type, sale key, day, quantity and amount; `-` for an unknown one.
   func lines() -> [String] {
     var lines: [String] = []
     for sale in state.store.sales {
@@ -173,7 +173,7 @@ final class Books {
   }
 }
 
-/// Bytes that stay where they are as long as this lives.
+/// Bytes whose address stays the same as long as this lives.
 private final class TextBytes {
   let text: UnsafeRawBufferPointer
 

@@ -49,7 +49,7 @@ final class ExceptionList: ExceptionSink {
     var product = TextKey(text: Text(start: nil, count: 0))
     var transaction = TextKey(text: Text(start: nil, count: 0))
     var detail: TextKey
-    /// Of which it is an exception, or −1.
+    /// The verification that it belongs to, or −1.
     var upload = -1
   }
 

@@ -1,4 +1,4 @@
-// Rule R12: whatever the order in which a sale's statements arrive, its net is that of the order of their time.
+// Rule R12: whatever the order in which a sale's statements arrive, its net is that of their order in time.
 import Base
 import Revenue
 import TestSupport
@@ -48,7 +48,7 @@ import Testing
         try Signed.reply("2026-01-10", "2026-01-11", to: $0)
         try Signed.reply(nil, "2026-01-10", to: $0)
       },
-      // The newer reply's cancellation is of all, with or without what came before.
+      // The newer reply's cancellation is of all units, with or without earlier ones.
       lines: [sale, "Return 1 2026-01-08 -1 -3.33", "Return 1 2026-01-10 -2 -6.67"]),
     LoneRule(
       description: "a late upgrade takes back what a newer reply had returned",
@@ -146,7 +146,7 @@ import Testing
 
   // MARK: In every order
 
-  /// A statement of a story. Days are all different, and so the times.
+  /// A statement of a story. All days differ, and so do the times.
   private struct Statement {
     var day: Int
     var isReply: Bool
@@ -174,7 +174,7 @@ import Testing
     let upgradeDay = random.chance(percent: 20) ? 10 + random.below(16) : .max
     return days.map { day in
       func refundDate() -> String { Statement.date(1 + random.below(3)) }
-      // What Apple calls upgraded once, it calls so ever after.
+      // A sale that Apple once marked as upgraded stays marked.
       let upgrade: JSONText = day >= upgradeDay ? true : .absent
       if random.chance(percent: 45) {
         // A reply without a time has that of its cancellation.
@@ -327,7 +327,7 @@ import Testing
     }
   }
 
-  // MARK: What is kept
+  // MARK: Kept statements
 
   @Test func statementsThatRepeatAreDroppedAndTheTotalStays() throws {
     let books = Books()

@@ -1,4 +1,4 @@
-// Rule R12: Returns and Reversals by signed statements, alone and beside replies, worked out by hand.
+// Rule R12: Returns and Reversals by signed statements, alone and with replies, worked out by hand.
 import Revenue
 import TestSupport
 import Testing
@@ -247,7 +247,7 @@ import Testing
         try $0.add(signed: [
           advanced("2026-01-10", [part(4000, "2026-01-08"), part(1000, "2026-01-09")])
         ])
-        // As docs/revenue.md has it.
+        // The example of docs/revenue.md.
         try $0.add(signed: [
           advanced("2026-01-11", [part(3000, "2026-01-08"), part(7000, "2026-01-12")])
         ])

@@ -3,7 +3,7 @@ import Revenue
 import TestSupport
 import Testing
 
-/// What happened, and what the rules must make of it.
+/// What happened, and the rules' expected result.
 struct LoneRule: Sendable, CustomStringConvertible {
   /// The rule and the verdict.
   let description: String

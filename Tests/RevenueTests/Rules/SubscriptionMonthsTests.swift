@@ -1,4 +1,4 @@
-// R13 by month: who comes and goes, and what a month brings in, computed by hand.
+// R13 by month: subscribers gained and lost, and a month's revenue, computed by hand.
 import Base
 import Revenue
 import TestSupport

@@ -1,4 +1,4 @@
-// R13: what statements and renewal information make of a subscription, sentence by sentence.
+// R13: what statements and renewal information tell about a subscription, sentence by sentence.
 import Revenue
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-// Places by hash and records by number: what is found is what was put in.
+// Index entries by hash and records by number: lookups find what was stored.
 import Revenue
 import TestSupport
 import Testing
