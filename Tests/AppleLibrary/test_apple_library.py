@@ -1,4 +1,5 @@
-# Apple's own library for servers against the stand-in: it must take what the stand-in signs, and be answered.
+# Apple's own library for servers against the stand-in: it must accept what the stand-in signs, and get valid
+# responses.
 #
 # PROGRAMS names the folder of the built programs. OCSP is left out: the authority has no responder.
 import json
@@ -31,7 +32,7 @@ LIMIT_SECONDS = 20
 
 
 class Store:
-    """A stand-in with customers, whom nobody hears: what it notifies of goes to a port that refuses."""
+    """A stand-in with customers, without a listener: its notifications go to a port that refuses."""
 
     def __init__(self, directory, environment):
         self.plan = [
@@ -97,7 +98,7 @@ class AppleLibraryTests(unittest.TestCase):
     def each(self, check):
         for store in self.stores:
             with self.subTest(store.environment.value):
-                # A history of Production says which app it is about; in the Sandbox there is no such id.
+                # In Production a history names its app; in the Sandbox there is no such id.
                 check(store, self.app_apple_id(store))
 
     def app_apple_id(self, store):

@@ -1,4 +1,4 @@
-# Completions, in the shells themselves: what each offers for a command line that is typed so far.
+# Completions, in the shells themselves: what each offers for a partly typed command line.
 #
 # LEDGERCTL names the program. A shell that is not installed is skipped; bash is everywhere.
 import os
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LEDGERCTL = os.environ.get("LEDGERCTL", str(ROOT / ".build/debug/ledgerctl"))
 LIMIT_SECONDS = 60
 SHOP = ROOT / "Tests/ledgerctlTests/Transcripts/shop.sh"
-# The scripts ask the program that the line names.
+# The scripts call the program that the line names.
 PATH = f"{pathlib.Path(LEDGERCTL).parent}{os.pathsep}{os.environ['PATH']}"
 
 
@@ -126,7 +126,7 @@ class Fish:
 
 
 def value(word):
-    """What is offered, without an option's name before it and what a shell adds behind it."""
+    """An offered word, without the option's name before it and what a shell adds after it."""
     return re.sub(r"^--[a-z-]+=(?=.)", "", word).rstrip("/=,")
 
 
@@ -177,7 +177,7 @@ LINES = [
     ("ledgerctl help app ", {"add", "list"}, {"init"}),
     ("ledgerctl completions ", {"bash", "zsh", "fish"}, {"app"}),
     ("ledgerctl app-store sync --app ", set(), {"history.ndjson", "sync"}),
-    # Names of the ledger that the line names.
+    # Names from the ledger in the line.
     ("ledgerctl export revenue --ledger shop --app ", {"com.example.shop"}, FILES),
     ("ledgerctl export revenue --ledger=shop --product ", {"coins", "pro.month"}, FILES),
     ("ledgerctl export revenue --ledger shop --product coins,pro", {"coins,pro.month"}, {"coins,coins"}),

@@ -1,4 +1,4 @@
-# What the tests here share: a ledger with the shop's history, and ways to run commands on it.
+# Shared by these tests: a ledger with the shop's history, and ways to run commands on it.
 import os
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LEDGERCTL = os.environ.get("LEDGERCTL", str(ROOT / ".build/debug/ledgerctl"))
 SHOP = ROOT / "Tests/ledgerctlTests/Transcripts/shop.sh"
 
-# A user and a product that are hard on every format of text.
+# A user and a product whose characters are hard for every text format.
 HOSTILE_USER = "=cmd|' /C calc'!A0"
 HOSTILE_LINE = (
     """line 11 2019-06-01T12:00:00Z "$(row coins 7001 7001 2019-06-01T11:59:00Z)" """
@@ -19,7 +19,7 @@ HOSTILE_LINE = (
     """line 12 2019-06-02T12:00:00Z "$(row 'a,b;c \\"d\\"' 7002 7002 2019-06-02T11:59:00Z)" """
     """',"country_code":"DE","user_identifier":"Zoë, „x“","""
     """"metadata":{"price":"2.5","currency":"EUR"}'\n"""
-    # Whatever an upload can say about a person.
+    # Everything in an upload that identifies a person.
     """line 13 2019-06-03T12:00:00Z "$(row coins SECRET7003 SECRET7003 2019-06-03T11:59:00Z)" """
     """',"country_code":"DE","user_identifier":"SECRET-user","ip_address":"203.0.113.77","""
     """"identifier_for_vendor":"5EC2E700-0000-4000-8000-000000000077","""
@@ -35,7 +35,7 @@ class Shop:
         self.folder = pathlib.Path(self.temporary.name)
         self.environment = dict(
             os.environ, SHOP=str(SHOP), LEDGER_DIR="shop",
-            # The `python3` of the recipes is the one that runs the tests: it has their packages.
+            # The recipes' `python3` is the one that runs the tests, since it has their packages.
             PATH=os.pathsep.join(
                 [str(pathlib.Path(LEDGERCTL).parent), str(pathlib.Path(sys.executable).parent),
                  os.environ["PATH"]]))

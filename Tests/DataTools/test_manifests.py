@@ -1,4 +1,4 @@
-# What the manifest of a report says of its columns: names, types and meanings.
+# The columns in a report's manifest: names, types and meanings.
 #
 # LEDGERCTL names the program.
 import csv
@@ -17,7 +17,7 @@ REPORTS = [
     "sales --csv-delimiter '|'", "revenue --amounts minor",
 ]
 
-# How a cell of each type is read; one that is not of the type raises an error.
+# How a cell of each type is read; a cell of another type raises an error.
 READERS = {
     "string": str,
     "integer": int,

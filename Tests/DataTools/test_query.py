@@ -1,4 +1,4 @@
-# `ledgerctl query` as other programs use it: formats, interruption, ledgers that are read-only.
+# `ledgerctl query` as other programs use it: formats, interruption, read-only ledgers.
 #
 # LEDGERCTL names the program.
 import csv
@@ -41,7 +41,7 @@ class QueryTests(ShopTests):
         for cells, row in zip(read, rows):
             for name, value in row.items():
                 text = "" if value is None else str(value)
-                # Only what a spreadsheet would run is marked.
+                # Only text that a spreadsheet would run is marked.
                 self.assertIn(cells[name], (text, "'" + text if text.startswith("=") else text))
         self.assertIn(HOSTILE_USER, [row["user_identifier"] for row in rows])
 
@@ -100,7 +100,7 @@ class QueryTests(ShopTests):
 
     def test_a_query_that_is_stuck_in_one_step_can_be_interrupted(self):
         self.interrupted(STUCK)
-        # As after a kill, the file that was begun stays hidden beside its target.
+        # As after a kill, the unfinished file stays hidden next to its target.
         for path in self.begun_files():
             path.unlink()
 

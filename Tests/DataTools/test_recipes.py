@@ -1,4 +1,4 @@
-# The recipes of docs/reports.md, each run as it stands there, and their figures against those of the program.
+# The recipes of docs/reports.md, each run as written, and their figures against the program's.
 #
 # LEDGERCTL names the program.
 import base64

@@ -1,8 +1,8 @@
-# The clients in examples/, run against a server: what they say of users, and which webhooks they take.
+# The clients in examples/, run against a server: what they report of users, and which webhooks they accept.
 #
-# PROGRAMS names the folder of the built programs. The TypeScript client runs with a Node that takes types
-# away itself (22.6 or later; NODE names another than the first in PATH), or with tsc before; else its tests
-# are skipped.
+# PROGRAMS names the folder of the built programs. The TypeScript client runs with a Node that strips types
+# itself (22.6 or later; NODE names another one than the first in PATH), or with tsc before; otherwise its
+# tests are skipped.
 import base64
 import hashlib
 import hmac
@@ -32,7 +32,7 @@ LIMIT_SECONDS = 60
 
 
 def typescript_command():
-    """How to run the TypeScript client here; None where nothing can."""
+    """How to run the TypeScript client here; None if nothing can."""
     node = os.environ.get("NODE") or shutil.which("node")
     if node is None:
         return None
@@ -44,7 +44,7 @@ def typescript_command():
     if shutil.which("tsc") is None:
         return None
     made = tempfile.mkdtemp()
-    # What it says of types is not asked: the types of Node's modules may not be there.
+    # Type errors are ignored: the types of Node's modules may be missing.
     subprocess.run(
         ["tsc", "--target", "es2022", "--module", "nodenext", "--outDir", made, str(source)],
         capture_output=True, check=False,
@@ -83,7 +83,7 @@ class EntitlementTests(EachLanguage):
         cls.server = serving.Server(ledger)
         cls.addClassCleanup(cls.server.terminate)
         serving.sign_transactions(PROGRAMS, work / "authority", work / "bodies", 12, transactions=2)
-        # Who bought a subscription, by what was signed.
+        # A user with a subscription, by what was signed.
         cls.expected = {}
         for line in (work / "bodies").read_text().splitlines():
             body = json.loads(line)
@@ -113,7 +113,8 @@ class EntitlementTests(EachLanguage):
         )
 
     def test_says_who_has_an_entitlement_and_until_when(self):
-        # Those who bought none, who have one, and whose was refunded.
+        # A user without a subscription, one with an active one, and one whose subscription was
+        # refunded.
         reasons = {bought and bought[1] for bought in self.expected.values()}
         self.assertEqual(reasons, {None, "subscription_active", "revoked"})
 
@@ -200,7 +201,7 @@ class Receiver:
 
 
     def begin(self, headers):
-        """Sends a request's head alone; the status of the answer."""
+        """Sends a request's head alone; the status of the response."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_SECONDS) as connection:
             lines = ["POST / HTTP/1.1", "Host: localhost", *headers, "", "{}"]
             connection.sendall("\r\n".join(lines).encode())
@@ -265,7 +266,7 @@ class WebhookTests(EachLanguage):
     def test_a_length_that_is_none_is_refused_at_once(self):
         def check(receiver):
             for length in ("-1", "+2", "2x", "\u0662", "9" * 5000, str((1 << 20) + 1)):
-                # A client may read its length itself, or leave it to its library, which answers 400.
+                # A client may read the length itself, or leave it to its library, which answers 400.
                 self.assertIn(receiver.begin([f"Content-Length: {length}"]), (400, 411, 413), length[:9])
             self.assertEqual(receiver.deliver(self.REFUND), 204)
 

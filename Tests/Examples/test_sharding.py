@@ -1,4 +1,4 @@
-# examples/sharding: three ledgers behind nginx, and what happens when one of their servers is gone.
+# examples/sharding: three ledgers behind nginx, and the failure of one of their servers.
 #
 # PROGRAMS names the folder of the built programs. Skipped where nginx is not installed.
 import json
@@ -28,7 +28,7 @@ class ShardingTests(unittest.TestCase):
         cls.addClassCleanup(cls.shards.stop)
 
     def uploads(self, app):
-        """How many are in the app's ledger, which holds no other's."""
+        """How many uploads are in the app's ledger, which must hold no other app's."""
         count, bundle_ids = self.shards.uploads_by_bundle(app)
         self.assertLessEqual(bundle_ids, {f"com.example.{app}"})
         return count
@@ -46,7 +46,7 @@ class ShardingTests(unittest.TestCase):
             self.assertTrue(sent)
             for body in sent:
                 self.assertEqual(self.shards.notify(app, body)[0], 200)
-        # What belongs to another name is refused there, and can be sent again.
+        # Another name's upload is refused, and can be sent again.
         body = self.shards.bodies("game", 1, seed=2)[0]
         self.assertEqual(self.shards.upload("puzzle", body, token_of="game")[0], 401)
         stray = self.shards.notifications("game", 2)[-1]
@@ -65,7 +65,7 @@ class ShardingTests(unittest.TestCase):
         self.shards.start_again("puzzle")
         self.assertEqual([self.shards.ready(app) for app in APPS], [200, 200, 200])
         self.assertEqual(self.shards.upload("puzzle", body)[0], 200)
-        # A server that hangs takes connections and answers nothing.
+        # A server that hangs accepts connections and never responds.
         radio = self.shards.servers["radio"].process
         radio.send_signal(signal.SIGSTOP)
         try:
@@ -85,7 +85,7 @@ class ShardingTests(unittest.TestCase):
         self.assertEqual((status, json.loads(answer)["ip_address"]), (200, "127.0.0.2"))
 
     def test_bodies_above_the_limits(self):
-        # The server's own answer up to 5 MiB, then that of nginx.
+        # Up to 5 MiB the server responds itself, then nginx does.
         status, answer = self.shards.upload("game", b" " * (4_500 << 10))
         self.assertEqual((status, json.loads(answer)["errors"][0]["code"]), (413, "body_too_large"))
         status, answer = self.shards.upload("game", b" " * (5_500 << 10))

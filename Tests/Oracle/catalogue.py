@@ -1,4 +1,4 @@
-# What the data of each event type holds, and what a redaction keeps of it (docs/format.md, the catalogue).
+# The data of each event type, and what a redaction keeps of it (docs/format.md, the catalogue).
 import base64
 import re
 
@@ -11,7 +11,7 @@ INTEGERS = range(-(2**63), 2**63)
 
 
 class Malformed(Exception):
-    """An event that is not what the catalogue says; the text names its first member at fault."""
+    """An event that deviates from the catalogue; the text names the first wrong member."""
 
 
 def _is_text(value):
@@ -118,7 +118,8 @@ def _is_object(value):
     return isinstance(value, dict)
 
 
-# The members of a signed object and of the verdict on an inner one: what each must be, and may it be absent.
+# The members of a signed object, and of the verdict on an inner one: the type of each, and whether it may be
+# absent.
 VERDICT = [
     ("outcome", _word("valid", "invalid"), False),
     ("reason", _is_text, True),
@@ -136,9 +137,9 @@ SIGNED_OBJECT = [
 ]
 
 
-# How many signed objects each list of a fetched page holds at most.
+# The most signed objects in each list of a fetched page.
 MOST_FETCHED = 1000
-# How many lines each list of an erasure names at most.
+# The most lines in each list of an erasure.
 MOST_REDACTED = 60_000
 CALLS = ("history", "transaction", "statuses", "refund_lookup", "notification_history")
 
@@ -186,7 +187,7 @@ def _rise(values):
 
 
 def _accepted(value):
-    """Places in a list of a page with verdicts, by place."""
+    """Indexes in a list of a page with verdicts, by index."""
     of_one = [("index", _is_position, False), ("outcome", _word("valid"), False),
               ("root_sha256", _is_digest, False)]
     is_list = isinstance(value, list) and all(map(_has(of_one), value))
@@ -194,14 +195,14 @@ def _accepted(value):
 
 
 def _redacted_lines(value):
-    """At most so many positions with their digests, by position."""
+    """At most this many positions with their digests, by position."""
     of_line = [("position", _is_position, False), ("sha256", _is_digest, False)]
     if not _list_of(of_line, 0, MOST_REDACTED)(value):
         return False
     return _rise([int(line["position"].text) for line in value])
 
 
-# The members of each type in the catalogue's order: name, what it must be, whether it may be absent.
+# The members of each type in the catalogue's order: name, type, whether it may be absent.
 CATALOGUE = {
     "app.registered": [
         ("app_family_id", _is_uuid, False),
@@ -338,7 +339,7 @@ CATALOGUE = {
         ("reason", _is_reason, False),
     ],
 }
-# What tells a list of an erasure from its opening, and the list's members.
+# The member that distinguishes a list of an erasure from its opening, and the list's members.
 NAMES_ERASURE = "erasure"
 LIST_OF_ERASURE = [
     (NAMES_ERASURE, _is_position, False),
@@ -347,12 +348,12 @@ LIST_OF_ERASURE = [
     ("reason", _is_reason, False),
     ("lines", _redacted_lines, False),
 ]
-# What stands last, so that a reader need not look behind it.
+# The last member, so that a reader can stop there.
 LAST = {"receipt.uploaded": "receipt", "receipt.verified": "reply"}
 
 
 def _kept_receipt(value):
-    """The base64 as it was, or an object of what the receipt says of its purchases."""
+    """The original base64, or an object with the facts of the receipt's purchases."""
     if _is_text(value):
         return True
     texts = ("environment", "unsigned_environment")
@@ -364,7 +365,7 @@ def _kept_receipt(value):
     )
 
 
-# What a redaction keeps, where that is less than or other than the data was.
+# What a redaction keeps, for types where it keeps less than the data or something else.
 _GONE = ("signature", "header")
 KEPT_OBJECT = [
     (name, is_right, may_be_absent or name in _GONE)
@@ -387,10 +388,11 @@ _KEPT = {
         "renewals": _list_of(KEPT_OBJECT, 0, MOST_FETCHED),
     },
 }
-# Of types that have more than version 1. In version 2 an upload has facts in place of its receipt, a result
-# the version 1 notification that brought it, and an upload of signed transactions the environment they lack.
+# Types with later versions than 1. In version 2 an upload has facts in place of its receipt, a result the
+# version 1 notification that brought it, and an upload of signed transactions the environment that they
+# lack.
 VERSIONS = {"receipt.uploaded": (1, 2), "receipt.verified": (1, 2), "transactions.received": (1, 2)}
-# Those that a redacted event may lack, and another may not.
+# Members that only a redacted event may lack.
 _MAY_BE_GONE = {"receipt.uploaded": ("receipt_sha256", "receipt")}
 
 
@@ -399,7 +401,7 @@ def _is_reduced_receipt(value):
 
 
 def _members_of(kind, data, is_redacted, version):
-    """(name, what it must be, whether it may be absent) of each member, in order."""
+    """(name, type, whether it may be absent) of each member, in order."""
     if kind == "data.redacted" and NAMES_ERASURE in data:
         return LIST_OF_ERASURE
     if kind == "receipt.uploaded" and not is_redacted and version == 2:
@@ -412,13 +414,13 @@ def _members_of(kind, data, is_redacted, version):
         for name, is_right, may_be_absent in CATALOGUE[kind]
     ]
     if kind == "receipt.uploaded":
-        # Until when a receipt stays that waits for the App Store.
+        # The time until which a waiting receipt is kept.
         found.insert(-1, ("receipt_until", _is_time, True))
     return found
 
 
 def checked(kind, data, is_redacted=False, version=1):
-    """The data of an event of a known type; Malformed for the first member at fault.
+    """The data of an event of a known type; Malformed for the first wrong member.
 
     `is_redacted`: whether it is what a redaction kept.
     """

@@ -27,7 +27,7 @@ CONTEXT_LINES = 2
 SHOWN_LINES = 40
 IMPORTED_PARTS = 3
 
-# Each report with its options, as they stand on either command line.
+# Each report with its options, for either command line.
 MATRIX = [
     "revenue",
     "revenue --environment all",
@@ -130,14 +130,14 @@ MATRIX = [
 ]
 
 
-# What is compared once more when malformed events stand behind the log, and the log itself is read.
+# Compared once more with the log itself, after malformed events were appended to it.
 MALFORMED_MATRIX = [
     *(
         line
         for line in MATRIX
         if line.startswith(("exceptions", "sales", "users", "journal")) or "trust" in line
     ),
-    # At the moment of the last event, which the log alone tells.
+    # At the moment of the last event, which only the log has.
     "subscriptions --environment all",
     "subscriptions --by month --environment all",
 ]
@@ -161,7 +161,7 @@ class Ledger:
         return done
 
     def fill(self, imports, prices=(), rates=(), root_sha256=None):
-        """Imports the files; `root_sha256`: a root that the ledger trusts beside Apple's."""
+        """Imports the files; `root_sha256`: a root that the ledger trusts in addition to Apple's."""
         self.run("init", self.directory, "--origin", "example.com/oracle")
         if root_sha256 is not None:
             trust = {"trust": {"additional_roots_sha256": [root_sha256]}}
@@ -185,12 +185,12 @@ class Ledger:
         return self.run("--ledger", self.directory, "replay").stdout.splitlines()
 
     def append(self, events, seed):
-        """Puts events made of the log's behind its last. `events`: makes them of lines and a seed."""
+        """Appends events made from the log's. `events`: makes them from lines and a seed."""
         lines = self.lines()
         generate_malformed.append(self.directory, lines, events(lines, seed))
 
     def export(self, arguments):
-        """(standard output, None), or (None, why there is no report)."""
+        """(standard output, None), or (None, the reason why there is no report)."""
         command = ("--ledger", self.directory, "export", *arguments, "--format", "csv")
         done = self.run(*command, allowed=None)
         if done.returncode != DONE:
@@ -200,7 +200,7 @@ class Ledger:
 
 
 def cells(data):
-    """The cells of a CSV as they stand in it; ValueError where it isn't CSV as R9 says."""
+    """The cells of a CSV as written; ValueError if it is not CSV as R9 defines it."""
     text = data.decode("utf-8")
     rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     again = "".join(",".join(map(reports.quoted, row)) + "\n" for row in rows)
@@ -210,7 +210,7 @@ def cells(data):
 
 
 def blanked(rows):
-    """CSV lines, the positions in them blank."""
+    """CSV lines with blank positions."""
     return written(reports.without_positions(rows[0], rows[1:]))
 
 
@@ -220,7 +220,7 @@ def written(report):
 
 
 def differences(expected, found):
-    """What tells the reports apart, in a few lines; nothing where they are the same."""
+    """The differences of the reports in a few lines; empty if they are equal."""
     if expected == found:
         return []
     if sorted(expected) == sorted(found):
@@ -235,7 +235,7 @@ def differences(expected, found):
 
 
 def oracle_report(book, arguments):
-    """The oracle's report as CSV bytes, or None where an amount leaves 64 bits."""
+    """The oracle's report as CSV bytes; None if an amount exceeds 64 bits."""
     parser = argparse.ArgumentParser()
     add_report_arguments(parser)
     options = report_options(parser.parse_args(arguments[1:]))
@@ -246,9 +246,9 @@ def oracle_report(book, arguments):
 
 
 def compare(ledger, book, arguments, has_positions=False, as_of=None):
-    """The differences of one report; `has_positions`: whether the book's are the log's.
+    """The differences of one report; `has_positions`: whether the book's positions are the log's.
 
-    `as_of`: the position of the book's last event, where the ledger has more.
+    `as_of`: the position of the book's last event, if the ledger has more.
     """
     shown = (lambda rows: written((rows[0], rows[1:]))) if has_positions else blanked
     expected = oracle_report(book, arguments)
@@ -278,7 +278,7 @@ def in_parts(directory, name, lines):
 
 
 class Comparison:
-    """Counts the reports that agree, and shows where they don't."""
+    """Counts the reports that agree, and shows differences."""
 
     def __init__(self, users_to_erase=0):
         self.passed = self.failed = 0
@@ -297,13 +297,13 @@ class Comparison:
             self.note(name, compare(ledger, book, shlex.split(line), has_positions, as_of))
 
     def erase(self, ledger, matrix):
-        """Erases users, if that was asked for, and compares once more."""
+        """Erases users, if requested, and compares once more."""
         if self.users_to_erase:
             erased = erasure.Erasure(self, ledger, matrix).run(self.users_to_erase)
             print(f"{erased} users erased")
 
     def random_case(self, directory, arguments, sign):
-        """A random history of the seed, then the same with malformed events behind it."""
+        """A random history from the seed, then the same followed by malformed events."""
         print(f"seed {arguments.seed}, {arguments.uploads} uploads")
         written = write_cases(
             directory, arguments.seed, arguments.uploads, arguments.nasty, sign
@@ -317,7 +317,7 @@ class Comparison:
             self.compare_all(ledger, read_log(ledger.lines()), MALFORMED_MATRIX)
 
     def stories(self, directory, arguments, sign):
-        """Short stories of refunds, imported in parts: what is known is saved and loaded between them."""
+        """Short stories of refunds, imported in parts: the state is saved and loaded in between."""
         print(f"seed {arguments.seed}, {arguments.stories} stories")
         lines = generate_stories.lines(arguments.seed, arguments.stories, sign)
         paths = in_parts(directory, "stories", lines)
@@ -326,7 +326,7 @@ class Comparison:
         self.compare_all(ledger, read_book(paths, [], []), generate_stories.REPORTS)
 
     def subscriptions(self, directory, arguments, sign):
-        """The lives of subscriptions, imported in parts; then what the log says, and with fetched pages."""
+        """Subscriptions over time, imported in parts; then from the log, and with fetched pages."""
         print(f"seed {arguments.seed}, {arguments.subscriptions} subscriptions")
         lines = generate_subscriptions.lines(arguments.seed, arguments.subscriptions, sign)
         paths = in_parts(directory, "subscriptions", lines)
@@ -345,7 +345,7 @@ class Comparison:
             self.erase(ledger, [*generate_subscriptions.REPORTS, *generate_subscriptions.LOG_REPORTS])
 
     def all_orders(self, directory, arguments, sign):
-        """One sale seen four ways, in all orders (R12)."""
+        """One sale shown in four ways, in all orders (R12)."""
         path = directory / "orders.ndjson"
         path.write_text("".join(line + "\n" for line in four_ways.lines(sign)), encoding="utf-8")
         ledger = Ledger(arguments.ledgerctl, directory / "ledger")

@@ -32,7 +32,7 @@ def time_text(ms):
 
 
 def time_from_text(text):
-    """Epoch milliseconds of an RFC 3339 time with up to milliseconds; ValueError if none."""
+    """Epoch milliseconds of an RFC 3339 time with up to milliseconds; ValueError for other texts."""
     pattern = (
         r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})"
         r"(?:\.([0-9]{1,3}))?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
@@ -52,7 +52,7 @@ def time_from_text(text):
 
 
 def readable_text(ms, is_pacific):
-    """The instant, cut to seconds, as Apple's replies write it out."""
+    """The instant, cut to seconds, as Apple's replies write it."""
     zone = "America/Los_Angeles" if is_pacific else "Etc/GMT"
     instant = datetime.datetime.fromtimestamp(ms // 1000, zoneinfo.ZoneInfo(zone))
     return instant.strftime("%Y-%m-%d %H:%M:%S ") + zone
@@ -61,7 +61,8 @@ def readable_text(ms, is_pacific):
 def readable_ms(text):
     """Epoch milliseconds of `2011-08-02 15:08:02 Etc/GMT`, or of Los Angeles; None for anything else.
 
-    Of an hour that Los Angeles has twice the first counts; rules of before 2007 are not known.
+    Of an hour that occurs twice in Los Angeles the first counts; rules from before 2007 are not
+    known.
     """
     pattern = (
         r"([0-9]{4})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2})"
@@ -89,10 +90,10 @@ class Zone:
         self._is_utc = name == "UTC"
 
     def day(self, ms):
-        """The day there at that instant, counted from 1970-01-01."""
+        """The local day at that instant, counted from 1970-01-01."""
         if self._is_utc:
             return ms // DAY_MS
-        # The offset is asked for within the years that `datetime` can shift.
+        # The offset is looked up within the years that `datetime` can shift.
         first = datetime.datetime(1, 1, 3)
         last = datetime.datetime(9999, 12, 29)
         epoch = datetime.datetime(1970, 1, 1)
@@ -104,7 +105,7 @@ class Zone:
 
 
     def start_ms(self, day):
-        """The first instant of a day there."""
+        """The first instant of a local day."""
         low, high = (day - 2) * DAY_MS, (day + 2) * DAY_MS
         while low < high:
             middle = (low + high) // 2
@@ -113,20 +114,20 @@ class Zone:
 
 
 def month_of(day):
-    """The months from year 0 to the one that holds the day."""
+    """The number of months from year 0 to the month of the day."""
     year, month, _ = civil_from_days(day)
     return 12 * year + month - 1
 
 
 def month_start(month):
-    """The first day of a month that `month_of` counts, counted from 1970-01-01."""
+    """The first day of a month as numbered by `month_of`, counted from 1970-01-01."""
     cycles, month = divmod(month - 12 * 2000, 12 * 400)
     first = datetime.date(2000 + month // 12, month % 12 + 1, 1)
     return first.toordinal() - UNIX_EPOCH_ORDINAL + cycles * 146_097
 
 
 def period_name(days, period):
-    """The name of the year, quarter, month, week (ISO) or day that holds the day."""
+    """The name of the year, quarter, month, week (ISO) or day that contains the day."""
     year, month, day = civil_from_days(days)
     if period == "year":
         return f"{year:04}"
@@ -136,7 +137,7 @@ def period_name(days, period):
         return f"{year:04}-{month:02}"
     if period == "day":
         return f"{year:04}-{month:02}-{day:02}"
-    # An ISO week belongs to the year that holds its Thursday; 1970-01-01 was one.
+    # An ISO week belongs to the year of its Thursday; 1970-01-01 was one.
     thursday = days // 7 * 7 + (7 if days % 7 >= 4 else 0)
     week_year, week_month, week_day = civil_from_days(thursday)
     first = thursday - _day_of_year(week_year, week_month, week_day)

@@ -1,4 +1,4 @@
-# Erases users of a ledger, then holds its reports against the oracle and against what they said before.
+# Erases users of a ledger, then compares its reports with the oracle's and with its earlier ones.
 import csv
 import io
 import json
@@ -10,15 +10,16 @@ from decimal import Decimal
 from log import read_log
 from reports import quoted
 
-# What an erasure may change in a report: the columns that name people, and what rests on names alone.
+# What an erasure may change in a report: the columns that name people, and columns that depend on
+# names alone.
 NAMING = ("user_identifier", "user_position", "user_basis", "receipt_id", "detail")
-# Of users: whose a sale is can rest on an account or a token, so these are compared by their sums.
+# Of users: a sale's user can depend on an account or a token, so these are compared by their sums.
 SUMMED = ("sales", "returns", "trials", "net")
-# A reason that is no number of the App Store's may be anybody's words: a mark takes its place.
+# A reason that is not a number of the App Store's may be free text: a mark replaces it.
 REASONS, READABLE_REASON, MARK = ("reason", "expiration_intent"), re.compile("[0-9]*", re.ASCII), "?"
-# Of what a report shows at an earlier point, every so manyth is compared.
+# Of a report at an earlier point, every third row is compared.
 STEP_AT_POINTS = 3
-# Options that choose or order rows by what may change.
+# Options that select or order rows by columns that may change.
 CHOOSING = ("--sort", "--top")
 
 
@@ -45,7 +46,7 @@ def members_of(value):
 
 
 def chosen(lines, count):
-    """The users with the most events; one of a receipt that several users uploaded is among them."""
+    """The users with the most events, including a user of a receipt that several users uploaded."""
     events = _events(lines)
     users = {position: data["user_identifier"] for position, data in _uploads(events)}
     found = Counter(users.values())
@@ -72,7 +73,7 @@ def _sharing(events):
 
 
 def renamed(before, after, users):
-    """What stands for each user in the uploads after the erasure; None where a line was not redacted."""
+    """Each user's name in the uploads after the erasure; None if a line was not redacted."""
     kept = dict(_uploads(event for event in _events(after) if "redacted" in event))
     names = {}
     for position, data in _uploads(_events(before)):
@@ -94,7 +95,7 @@ def remaining(after, users):
 
 
 def about(line, names):
-    """The report about what stands for an erased user now; None where it is about none of them."""
+    """The report about the present name of an erased user; None if it is about none of them."""
     words = shlex.split(line)
     if "--user" not in words or names.get(words[words.index("--user") + 1]) is None:
         return None
@@ -103,7 +104,7 @@ def about(line, names):
 
 
 def comparable(line):
-    """The report without what chooses or orders rows by a name: all of its rows."""
+    """The report without options that select or order rows by a name: all of its rows."""
     words, kept = iter(shlex.split(line)), []
     for word in words:
         if word in CHOOSING:
@@ -116,16 +117,16 @@ def comparable(line):
 def figures(data, line=""):
     """(columns, how often each row) of a CSV, without the columns that may change.
 
-    In the random histories sales of several users bear one token or account, and an erasure renames those of
-    one user's sales alone. What users have of sales is therefore compared by its sums.
+    In the random histories, sales of several users have the same token or account, and an erasure renames
+    only one user's sales. Users' sales are therefore compared by their sums.
     """
     names, *rows = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
     sums = []
     if line.startswith("users") and "user_identifier" in names:
         place = names.index("user_identifier")
-        # Parts of a sum round otherwise than the sum does.
+        # Rounded parts do not add up to the rounded sum.
         sums = _sums(names, rows, has_net="--amounts minor" not in line)
-        # Those that are tokens have nothing else.
+        # Rows of tokens have nothing else to compare.
         rows = [row for row in rows if not row[place].startswith("token:")]
     shown = [name for name in names if name not in NAMING]
     if line.startswith("users"):
@@ -141,8 +142,8 @@ def _sums(names, rows, has_net):
     for row in rows:
         for name, cell in zip(names, row):
             if name == "net" and has_net:
-                # A text that begins with a minus is quoted, and some reports are written as other locales
-                # read them.
+                # A text that begins with a minus is quoted, and some reports are written for other
+                # locales.
                 words = cell.lstrip("'").replace(",", ".").split()
                 for amount, currency in zip(words[::2], words[1::2]):
                     sums[currency] += Decimal(amount)
@@ -158,7 +159,7 @@ def _figure(column, cell):
 
 
 def difference(before, after, line=""):
-    """What tells two exports of a report apart, beyond what an erasure may change.
+    """The differences of two exports of a report, beyond those that an erasure may cause.
 
     Each: (CSV or None, why not).
     """
@@ -177,11 +178,11 @@ class Erasure:
     def __init__(self, comparison, ledger, matrix):
         self.comparison, self.ledger, self.matrix = comparison, ledger, matrix
         self.before = ledger.lines()
-        # Positions whose state must stay what it was: in the middle, and before the erasure.
+        # Positions whose state must stay as it was: in the middle, and before the erasure.
         self.points = sorted({len(self.before) // 3, len(self.before) - 1})
 
     def run(self, count):
-        """Erases so many users; how many there were."""
+        """Erases this many users; returns how many there were."""
         users = chosen(self.before, count)
         if not users:
             return 0
@@ -201,7 +202,7 @@ class Erasure:
         return len(users)
 
     def _check_lines(self, after, users):
-        """The log is what it was but for the users; what stands for each now."""
+        """Checks that only the users in the log have changed; returns the present name of each."""
         names = renamed(self.before, after, users)
         for user, name in names.items():
             found = [] if name else ["an upload has its data, or another name than the others"]
@@ -229,7 +230,7 @@ class Erasure:
                 found = self.ledger.export([*now, "--as-of", str(point)])
                 differs = difference(known[point, line], found, line)
                 self.comparison.note(f"{line} as of {point}, before and after", differs)
-            # The moment of subscriptions is that of the last event, unless it is named.
+            # Subscriptions are as of the last event, unless another moment is given.
             if not line.startswith("subscriptions") or "--at" in now:
                 found = self.ledger.export(now)
                 differs = difference(known[latest, line], found, line)

@@ -1,4 +1,4 @@
-# Import files, price lists and rates, read into events with positions as an import gives them.
+# Reads import files, price lists and rates into events, with positions as an import assigns them.
 import base64
 import binascii
 import csv
@@ -19,10 +19,10 @@ from signed import NotSigned, SignedEvent, SignedRenewal, Statement, decoded, tr
 from values import Number, NotJSON, date_ms, identifier, integer, members, parse
 
 ENVIRONMENTS = ("Production", "Sandbox")
-# What a line may be.
+# The kinds of lines.
 FORMS = ("receipt", "signed_transactions", "notification", "notification_v1")
 MOST_TRANSACTIONS = 100
-# signedDate: how far it may lie in the future.
+# signedDate: how far it may be in the future.
 AHEAD_MS = 60_000
 
 
@@ -37,7 +37,7 @@ class Upload:
     country_code: str | None
     user_identifier: str | None
     metadata: dict
-    # What tells receipts apart; None for signed transactions.
+    # Identifies the receipt; None for signed transactions.
     receipt_id: object = None
 
 
@@ -48,24 +48,24 @@ class Verification:
     occurred_at_ms: int
     endpoint: str | None
     reply: dict
-    # As a log's event says; an import file's line leaves it to the reply.
+    # As in a log's event; an import file's line leaves it to the reply.
     counts: bool | None = None
     status: int | None = None
     environment: str | None = None
-    # The app family whose declared products the rows are held against, where it is not found by the bundle.
+    # The app family whose declared products the rows are checked against, if the bundle does not give it.
     declared_by: str | None = None
     # Where the reply came from.
     trust: str = "imported"
-    # The bundle, where it is not the reply that names it.
+    # The bundle, if it does not come from the reply.
     bundle_id: str | None = None
-    # What is known of the version 1 notification whose reply it is, and when it came.
+    # The facts of the version 1 notification that brought the reply, and when it came.
     notification: dict | None = None
     notified_ms: int | None = None
 
 
 @dataclass(frozen=True)
 class ListedPrice:
-    """An entry of a price list; `order` is (position, place in the list)."""
+    """An entry of a price list; `order` is (position, index in the list)."""
 
     product_id: str
     country_code: str | None
@@ -75,7 +75,7 @@ class ListedPrice:
 
 
 class Positions:
-    """Hands out positions, one for each event, in the order of appending."""
+    """Assigns positions, one for each event, in the order of appending."""
 
     def __init__(self):
         self.next = 0
@@ -86,7 +86,7 @@ class Positions:
 
 
 class Importer:
-    """Reads import files as one import after another would append them."""
+    """Reads import files like successive imports."""
 
     def __init__(self, positions, now_ms):
         self.positions = positions
@@ -122,7 +122,7 @@ class Importer:
         if document.get("marketplace", "itunes") != "itunes":
             raise BadLine("marketplace is not itunes")
         if "notification_type" in document and "unified_receipt" in document:
-            # A version 1 notification's body as it is, its time beside what it says.
+            # A version 1 notification's body unchanged, its time next to its content.
             occurred_at = document.get("occurred_at")
             if occurred_at is None:
                 occurred_at = _latest_ms(document)
@@ -155,7 +155,8 @@ class Importer:
         receipt = _receipt(document["receipt"])
         recorded = document.get("verification")
         if recorded is None:
-            # Checked locally only: without a reply of the App Store it is an upload of its user, and no more.
+            # Only checked locally: without a reply of the App Store it counts as an upload of its user and
+            # nothing else.
             found = read_receipt(receipt)
             if found is None:
                 return None
@@ -183,7 +184,7 @@ class Importer:
             self.positions.take(), upload, verified_at_ms, endpoint, reply, bundle_id=bundle_id)
 
     def _statements(self, document):
-        """The signed transactions of a line, every one of them good."""
+        """The signed transactions of a line, all of them good."""
         texts = document["signed_transactions"]
         if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_TRANSACTIONS:
             raise BadLine("not 1 to 100 signed transactions")
@@ -199,7 +200,7 @@ class Importer:
         return statements
 
     def _statement(self, text, environment):
-        """`environment`: the one of an object that names none."""
+        """`environment`: for an object that names none."""
         _, payload, root_sha256 = decoded(text)
         self._check_dated(payload)
         statement = Statement(payload, trust_of(root_sha256), environment)
@@ -255,7 +256,7 @@ class Importer:
 
 
 def _latest_ms(body):
-    """The latest time that a bare body names of what had happened (docs/import-format.md), or None."""
+    """The time of the latest event that a bare body names (docs/import-format.md), or None."""
     times = [date_ms(body.get("auto_renew_status_change_date_ms"))]
     for row in source_rows(members(body.get("unified_receipt"))):
         times += row.date_ms("purchase_date_ms"), row.date_ms("cancellation_date_ms")
@@ -264,7 +265,7 @@ def _latest_ms(body):
 
 
 def _bundle(named, reply, receipt):
-    """R2: the bundle named, else the receipt's, which a valid reply must be about where it can be read."""
+    """R2: the bundle named, else the receipt's, which a valid reply must match if it can be read."""
     found = read_receipt(receipt)
     if named is None:
         named = bundle_beside(reply, found)
@@ -307,7 +308,7 @@ def _country(value):
 
 
 def _text(document, name):
-    """A string that isn't empty, or nothing."""
+    """A string that is not empty, or None."""
     value = document.get(name)
     if value is not None and not isinstance(value, str):
         raise BadLine(f"{name} is no string")

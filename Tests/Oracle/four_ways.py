@@ -1,5 +1,5 @@
-# One sale seen four ways, in every order of arrival: the figures must not tell the orders apart.
-# A second one of the same Apple Account, which no client uploads, comes before, between, or after them.
+# One sale shown in four ways, in every order of arrival: the figures must not depend on the order. A
+# second sale of the same Apple Account, which no client uploads, comes before, between, or after them.
 import base64
 import itertools
 
@@ -9,7 +9,7 @@ from signing import Orders
 
 SALE_MS = days_from_text("2026-01-02") * DAY_MS
 REFUND_MS = SALE_MS + 30 * DAY_MS
-# What is known at last: members of the newest signed transaction, and days from the sale to the last reply.
+# The final facts: members of the newest signed transaction, and days from the sale to the last reply.
 STORIES = {
     "kept": ({}, 59),
     "units": ({"revocationDate": REFUND_MS, "revocationPercentage": 50_000}, 59),
@@ -19,7 +19,8 @@ STORIES = {
     "amounts": ({"advancedCommerceInfo": {"items": [
         {"refunds": [{"refundDate": REFUND_MS, "refundAmount": 1230}]}]}}, 59),
 }
-# Columns that the order of arrival decides; gross Returns and Reversals may differ too, the net may not.
+# Columns that depend on the order of arrival; gross Returns and Reversals may differ too, the net may
+# not.
 BY_ARRIVAL = {"bundle_id", "first_position", "country_position", "user_position", "price_position",
               "cancellation_positions", "reversal_positions", "trust", "returned_units", "returns",
               "reversed_units", "reversals"}
@@ -83,7 +84,8 @@ def lines(sign):
 
 
 def differences(reports):
-    """What tells two orders of a story apart. `reports`: of sales, and of revenue, a dictionary a row."""
+    """The differences between two orders of a story. `reports`: of sales, and of revenue, a dictionary a
+    row."""
     found = {}
     for rows in reports:
         for row in rows:

@@ -1,4 +1,5 @@
-# Writes import files, price lists and rates that meet every revenue rule; the same for a seed.
+# Writes import files, price lists and rates that meet every revenue rule; the same for the same
+# seed.
 import argparse
 import base64
 import csv
@@ -26,7 +27,7 @@ CURRENCIES = ["EUR", "USD", "JPY", "KWD", "GBP", "HRK", "CLF"]
 BUNDLES = ["com.example.one", "com.example.two", "com.example.three"]
 PRODUCTS = ["coins", "pro.month", "pro.year", "=hat", 'ring "gold", small', "-band"]
 
-# What apps declare before the first import: one nothing, one all but two, one a single product.
+# The declarations of apps before the first import: one none, one all but two, one a single product.
 DECLARED = {
     "com.example.two": {"coins": "consumable", "pro.month": "auto_renewable",
                         "pro.year": "auto_renewable", "=hat": "non_consumable"},
@@ -35,7 +36,7 @@ DECLARED = {
 
 
 def transaction_receipt(bundle_id, transaction, original, line_item):
-    """A receipt of the form of old, which nobody signed."""
+    """A receipt of the legacy form, unsigned."""
     def listed(entries):
         lines = "".join(f'\t"{name}" = "{value}";\n' for name, value in entries.items())
         return ("{\n" + lines + "}").encode()
@@ -72,7 +73,7 @@ class Generator(SignedMaker):
 
     def _purchase(self):
         """One purchase, or a subscription's chain of them, as the facts that rows will show."""
-        # Whether an app may be registered under such a name, the rules don't say.
+        # The rules do not say whether an app may be registered under such a name.
         bundle = self.pick(*BUNDLES, *(["=com.example.four"] if self.nasty else []))
         product = self.pick(*PRODUCTS)
         environment = self.pick("Production", "Production", "Production", "Sandbox")
@@ -118,7 +119,7 @@ class Generator(SignedMaker):
         return chain
 
     def _person(self, bundle, environment):
-        """(user, Apple Account, token): a new person, or one who bought in the app before."""
+        """(user, Apple Account, token): a new person, or an earlier customer of the app."""
         known = [person for place, person in self.people if place == (bundle, environment)]
         if known and self.chance(0.6):
             return self.random.choice(known[-4:])
@@ -128,19 +129,20 @@ class Generator(SignedMaker):
         return person
 
     def _tokens(self, own):
-        """App account tokens of a sale: its user's in either case, one of many, and text that is none."""
+        """App account tokens of a sale: its user's in either case, one of many, and text that is not a
+        token."""
         shared = self.pick(own, own, "7e3fb204-2d4a-4c2b-9d31-abcdefabcdef")
         return [own, own, own.upper(), shared, "=token"]
 
     def _price(self, quantity):
-        """A usual price; of a million units now and then one whose amount is about 64 bits."""
+        """A usual price; for a million units sometimes one whose amount is about 64 bits."""
         micros, currency = self.usual_price()
         if quantity == 1_000_000 and self.chance(0.6):
             micros = self.pick(9_223_372_036_854, 9_223_372_036_855, 12_345_678_901_234)
         return micros, currency
 
     def _quantity(self):
-        """Replies know up to 10, signed transactions up to a million."""
+        """Replies allow up to 10, signed transactions up to a million."""
         if self.chance(0.08):
             return self.pick(7, 25, 1_000_000, 1_000_000)
         return self.pick(1, 1, 1, 2, 3, 10)
@@ -198,7 +200,7 @@ class Generator(SignedMaker):
         return row
 
     def _write_out(self, row):
-        """As replies of about 2011: written dates, and no milliseconds, or other ones beside them."""
+        """As replies of about 2011: written dates, and no milliseconds, or different ones."""
         zones = self.pick((False,), (True,), (False, True))
         names = ("purchase_date", "original_purchase_date", "cancellation_date")
         for name in names:
@@ -213,7 +215,7 @@ class Generator(SignedMaker):
                 row[name + ("_pst" if is_pacific else "")] = readable_text(ms, is_pacific)
 
     def _spoil(self, row):
-        """Now and then a field that is missing, odd, or another than before."""
+        """Sometimes a field that is missing, odd, or different from before."""
         if self.chance(0.04):
             row["quantity"] = self.pick("0", "11", "abc", Raw("1.5"), -1, True, "07", Raw("2.0"))
         if self.chance(0.03):
@@ -235,7 +237,7 @@ class Generator(SignedMaker):
             row["purchase_date_ms"] = self.pick("253402214400000", 4_102_444_800_000, 0, "1",
                                                 "-62135596800001", 253_402_300_800_000, 1_215_647_999_999)
         if self.chance(0.01):
-            # Seconds.
+            # In seconds instead of milliseconds.
             for name in ("purchase_date_ms", "original_purchase_date_ms"):
                 if str(row.get(name, "")).isdecimal():
                     row[name] = str(row[name])[:-3]
@@ -280,7 +282,7 @@ class Generator(SignedMaker):
         return reply
 
     def _pending(self, sale):
-        """What a reply says of a subscription's renewal, each member maybe unsaid."""
+        """A reply's renewal information of a subscription, each member possibly absent."""
         info = {
             "original_transaction_id": self.written_id(sale["original"]),
             "auto_renew_product_id": self.pick(sale["product"], "pro.year"),
@@ -326,7 +328,7 @@ class Generator(SignedMaker):
         at_ms += self.random.randrange(DAY_MS)
         bundle, environment = self.random.choice(sorted(self.by_bundle))
         pool = self.by_bundle[bundle, environment]
-        # Most uploads follow their sales soon: later ones tell no price.
+        # Most uploads follow their sales soon: later ones give no price.
         recent = [s for s in pool if 0 <= at_ms - s["date_ms"] <= 31 * DAY_MS]
         if recent and self.chance(0.6):
             pool = recent
@@ -398,7 +400,7 @@ class Generator(SignedMaker):
         return line
 
     def _transaction_receipt(self, line, sales, bundle):
-        """A receipt that can be read, of one of the sales or of none; its reply mostly names no bundle."""
+        """A readable receipt, of one of the sales or of none; its reply mostly names no bundle."""
         reply, sale = line["verification"]["reply"], self.pick(*sales)
         if reply["status"] not in (0, "0", 21006, "21006"):
             return
@@ -415,7 +417,7 @@ class Generator(SignedMaker):
         line["receipt"] = base64.b64encode(receipt).decode()
 
     def _version_1_line(self, sales, bundle, environment, at_ms):
-        """A version 1 notification, in its property or as its body stands; rarely one that lacks a part."""
+        """A version 1 notification, in its property or as a bare body; rarely one that lacks a part."""
         rows = [self._row(sale) for sale in sales for _ in range(self.pick(1, 1, 2))]
         unified = {"status": self.pick(0, 0, 0, 21006, 21003), "environment": environment,
                    "latest_receipt": base64.b64encode(self.random.randbytes(6)).decode(),
@@ -455,7 +457,7 @@ class Generator(SignedMaker):
         return written
 
     def price_lists(self):
-        """Two lists; the second declares some entries of the first anew."""
+        """Two lists; the second declares some entries of the first again."""
         entries = {}
         for product in PRODUCTS[:-1]:
             for country in (*self.random.sample(COUNTRIES, 3), ""):
@@ -490,7 +492,7 @@ class Generator(SignedMaker):
 def write_cases(directory, seed, uploads, nasty=False, sign=unsigned):
     """Writes the files and returns (import files, price lists, rates).
 
-    `sign` makes the signed objects; by default nobody signs them, which only the oracle takes.
+    `sign` makes the signed objects; by default they are unsigned, which only the oracle accepts.
     """
     generator = Generator(seed, uploads, nasty)
     directory = pathlib.Path(directory)

@@ -1,4 +1,5 @@
-# Draws pages of the App Store Server API, put behind a ledger's log: what no import file can say (R12, R13).
+# Draws pages of the App Store Server API, appended to a ledger's log: what no import file can contain (R12,
+# R13).
 import base64
 import json
 import random
@@ -45,7 +46,7 @@ class Pages:
         return data["notification"] | {"payload": payload}
 
     def _changed(self, one, changes):
-        """The object with other members in its payload; rarely one whose signature was bad."""
+        """The object with changed members in its payload; rarely one whose signature was bad."""
         payload = {name: value for name, value in (one["payload"] | changes).items() if value is not None}
         verdict = {}
         if self.chance(0.15):
@@ -72,7 +73,7 @@ class Pages:
         changes = {"signedDate": self._shifted(one), "autoRenewStatus": self.pick(0, 1, None),
                    "isInBillingRetryPeriod": self.pick(True, False, None)}
         if self.chance(0.2):
-            # Where it names none, that of the page counts.
+            # An object that names none has the page's environment.
             changes["environment"] = None
         return self._changed(one, changes)
 
@@ -105,7 +106,7 @@ class Pages:
             yield "notification.received", {n: v for n, v in told.items() if not n.startswith("line")}
 
     def _acceptance(self, pages):
-        """Some refused objects of an earlier page, or what no page has."""
+        """Some refused objects of an earlier page, or objects that no page has."""
         position, page = self.random.choice(pages)
         accepted = {"page": self.pick(position, position, position, position + 1, 0), "occurred_at": self.at}
         for name in ("transactions", "renewals"):
@@ -133,7 +134,7 @@ class Pages:
 
 
 def events(lines, seed):
-    """(type, data) of pages made of what the log holds; data is JSON text in the catalogue's order."""
+    """(type, data) of pages made from the log's content; data is JSON text in the catalogue's order."""
     made = []
     for kind, data in Pages(lines, seed).events():
         ordered = {name: data[name] for name, _, _ in CATALOGUE[kind] if name in data}

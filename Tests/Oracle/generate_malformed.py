@@ -1,4 +1,4 @@
-# Events that no program of ours writes, put behind a ledger's log as another client could have done it.
+# Events that this program never writes, appended to a log as another client could have done it.
 import base64
 import hashlib
 import json
@@ -11,7 +11,7 @@ from catalogue import CATALOGUE, SIGNED_OBJECT, VERDICT
 VALUES = ["null", "true", "5", "-1", "1.5", "99999999999999999999", '"x"', '""', "[]", "{}"]
 ABSENT = None
 SALT = bytes(16)
-# Of types that an import appends none of.
+# Types that an import never appends.
 SAMPLES = {
     "transactions.fetched": [
         {
@@ -47,7 +47,7 @@ SAMPLES = {
         }
     ]
 }
-# What a verification may say of where its reply came from.
+# What a verification may have as the source of its reply.
 SOURCES = [
     {"host": "buy.itunes.apple.com"},
     {"host": "sandbox.itunes.apple.com"},
@@ -58,13 +58,13 @@ SOURCES = [
 
 
 def events(lines, seed):
-    """(type, data) of malformed events and some good ones, made of the log's lines; data is JSON text."""
+    """(type, data) of malformed and some good events, made from the log's lines; data is JSON text."""
     random_source = random.Random(seed)
     # Redacted lines have no data to damage.
     log = [event for event in map(json.loads, lines) if event["data"] is not None]
     made = []
     for kind, members in CATALOGUE.items():
-        # A ledger carries out what an erasure says: one that is damaged is no matter of figures.
+        # A ledger carries out erasures: damaged ones do not concern figures.
         if kind == "data.redacted":
             continue
         samples = [event["data"] for event in log if event["type"] == kind]
@@ -84,7 +84,7 @@ def events(lines, seed):
         positions += [next_position, next_position + 1, random_source.randrange(next_position)]
         data["upload"] = random_source.choice(positions)
         data.pop("via", None)
-        # It stands last.
+        # The reply is the last member.
         data |= random_source.choice(SOURCES) | {"reply": data.pop("reply")}
         if random_source.random() < 0.6:
             del data["reply"]
@@ -94,13 +94,13 @@ def events(lines, seed):
     return made
 
 
-# What lies inside the new events: their signed objects, and verdicts on those inside a notification.
+# The content of the new events: their signed objects, and verdicts on those inside a notification.
 INSIDE = [
     ("transactions.received", "transactions", SIGNED_OBJECT),
     ("notification.received", "transaction", VERDICT),
     ("notification.received", "notification", SIGNED_OBJECT),
 ]
-# What a payload may say instead, so that it counts for nothing or for something else.
+# Changes to a payload, so that it counts for nothing or for something else.
 PAYLOADS = [
     {"bundleId": "com.example.unregistered"}, {"bundleId": 5}, {"environment": "Xcode"},
     {"environment": None}, {"productId": ""}, {"isUpgraded": True}, {"quantity": -1},
@@ -109,7 +109,7 @@ PAYLOADS = [
 
 
 def _signed_events(log, random_source):
-    """Events whose signed objects are damaged, forged, or say other things than they did."""
+    """Events whose signed objects are damaged, forged, or have changed content."""
     for kind, name, members in INSIDE:
         samples = [e["data"] for e in log if e["type"] == kind and name in e["data"]]
         for member, _, _ in members if samples else []:
@@ -144,7 +144,7 @@ def _text(value):
 
 
 def _changed(sample, kind, name, value):
-    """The sample's data with another value in the member's place, in the catalogue's order."""
+    """The sample's data with another value for the member, in the catalogue's order."""
     members = {key: _text(member) for key, member in sample.items() if key != name}
     if value is not ABSENT:
         members[name] = value
@@ -158,7 +158,7 @@ def _changed(sample, kind, name, value):
 
 
 def append(directory, lines, made):
-    """Puts events behind the log's last, in one frame of its newest tail; no program may have it open."""
+    """Appends events to the log, in one frame of its newest tail; no program may have it open."""
     last = json.loads(lines[-1])
     first = last["seq"] + 1
     body = "".join(

@@ -4,11 +4,11 @@ import random
 
 
 class Raw(str):
-    """A JSON token to write as it is."""
+    """A JSON token to write unchanged."""
 
 
 def encoded(value):
-    """JSON text; a Raw stands as written."""
+    """JSON text; a Raw is written unchanged."""
     if isinstance(value, Raw):
         return str(value)
     if isinstance(value, dict):
@@ -32,7 +32,7 @@ class MetadataMaker:
         return self.random.choice(values)
 
     def written_id(self, text):
-        """An id as a string or, where it is one, as a JSON integer."""
+        """An id as a string or, if possible, as a JSON integer."""
         return int(text) if text.isdecimal() and text.isascii() and self.chance(0.1) else text
 
     def usual_price(self):

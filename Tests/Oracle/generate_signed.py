@@ -7,13 +7,13 @@ from signing import Orders
 from storefronts import ALPHA_2
 
 STOREFRONTS = {alpha_2: alpha_3 for alpha_3, alpha_2 in ALPHA_2.items()}
-# Faults of a signed object that show without a look at its signature.
+# Faults of a signed object that show without checking its signature.
 FAULTS = ["two_parts", "four_parts", "padded", "header_not_json", "algorithm_none", "algorithm_hs256",
           "algorithm_es384", "missing_certificates", "two_certificates", "four_certificates",
           "short_signature"]
 TYPES = ["REFUND", "REFUND_REVERSED", "REVOKE", "DID_RENEW", "SUBSCRIBED", "CONSUMPTION_REQUEST", "NEW_ONE"]
 SUBTYPES = [None, None, "INITIAL_BUY", "UPGRADE", "VOLUNTARY"]
-# Days after a sale at which statements of both kinds are often made, so that times meet.
+# Days after a sale on which statements of both kinds are often made, so that times coincide.
 STATEMENT_DAYS = (1, 2, 6, 12, 24, 50)
 
 
@@ -32,7 +32,7 @@ class SignedMaker(MetadataMaker):
         return at_ms - self.random.randrange(40 * DAY_MS)
 
     def refund_ms(self, sale):
-        """A date on which some of the sale was refunded; few, so that statements meet on them."""
+        """A date on which some of the sale was refunded; few dates, so that statements share them."""
         return sale["date_ms"] + self.pick(1, 5, 45) * DAY_MS + self.pick(0, 0, 60_000)
 
     # Payloads.
@@ -84,7 +84,7 @@ class SignedMaker(MetadataMaker):
         return payload
 
     def _draw_kind(self, payload, sale):
-        """As R12 says; an introductory offer hides now and then what it is."""
+        """As R12 defines it; an introductory offer sometimes hides what it is."""
         kind = sale["kind"]
         offers = {"trial": 1, "intro": 1, "promo": 2, "offer_code": 3}
         discounts = {"trial": "FREE_TRIAL", "intro": "PAY_AS_YOU_GO"}
@@ -149,7 +149,7 @@ class SignedMaker(MetadataMaker):
         return {"items": items}
 
     def _spoil_payload(self, payload, sale):
-        """Now and then a field that is missing, odd, or another than before."""
+        """Sometimes a field that is missing, odd, or different from before."""
         if self.chance(0.05):
             payload["quantity"] = self.pick(0, 1_000_001, "abc", Raw("1.5"), True, None, 2, 3)
         if self.chance(0.02):
@@ -162,7 +162,7 @@ class SignedMaker(MetadataMaker):
                                   ("purchaseDate", "originalPurchaseDate")):
                 payload.pop(name, None)
         if self.chance(0.01):
-            # Seconds.
+            # In seconds instead of milliseconds.
             for name in ("purchaseDate", "originalPurchaseDate"):
                 if name in payload:
                     payload[name] = int(payload[name]) // 1000
@@ -177,7 +177,7 @@ class SignedMaker(MetadataMaker):
                                       "9223372036854775808", Raw("253402300800000"), Raw("1.0"), False)
 
     def _sign(self, payload, fault=None):
-        """A place for the signed object; rarely one whose payload isn't written compactly."""
+        """A placeholder of the signed object; rarely of one whose payload is not compact JSON."""
         if self.chance(0.05):
             text = json.dumps(json.loads(encoded(payload)), indent=1)
             if all(not isinstance(value, Raw) for value in payload.values()):
@@ -199,7 +199,7 @@ class SignedMaker(MetadataMaker):
         return line
 
     def notification_line(self, sale, at_ms, bundle, environment):
-        """A notification, mostly about a transaction; now and then one that came before."""
+        """A notification, mostly about a transaction; sometimes one that came before."""
         if not self.notified or not self.chance(0.05):
             self.notified += 1
         outer = {"notificationType": self.pick(*TYPES), "subtype": self.pick(*SUBTYPES),
@@ -223,7 +223,7 @@ class SignedMaker(MetadataMaker):
         return line
 
     def _renewal(self, sale, environment, at_ms):
-        """Renewal information of the sale's subscription, each member maybe unsaid."""
+        """Renewal information of the sale's subscription, each member possibly absent."""
         info = {
             "originalTransactionId": sale["original"], "productId": sale["product"],
             "autoRenewProductId": self.pick(sale["product"], "pro.year"),
@@ -235,7 +235,7 @@ class SignedMaker(MetadataMaker):
         return told | {"environment": environment, "signedDate": signed_ms}
 
     def bad_signed_line(self, sale, at_ms):
-        """One that an import refuses as a whole."""
+        """A notification that an import refuses as a whole."""
         good = self.payload(sale, at_ms)
         lost = self.pick("signedDate", "bundleId", "environment")
         other = self.pick("com.example.two", "com.example.three")

@@ -8,7 +8,7 @@ from signing import Orders
 
 SALE_MS = days_from_text("2026-01-02") * DAY_MS
 BUNDLE = "com.example.stories"
-# What the stories are compared by.
+# The reports by which stories are compared.
 REPORTS = ["sales", "journal", "exceptions", "revenue --by basis,period", "users"]
 
 
@@ -107,7 +107,7 @@ class Stories:
                 "reply": {"status": 0, "environment": "Production", "receipt": receipt}}}
 
     def version_1(self, line):
-        """What a reply says, as a version 1 notification: it has no time."""
+        """A reply's content as a version 1 notification, which has no time."""
         reply = line["verification"]["reply"]
         unified = {"status": 0, "environment": "Production", "latest_receipt": line["receipt"],
                    "latest_receipt_info": reply["receipt"]["in_app"]}
@@ -140,7 +140,7 @@ class Stories:
 
 
 def lines(seed, count, sign):
-    """The import lines of so many stories, one story after the other."""
+    """The import lines of this many stories, one story after the other."""
     stories = Stories(seed)
     written = []
     for number in range(count):

@@ -1,4 +1,4 @@
-# Draws the lives of subscriptions: periods, lapses, refunds, renewal information, by both kinds (rule R13).
+# Draws subscriptions over time: periods, lapses, refunds, renewal information, by both kinds (rule R13).
 import base64
 import random
 
@@ -8,11 +8,11 @@ from signing import Orders
 
 START_MS = days_from_text("2025-09-01") * DAY_MS
 BUNDLES = ["com.example.one", "com.example.two", "com.example.one.more"]
-# App account tokens, one in capitals, and a text that is none.
+# App account tokens, one in capitals, and a text that is not a token.
 TOKENS = ["7e3fb204-2d4a-4c2b-9d31-00000000000a", "7E3FB204-2D4A-4C2B-9D31-00000000000B", "=t"]
 AUTO = "Auto-Renewable Subscription"
 PRICE_LIST = "product_id,country_code,currency,price,effective_from\nplus,,CHF,4.90,2025-09-01\n"
-# What the lives are compared by, of the imported files and of the log.
+# The reports by which subscriptions are compared, from the imported files and from the log.
 REPORTS = [
     "subscriptions --environment all --at 2025-10-10",
     "subscriptions --at 2025-12-01T12:34:56.789Z",
@@ -39,7 +39,7 @@ LOG_REPORTS = [
 
 
 class Period:
-    """What all statements of one period have in common; its end may be told in two ways."""
+    """What all statements of one period have in common; its end may be given in two ways."""
 
     def __init__(self, number, start_ms, end_ms, kind, product, total):
         self.line_item, self.transaction = f"5{number:06}", f"2{number:06}"
@@ -58,7 +58,7 @@ class Life:
 
 
 class Lives:
-    """Draws from one seeded source, so that the seed decides every life."""
+    """Draws from one seeded source, so that the seed decides every subscription."""
 
     def __init__(self, seed, count):
         self.random = random.Random(seed)
@@ -74,7 +74,7 @@ class Lives:
     def pick(self, *values):
         return self.random.choice(values)
 
-    # What happened.
+    # Events of a subscription.
 
     def _life(self):
         bundle = self.pick(*BUNDLES)
@@ -93,7 +93,7 @@ class Lives:
             periods.append(one)
             if self.chance(0.15):
                 one.revoked_ms = start_ms + self.pick(-40, -1, 0, 1, 2, length // DAY_MS, 40) * DAY_MS
-            # Mostly it goes on; now and then early, after a lapse, at once, or as another product.
+            # Mostly it continues; sometimes early, after a lapse, at once, or as another product.
             start_ms = one.end_ms + self.pick(0, 0, 0, 0, -3_600_000, 1, 20 * DAY_MS, 40 * DAY_MS)
             if self.chance(0.15):
                 one.is_upgraded = True
@@ -105,7 +105,7 @@ class Lives:
         return Life(bundle, environment, f"7{self.random.randrange(self.count)}", periods)
 
     def statement_ms(self, period):
-        """Few, so that the times of statements meet; none later than the spring of 2026."""
+        """Few, so that the times of statements coincide; none later than the spring of 2026."""
         length = period.end_ms - period.start_ms
         at_ms = period.start_ms + self.pick(0, 1, 2, 2, 5, length // DAY_MS, length // DAY_MS + 1) * DAY_MS
         return min(at_ms, START_MS + 215 * DAY_MS)
@@ -137,7 +137,7 @@ class Lives:
         if self.chance(0.1):
             del payload["environment"]
         if period.revoked_ms is not None and self.chance(0.6):
-            # Now and then on two dates, one after the other.
+            # Sometimes on two dates, one after the other.
             payload["revocationDate"] = period.revoked_ms + self.pick(0, 0, -25, 30) * DAY_MS
             if self.chance(0.5):
                 payload["revocationPercentage"] = self.pick(100_000, 40_000, 0)
@@ -197,7 +197,7 @@ class Lives:
     # Renewal information.
 
     def _state(self, period):
-        """(auto-renew, intent, in billing retry, end of the grace period), each maybe unsaid."""
+        """(auto-renew, intent, in billing retry, end of the grace period), each possibly absent."""
         return (self.pick(None, 0, 1, 1), self.pick(None, None, 1, 2, 5), self.pick(None, False, True, True),
                 self.pick(None, None, period.end_ms + 6 * DAY_MS, period.end_ms + 16 * DAY_MS))
 
@@ -251,7 +251,7 @@ class Lives:
             receipt["in_app"] = rows[:cut]
             reply["latest_receipt_info"] = rows[cut:]
             if self.chance(0.1):
-                # Of no subscription: the reply is not of the legacy form.
+                # It belongs to no subscription: the reply is not of the legacy form.
                 reply["auto_renew_status"] = "1"
             if self.chance(0.6):
                 named = [{"original_transaction_id": one.original, **self.pending(one)}
@@ -262,7 +262,7 @@ class Lives:
                                  "reply": reply}}
 
     def version_1(self, life):
-        """A version 1 notification's body, which holds what a reply would."""
+        """A version 1 notification's body with the content of a reply."""
         unified = self.reply(life, "")["verification"]["reply"]
         rows, latest = unified.pop("receipt").get("in_app", []), unified.get("latest_receipt_info", [])
         unified["latest_receipt_info"] = rows + (latest if isinstance(latest, list) else [latest])
@@ -271,7 +271,7 @@ class Lives:
                                     "auto_renew_status": "true", "unified_receipt": unified}}
 
     def neighbours(self, life):
-        """Another subscription of the same app, now and then."""
+        """Another subscription of the same app, sometimes."""
         same = [one for one in self.lives
                 if (one.bundle, one.environment) == (life.bundle, life.environment) and one is not life]
         return [self.pick(*same)] if same and self.chance(0.3) else []
@@ -296,7 +296,7 @@ class Lives:
             line = {"signed_transactions": [
                 self.signed(one, period) for one in [life] * self.pick(1, 1, 2) + self.neighbours(life)
                 for period in (chosen if one is life else one.periods[:1])]}
-            # For those that name none.
+            # For objects that name none.
             line["environment"] = life.environment
         elif form < 0.72:
             at_ms = self.statement_ms(self.pick(*life.periods))
@@ -315,7 +315,7 @@ class Lives:
 
 
 def lines(seed, count, sign):
-    """The import lines of so many lives, each in its order or not, all mixed."""
+    """The import lines of this many subscriptions, each in order or not, all mixed."""
     lives = Lives(seed, count)
     written = [encoded(lives.line(life)) for life in lives.lives for _ in range(lives.pick(1, 2, 3, 4, 6))]
     lives.random.shuffle(written)

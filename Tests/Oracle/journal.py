@@ -20,7 +20,7 @@ class Priced:
     amount_micros: int | None
     basis: str
     position: int | None
-    # R7: whether a carried or listed price was passed over, since it does not fit.
+    # R7: whether a carried or listed price was skipped because it does not fit.
     is_unfit: bool = False
 
 
@@ -30,7 +30,7 @@ UNFIT = replace(UNPRICED, is_unfit=True)
 
 @dataclass(frozen=True)
 class Line:
-    """A dated, signed entry of the journal; `price` and `amount` are None where unpriced."""
+    """A dated, signed entry of the journal; `price` and `amount` are None if unpriced."""
 
     date_ms: int
     name: str
@@ -62,7 +62,7 @@ class Book:
     """The sales as reports see them: priced, with their lines and exceptions."""
 
     def __init__(self, fold, price_list=(), rates=(), last_ms=None):
-        """`last_ms`: when the last event was recorded, where that is known."""
+        """`last_ms`: when the last event was recorded, if known."""
         self.subscriptions = fold.subscriptions
         self.last_ms = last_ms
         self.sales = list(fold.sales.values())
@@ -98,7 +98,7 @@ class Book:
         if found is None:
             return UNPRICED
         price, basis, position = found
-        # R7: one that does not fit is passed over, and no other is tried.
+        # R7: a price that does not fit is skipped, and no other is tried.
         return _by_unit(sale, price, basis, position) if price.fits(sale.quantity) else UNFIT
 
     def _later_price(self, sale):
@@ -137,7 +137,7 @@ class Book:
         return sorted((l for s in self.sales for l in self._lines(s)), key=lambda l: l.order)
 
     def in_currency(self, line, reporting_currency, max_age=None):
-        """R10: the line converted, or as it is without a currency; None where no rate allows it."""
+        """R10: the line converted, or as it is without a currency; None if no rate allows it."""
         if not line.currency or reporting_currency is None:
             return line
         day = line.date_ms // DAY_MS
@@ -152,11 +152,11 @@ class Book:
                 currency=reporting_currency,
             )
         except OverflowError:
-            # A price that one client made up must not keep every report in that currency from being made.
+            # A price that one client made up must not prevent every report in that currency.
             return None
 
     def _stale_rate_day(self, line, reporting_currency, max_age):
-        """R10: the day of the rate that is too old to convert the line; None where none is."""
+        """R10: the day of the rate that is too old to convert the line; None if there is none."""
         day = line.date_ms // DAY_MS
         if self._rates.factor(line.currency, reporting_currency, day, max_age)[0] is not None:
             return None
@@ -226,13 +226,13 @@ class Book:
                 found.append(about_sale("unpriced", sale, sale.first_position, reason))
             elif sale.is_paid:
                 found.extend(self._excess(sale))
-        # Each is told once, with the first position, whatever days a report asks for.
+        # Each is listed once, with the first position, whatever days a report covers.
         found = [
             finding
             for finding in deduplicated(found)
             if (finding.subject in sales if finding.subject else _is_held(finding, holds))
         ]
-        # Of its own line alone: that one is converted in this report or not.
+        # For each line by itself, which is converted in this report or not.
         for line in lines:
             if self.in_currency(line, reporting_currency, max_age) is None:
                 detail = f"{line.name} {line.currency}"
@@ -245,7 +245,7 @@ class Book:
                     found.append(
                         about_sale("stale_rate", line.sale, line.position, detail, line.date_ms)
                     )
-        # A malformed event is of no environment, and of no day: it is never left out.
+        # A malformed event has no environment and no day: it is never left out.
         return [
             finding
             for finding in deduplicated(found)
@@ -254,7 +254,7 @@ class Book:
 
 
 def _own_price(sale):
-    """R12, or R7, 1–3: the sale's own price; None where it has none."""
+    """R12, or R7, 1–3: the sale's own price; None if it has none."""
     if sale.signed_price is not None:
         total = sale.signed_price
         unit = Price(part_of(total.micros, 1, sale.quantity), total.currency)
@@ -278,7 +278,8 @@ def _refunded(priced, total):
 
 
 def _is_held(finding, holds):
-    """Whether a finding without a sale is of the days asked for; one without a time is of all."""
+    """Whether a finding without a sale is within the requested days; one without a time is within
+    all."""
     return finding.verified_at_ms is None or holds(finding.verified_at_ms)
 
 

@@ -1,9 +1,9 @@
-# How a report's rows are shown: amounts rounded to minor units, rows of totals, some of the columns.
+# The layout of a report's rows: amounts rounded to minor units, rows of totals, selected columns.
 from fractions import Fraction
 
 from money import MICROS, MINOR_DIGITS, amount_text
 
-# Of these reports the columns that rows of totals have; the other reports have no totals.
+# The columns in rows of totals, for these reports; the others have no totals.
 TOTALLED = {
     "revenue": (
         "units", "gross", "returned_units", "returns", "reversed_units", "reversals", "net",
@@ -30,7 +30,7 @@ def half_even(amount, code):
 
 
 def by_largest_remainder(amounts, code):
-    """All rounded down, then so many up, the largest remainders first, as the total needs."""
+    """All rounded down, then as many up as the total needs, the largest remainders first."""
     step = unit(code)
     floors = [amount // step for amount in amounts]
     missing = round(Fraction(sum(amounts), step)) - sum(floors)
@@ -67,7 +67,7 @@ def _round_amounts(body, place, currency, is_unit_price, number):
 
 
 def _round_sums(body, place):
-    """Of several currencies: a text, unlike the amount of one."""
+    """With several currencies: a text, unlike the amount of one."""
     sums = []
     for row in body:
         words = row[place].split()
@@ -82,7 +82,8 @@ def _round_sums(body, place):
 
 
 def totals(name, columns, body, contents, number, is_minor):
-    """A row for each currency, and one for what has none, of the exact rows; the first cell is blank."""
+    """A row for each currency, and one for rows without a currency, from the exact rows; the first cell
+    is blank."""
     currency = columns.index("currency")
     groups = {}
     for row in body:

@@ -1,4 +1,4 @@
-# A ledger's log, read event by event: what is malformed becomes an exception and nothing else.
+# A ledger's log, read event by event: a malformed event becomes an exception and nothing else.
 import base64
 import re
 from fractions import Fraction
@@ -20,7 +20,7 @@ APPLE_HOSTS = ("buy.itunes.apple.com", "sandbox.itunes.apple.com")
 
 
 def _trust(data):
-    """What vouches for a verification's reply, in the word of reports."""
+    """The source of a verification's reply, in the words of reports."""
     if "host" in data:
         return "app_store" if data["host"] in APPLE_HOSTS else "configured"
     return "imported" if data.get("via") == "import" else "not_recorded"
@@ -42,7 +42,7 @@ def _upload(position, data):
 
 
 def _receipt_of(data):
-    """What an upload's receipt says, in its file or in the facts that were kept of it."""
+    """The content of an upload's receipt, from its file or from the facts kept of it."""
     receipt = data.get("receipt")
     if isinstance(receipt, str):
         try:
@@ -61,7 +61,7 @@ class LogReader:
         self.rates = []
         self._uploads = {}
         self._bundles = set()
-        # Fetched pages that are well-formed, by position.
+        # Well-formed fetched pages, by position.
         self._pages = {}
         # When the last event was recorded.
         self._last_ms = None
@@ -75,7 +75,7 @@ class LogReader:
             event = parse(line)
             position = int(event["seq"].text)
             self._last_ms = dates.time_from_text(event["at"])
-            # Of a redacted line, what was kept.
+            # What was kept of a redacted line.
             is_redacted = "redacted" in event
             data = event["redacted"]["kept"] if is_redacted else event["data"]
             try:
@@ -96,7 +96,7 @@ class LogReader:
             self._uploads[position] = (data["app_family_id"], upload, _receipt_of(data))
             self.fold.meet(upload)
         elif kind == "receipt.verified":
-            # A reply that is no object has neither status nor rows.
+            # A reply that is not an object has neither status nor rows.
             self._replies[position] = members(data["reply"]) if "reply" in data else None
             if "notification" in data:
                 came_ms = dates.time_from_text(data["occurred_at"])
@@ -136,7 +136,7 @@ class LogReader:
         self.fold.note("signature_refused", event, data["environment"], data["bundle_id"], detail)
 
     def _accept(self, position, data):
-        """Objects of an earlier page, refused for a reason of time or trust, that count from here on."""
+        """Objects of an earlier page, refused for time or trust, that count from here on."""
         page = self._pages.get(int(data["page"].text))
         if page is None or int(data["page"].text) >= position:
             raise Malformed("signatures.accepted page")
@@ -159,7 +159,7 @@ class LogReader:
         self._add_signed(position, page | {"occurred_at": data["occurred_at"]}, found, renewals=renewals)
 
     def _statement(self, verdict, payload, data):
-        """R12, Counts: the statement; None where it counts for nothing. `data`: of its event."""
+        """R12, Counts: the statement; None if it counts for nothing. `data`: of its event."""
         if payload is None or verdict["outcome"] != "valid":
             return None
         trust = trust_of(verdict.get("root_sha256"))
@@ -168,10 +168,10 @@ class LogReader:
         return statement if known and statement.environment in ENVIRONMENTS else None
 
     def _notify(self, position, data, is_redacted):
-        """R12, R13: what a notification holds."""
+        """R12, R13: a notification's content."""
         transaction, renewal = data.get("transaction"), data.get("renewal")
         if is_redacted:
-            # What lay inside it stands with the verdict on it.
+            # Its content was kept with the verdict on it.
             told, renewed = (members(verdict).get("payload") for verdict in (transaction, renewal))
         else:
             inner = members(data["notification"]["payload"].get("data"))
@@ -184,7 +184,7 @@ class LogReader:
         self._add_signed(position, data, found, renewals=renewals)
 
     def _add_signed(self, position, data, found, upload=None, renewals=()):
-        # R12's Counts holds for renewal information too. A list of a client's has none, and names no bundle.
+        # R12's Counts holds for renewal information too. A client's list has none, and names no bundle.
         if renewals and data["bundle_id"] not in self._bundles:
             renewals = ()
         self.fold.add(

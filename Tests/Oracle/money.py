@@ -17,11 +17,11 @@ class Price:
     currency: str
 
     def of(self, quantity):
-        """The amount of so many units."""
+        """The amount of this many units."""
         return Price(self.micros * quantity, self.currency)
 
     def fits(self, quantity):
-        """Whether the amount of so many units is one of 64 bits."""
+        """Whether the amount of this many units fits in 64 bits."""
         return self.of(quantity).micros < 2**63
 
     def __str__(self):
@@ -29,7 +29,7 @@ class Price:
 
 
 class PriceProblem(Exception):
-    """Why a price can't be used; its text is the exception's name in the reports."""
+    """Why a price cannot be used; its text is the exception's name in the reports."""
 
 
 def micros_from_text(text):
@@ -90,7 +90,7 @@ def read_currency(value):
     code = value.strip(" \t\r\n")
     if not code:
         raise PriceProblem("currency_missing")
-    # Only ASCII letters have an upper case here: a long s is no S.
+    # Only ASCII letters have an upper case here: a long s is not an S.
     code = code.upper() if code.isascii() else code
     if code not in MINOR_DIGITS:
         raise PriceProblem("currency_unknown")
@@ -107,7 +107,7 @@ def amount_text(micros, currency):
 
 @dataclass(frozen=True)
 class Rate:
-    """1 `base` = `value` `quote` on `day` (from 1970-01-01); `order` is the later, the greater."""
+    """1 `base` = `value` `quote` on `day` (from 1970-01-01); a later one has a greater `order`."""
 
     day: int
     base: str
@@ -117,7 +117,7 @@ class Rate:
 
 
 class RateTable:
-    """R10: the declared rates, asked by pair and day."""
+    """R10: the declared rates, looked up by pair and day."""
 
     def __init__(self, rates):
         self._pairs = {}
@@ -126,7 +126,7 @@ class RateTable:
         self._bases = sorted({rate.base for rate in rates})
 
     def _declared(self, base, quote, day, max_age):
-        """The pair's rate of that day or the latest before; of one day, the latest declared."""
+        """The pair's rate of that day or the latest before; for one day, the latest declared."""
         known = [
             rate
             for rate in self._pairs.get((base, quote), [])
@@ -135,9 +135,9 @@ class RateTable:
         return max(known, key=lambda rate: (rate.day, rate.order), default=None)
 
     def factor(self, own, target, day, max_age=None):
-        """What 1 `own` is in `target`, exactly, and the day of the older rate that says so.
+        """What 1 `own` is in `target`, exactly, and the day of the older rate used.
 
-        (None, None) where no rate says so that is at most `max_age` days old.
+        (None, None) if no rate is at most `max_age` days old.
         """
         if own == target:
             return Fraction(1), day

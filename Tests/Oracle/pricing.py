@@ -1,4 +1,4 @@
-# What clients and signed statements say of a sale's price (revenue rules, R7.1–3 and R12).
+# A sale's price by clients and by signed statements (revenue rules, R7.1–3 and R12).
 from dates import DAY_MS
 from money import PriceProblem, has_form, read_price
 from values import elements, identifier
@@ -7,7 +7,7 @@ LATEST_PRICE_MS = 30 * DAY_MS
 
 
 def take_signed_price(fold, sale, statement, position):
-    """R12, Price: the first signed one stays, whatever clients said."""
+    """R12, Price: the first signed one stays, whatever clients sent."""
     if not sale.is_paid:
         return
     if statement.is_multi_seat:
@@ -33,7 +33,7 @@ def _compare_with_signed(fold, sale, price, position):
 def price_by_client(fold, shown, event, place):
     """R7, 1–3, for every sale that an event with an upload shows.
 
-    `place`: the environment and bundle of an exception that is about no sale.
+    `place`: the environment and bundle of an exception without a sale.
     """
     # R12: the first observation is the first event with an upload.
     fresh = [sale for sale in shown if not sale.is_uploaded]
@@ -62,7 +62,7 @@ def price_by_client(fold, shown, event, place):
 
 
 def _by_product(fold, entries, fresh_regular, event, place):
-    """R7: (entry, the one sale that it is for, if any) of those that name no known transaction."""
+    """R7: (entry, the one sale that it is for, if any) for entries that name no known transaction."""
     for entry in entries:
         transaction = identifier(entry.get("transaction_id"))
         if transaction is None:

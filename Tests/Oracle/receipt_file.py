@@ -1,4 +1,4 @@
-# What a receipt's file says of its app and its purchases (revenue rules, R2), its signature unchecked.
+# The app and the purchases in a receipt's file (revenue rules, R2), its signature unchecked.
 import base64
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ ENTRY = re.compile(r'"([^"\\]*)"\s*=\s*"([^"\\]*)"\s*;')
 
 
 class NotReadable(Exception):
-    """The bytes are no receipt that this program reads."""
+    """The bytes are not a receipt that this program reads."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ReceiptFile:
 
 
 def read_receipt(data):
-    """The receipt in either form, or None where it cannot be read."""
+    """The receipt in either form, or None if it cannot be read."""
     try:
         return _transaction(data) if data.lstrip()[:1] == b"{" else _unified(data)
     except (NotReadable, ValueError):
@@ -56,7 +56,7 @@ def reduced_receipt(bundle_id, facts):
     return _made(bundle_id, map(identifier, transactions), map(identifier, line_items)) if bundle_id else None
 
 
-# The form of old: property lists, one inside the other.
+# The legacy form: property lists, one inside the other.
 
 
 def _transaction(data):
@@ -111,7 +111,7 @@ def _inside(data, tag):
 
 
 def _parts(data):
-    """(tag, content) of the elements that follow each other."""
+    """(tag, content) of consecutive elements."""
     parts, place = [], 0
     while place < len(data):
         if place + 2 > len(data):

@@ -1,4 +1,4 @@
-# What is refunded of a sale, and the lines that say so (revenue rules, R8 and R12).
+# What is refunded of a sale, and the lines for it (revenue rules, R8 and R12).
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -23,7 +23,7 @@ class Total:
         return sum(self.amounts.values())
 
     def units(self, quantity, is_whole):
-        """R12: how many units it takes; None where it is no number of units.
+        """R12: how many units are refunded; None if it is not a number of units.
 
         `is_whole`: whether it is known to be the sale's amount.
         """
@@ -42,11 +42,12 @@ class RefundLine:
     position: int
     before: Total
     after: Total
-    # A reply told of the refund, and not how much.
+    # A reply reported the refund without its amount.
     is_assumed: bool = False
 
     def units_after(self, units, quantity, is_whole):
-        """R12: how many units are returned once it stands; never fewer by a Return, or more otherwise."""
+        """R12: how many units are returned afterwards; a Return never lowers the number, a Reversal never
+        raises it."""
         target = self.after.units(quantity, is_whole)
         if self.name == RETURN:
             return units if target is None else max(units, target)
@@ -55,7 +56,7 @@ class RefundLine:
 
 @dataclass(frozen=True, eq=False)
 class ToldByReply:
-    """What a reply says of a sale's cancellation; `asked_ms`: `receipt.request_date_ms`."""
+    """A reply's statement of a sale's cancellation; `asked_ms`: `receipt.request_date_ms`."""
 
     position: int
     asked_ms: int | None
@@ -82,7 +83,7 @@ class ToldByReply:
 
 @dataclass(frozen=True, eq=False)
 class ToldBySignature:
-    """A signed transaction, the one at `place` of its event's list."""
+    """A signed transaction, the one at index `place` of its event's list."""
 
     position: int
     place: int
@@ -110,7 +111,7 @@ class ToldBySignature:
         return self.statement.signed_ms
 
     def amounts(self):
-        """R12, Advanced Commerce: micros by date, without what lacks an amount or a date."""
+        """R12, Advanced Commerce: micros by date, without entries that lack an amount or a date."""
         sums = {}
         for date_ms, micros in self.statement.advanced_refunds():
             if date_ms is not None and micros:
@@ -125,18 +126,19 @@ def _order(told):
 
 
 class _Run:
-    """What R8 and R12 give for some statements of a sale, taken in the order of their time."""
+    """The result of R8 and R12 for some statements of a sale, in the order of their time."""
 
     def __init__(self, statements, quantity):
         self.total = Total()
-        # The last statement that changed the total, and whether it left open how much.
+        # The last statement that changed the total, and whether it left the amount open.
         self.changed_by, self.is_assumed = None, False
         self.has_unknown_credit = False
-        # The seconds that each signed statement names, and the share that each of these stands for.
+        # The seconds that each signed statement names, and the share for each of them.
         self.named_by, self._named = {}, {}
         self._quantity = quantity
         self._is_upgraded = self._has_sums = False
-        # Of replies, the last that showed a cancellation and the last that reversed; then any statement.
+        # Among replies, the last that showed a cancellation and the last that reversed; then any
+        # statement.
         self._shown_ms = self._reversed_ms = self._newest_ms = None
         self._replied = set()
         self._read_names(statements)
@@ -197,7 +199,7 @@ class _Run:
     def _cancel(self, time_ms, second):
         is_known = second in self._named
         if self.total.is_refunded:
-            # Only another date than any that was named is a refund on top.
+            # Only a date that was never named is a further refund.
             if is_known or second in self._replied or time_ms <= self._newest_ms:
                 return False
         elif self._reversed_ms is not None and time_ms <= self._reversed_ms:
@@ -252,7 +254,7 @@ class Refunds:
         return found
 
     def _book(self, run, come):
-        """R12: what an event changes of the lines."""
+        """R12: an event's changes of the lines."""
         before, self.total = self.total, run.total
         last = self.lines[-1] if self.lines else None
         if last is not None and last.is_assumed:
@@ -262,7 +264,7 @@ class Refunds:
         self._add_difference(before, run.changed_by or come[-1], run.is_assumed, come[-1].position)
 
     def _correct(self, last, second):
-        """R12: an assumed Return takes what its date is known to be, in its place and once."""
+        """R12: an assumed Return gets its date's known amount, in place and once."""
         base, target = last.before, self.total
         dates = {date for date in target.amounts if date // 1000 == second} | base.amounts.keys()
         amounts = {d: max(base.amounts.get(d, 0), target.amounts.get(d, 0)) for d in dates}
@@ -271,7 +273,7 @@ class Refunds:
         return last.after
 
     def _add_difference(self, before, told, is_assumed, position):
-        """R12: what is less as one Reversal, then what is more as Returns, each of its date."""
+        """R12: a decrease as one Reversal, then increases as Returns, each of its date."""
         target = self.total
         if before == target or before.share.part == target.share.part == 1:
             return

@@ -42,7 +42,7 @@ EXCEPTION_COLUMNS = [
     "exception", "environment", "bundle_id", "sale_key", "product_id", "transaction_id",
     "position", "detail", "date", "country_code", "user_identifier",
 ]
-# What the columns hold that are neither text nor lists; `sums` are amounts in several currencies.
+# The columns that are neither text nor lists; `sums` are amounts in several currencies.
 CONTENTS = {
     "revenue": {
         **dict.fromkeys(("gross", "returns", "reversals", "net"), "amount"),
@@ -74,7 +74,7 @@ class Numeral(str):
 
 @dataclass(frozen=True)
 class Options:
-    """What a report was asked for; days count from 1970-01-01, both inclusive."""
+    """A report's options; days count from 1970-01-01, both inclusive."""
 
     by: tuple = ("country",)
     period: str = "month"
@@ -85,7 +85,8 @@ class Options:
     to_day: int | None = None
     reporting_currency: str | None = None
     rates_max_age: int = 35
-    # Of subscriptions: the moment, as an instant or as a day; by default when the last event was recorded.
+    # For subscriptions: the moment, as an instant or as a day; by default when the last event was
+    # recorded.
     at_ms: int | None = None
     at_day: int | None = None
     # Filters: None is all; a product that ends with * is a prefix.
@@ -97,7 +98,7 @@ class Options:
     # COLUMN, COLUMN:asc or COLUMN:desc.
     sort: str | None = None
     top: int | None = None
-    # Rounding, and what is shown of the rows; no columns are all.
+    # Rounding, and which rows and columns are shown; an empty list means all columns.
     amounts: str = "exact"
     columns: tuple | None = None
     total: bool = False
@@ -106,7 +107,7 @@ class Options:
         return self.environments is None or environment in self.environments
 
     def shows_sale(self, sale):
-        """Whether a sale is one that the environments and the filters ask for."""
+        """Whether a sale is within the environments and the filters."""
         return (
             self.shows(sale.key.environment)
             and self._names(sale.key.bundle_id, sale.product_id)
@@ -116,7 +117,7 @@ class Options:
         )
 
     def shows_finding(self, finding, sale):
-        """The same of an exception; one without a sale has no kind, and its upload's country and user."""
+        """The same for an exception; one without a sale has no kind, but its upload's country and user."""
         if sale is not None:
             return self.shows_sale(sale)
         if self.kinds is not None or not self._names(finding.bundle_id, finding.product_id):
@@ -153,7 +154,7 @@ def amount(micros, currency):
 
 
 def _dated_lines(book, options):
-    """(line, day of the date that decides its period) of the lines that the options ask for."""
+    """(line, day of the date that decides its period) for the lines that the options select."""
     zone = Zone(options.timezone)
     for line in book.lines():
         day = zone.day(options.deciding_ms(line))
@@ -181,7 +182,8 @@ class _Sums:
         elif kind == "family_shared":
             self.family_shared += 1
         else:
-            # R12: a Return can give back, and a Reversal take, where a later word replaced a share.
+            # R12: a Return can give back, and a Reversal take, if a later statement replaced a
+            # share.
             sign = -1 if line.name == RETURN else 1
             self.units[line.name] += sign * line.quantity
             self.micros[line.name] += sign * (line.amount_micros or 0)
@@ -298,7 +300,7 @@ def sales(book, options):
 
 
 def users(book, options):
-    """Those whom an upload names, and those of the sales shown (R9, R12)."""
+    """The users that uploads name, and those of the sales shown (R9, R12)."""
     uploads, lines = {}, {}
     for upload in book.uploads:
         if upload.user_identifier is not None:
@@ -386,7 +388,7 @@ REPORTS = {
 
 
 def report(name, book, options):
-    """The columns and rows of a report, in the order asked for."""
+    """The columns and rows of a report, in the requested order."""
     columns, body = REPORTS[name](book, options)
     contents = CONTENTS.get(name, {})
     is_minor = options.amounts == "minor"
@@ -406,7 +408,7 @@ def report(name, book, options):
 
 
 def _sorted(name, columns, body, options):
-    """Empty cells last, ties in the report's own order; amounts by currency, the first so many of each."""
+    """Empty cells last, ties in the report's own order; amounts by currency, limited to the first of each."""
     column, _, direction = options.sort.partition(":")
     place = columns.index(column)
     content = CONTENTS[name].get(column, "text")
@@ -440,7 +442,7 @@ def _blanked(column, cell):
 
 
 def without_positions(columns, body):
-    """The same rows with every position blank, so that runs with other positions compare."""
+    """The same rows with blank positions, so that runs with other positions can be compared."""
 
     def blanked(row):
         return [_blanked(column, cell) for column, cell in zip(columns, row, strict=True)]

@@ -71,7 +71,7 @@ def _moment(text):
 
 
 def add_report_arguments(parser):
-    """The options that a report takes; `report_options` reads them."""
+    """Adds a report's options; `report_options` reads them."""
     parser.add_argument("--by", type=_dimensions, default=("country",))
     periods = ["year", "quarter", "month", "week", "day"]
     parser.add_argument("--period", choices=periods, default="month")

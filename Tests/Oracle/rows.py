@@ -38,7 +38,7 @@ class Row:
         return identifier(self.fields.get(name))
 
     def date_ms(self, name):
-        """Milliseconds; where there are none, the texts that Apple used."""
+        """Milliseconds; if there are none, Apple's texts."""
         value = date_ms(self.fields.get(name))
         if value is None and name.endswith("_ms"):
             readable = name.removesuffix("_ms")
@@ -89,7 +89,7 @@ class Row:
 
 
 def bundle_of(reply):
-    """R2: the bundle that a reply names itself; None where it names none."""
+    """R2: the bundle that a reply names itself; None if it names none."""
     receipt = members(reply.get("receipt"))
     return identifier(receipt.get("bundle_id")) or identifier(receipt.get("bid"))
 
@@ -104,7 +104,7 @@ def is_legacy(reply):
 
 
 def source_rows(reply):
-    """R2: (object, is it of latest_receipt_info, place among the sources) of every row."""
+    """R2: (object, whether it is in latest_receipt_info, index among the sources) of every row."""
     latest = reply.get("latest_receipt_info")
     receipt = members(reply.get("receipt"))
     sources = [
@@ -120,7 +120,7 @@ def source_rows(reply):
 
 
 def fault_of(row, environment, bundle_id):
-    """R2: what is wrong with a malformed row; nothing of a good one."""
+    """R2: what is wrong with a malformed row; None for a good one."""
     missing = []
     if row.identifier("product_id") is None:
         missing.append("product_id")
@@ -145,7 +145,7 @@ def key_of(row, environment, bundle_id):
 
 
 def sale_date_ms(row, key):
-    """R3: each date falls back on the other."""
+    """R3: each date defaults to the other."""
     purchased = row.date_ms("purchase_date_ms")
     originally = row.date_ms("original_purchase_date_ms")
     first, second = (
@@ -167,7 +167,7 @@ def kind_of(row):
 
 
 def is_unkeyed_renewal(row, key):
-    """R3: a renewal that falls together with its first period, for want of a line item."""
+    """R3: a renewal that counts as its first period, because it lacks a line item."""
     if key.kind == "line item":
         return False
     transaction = row.identifier("transaction_id")

@@ -25,14 +25,15 @@ class Sale:
     original_transaction_id: str | None
     trust: str = ""
     aliases: set = field(default_factory=set)
-    # R4: made 1 out of a bad one.
+    # R4: a bad quantity became 1.
     has_bad_quantity: bool = False
-    # R12: an introductory offer that a later statement may call a trial.
+    # R12: an introductory offer that a later statement may identify as a trial.
     may_be_trial: bool = False
-    # (alpha-2, position) of the first client and of the first signed statement that told one.
+    # (alpha-2, position) of the first client and of the first signed statement that gave one.
     client_country: tuple | None = None
     signed_country: tuple | None = None
-    # The user of the first upload that names one, and that upload; who holds it since the user was forgotten.
+    # The user of the first upload that names one, and that upload; then the present holder, if the user was
+    # erased.
     uploader: str | None = None
     uploader_position: int | None = None
     claimed_by: str | None = None
@@ -57,7 +58,7 @@ class Sale:
 
     @property
     def country(self):
-        """R12: the storefront's, else the client's; (None, None) where neither is known."""
+        """R12: the storefront's, else the client's; (None, None) if neither is known."""
         return self.signed_country or self.client_country or (None, None)
 
     @property
@@ -75,10 +76,10 @@ class Sale:
 
 @dataclass(frozen=True)
 class Finding:
-    """A row of the exceptions report; `subject` tells sales of one key text apart.
+    """A row of the exceptions report; `subject` distinguishes sales with the same key text.
 
-    `verified_at_ms` is when the event occurred that met it, where it is about no sale, and `upload` is that
-    event's. `date_ms` is the line's, where it is about one.
+    `verified_at_ms`, for an exception without a sale, is when the event that caused it occurred, and
+    `upload` is that event's. `date_ms` is the line's, if it is about one.
     """
 
     name: str
@@ -133,7 +134,7 @@ class Fold:
     """Sales and exceptions of the events so far, to be given in position order."""
 
     def __init__(self, declared=None):
-        """`declared`: the types of an app's products by bundle id, where it declares any."""
+        """`declared`: the types of an app's products by bundle id, if it declares any."""
         self.sales = {}
         # The aliases of all of them.
         self.aliases = set()
@@ -143,7 +144,7 @@ class Fold:
         self.subscriptions = Subscriptions()
 
     def meet(self, upload):
-        """An upload counts for its user, whatever became of it."""
+        """An upload counts for its user, whatever its outcome."""
         self.uploads[upload.position] = upload
 
     def add(self, event):
@@ -166,7 +167,7 @@ class Fold:
         asked_ms = Row(receipt).date_ms("request_date_ms")
         status = integer(reply.get("status"))
         if status is not None and not -(2**63) <= status < 2**63:
-            # No status is so large: none that can be read.
+            # No status is that large, so it counts as unreadable.
             status = None
         if verification.status is not None:
             status = verification.status
@@ -249,7 +250,8 @@ class Fold:
         return sale
 
     def _replace_quantity(self, sale, quantity):
-        """R12: the first good quantity of a signed statement replaces one made out of a bad one."""
+        """R12: the first good quantity of a signed statement replaces a 1 that stands for a bad
+        one."""
         sale.quantity, sale.has_bad_quantity = quantity, False
         price = sale.client_price
         if price is not None and not price.fits(quantity):
@@ -257,7 +259,7 @@ class Fold:
             sale.price_problem = sale.price_problem or "price_unreadable"
 
     def note_malformed(self, position, detail):
-        """An event that is not what the catalogue says; `detail`: its type, and the member at fault."""
+        """An event that deviates from the catalogue; `detail`: its type, and the wrong member."""
         self.findings.append(Finding("malformed_event", "", "", "", "", "", position, detail))
 
     def note(self, name, verification, environment, bundle_id, detail):
@@ -368,7 +370,7 @@ class Fold:
                 self.about("transaction_replayed", sale, position, detail)
 
     def _follow_takeovers(self, told):
-        """R6: a sale that is first shown after its subscription was taken over from an erased user."""
+        """R6: a sale first shown after its subscription was taken over from an erased user."""
         for key, known in told:
             sale = self.sales[key]
             if not known.is_taken_over or sale.first_position <= known.user_position:
@@ -392,7 +394,7 @@ class Fold:
 
 
 def _claim(sale, user, position):
-    """R6: the first upload after the erasure of whoever holds a sale claims it; the name stays."""
+    """R6: the first upload after the erasure of a sale's holder claims it; the name stays."""
     if forgotten_at(sale.uploader) is None:
         return False
     holder = sale.claimed_by or sale.uploader
@@ -403,7 +405,7 @@ def _claim(sale, user, position):
 
 
 def _cancel(sale, rows, verification, asked_ms):
-    """R8: what a reply says of a cancellation."""
+    """R8: a reply's statement of a cancellation."""
     showing = [row for row in rows if row.date_ms("cancellation_date_ms") is not None]
     cancellation = None
     if showing:
@@ -435,7 +437,7 @@ def first_observation(key, row, position):
 
 
 def first_statement(key, statement, position):
-    """R12: what the first statement fixes, where it is a signed one."""
+    """R12: what the first statement fixes, if it is a signed one."""
     sale = _first(
         key,
         statement,

@@ -1,4 +1,4 @@
-# Signed transactions and notifications: their payloads, and what a statement says (R12).
+# Signed transactions and notifications: their payloads, and their statements (R12).
 import base64
 import binascii
 import hashlib
@@ -13,7 +13,7 @@ APPLE_ROOT_G3 = "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e917
 MOST_QUANTITY = 1_000_000
 # revocationPercentage: 100 %.
 WHOLE = 100_000
-# The fields of a row, by the names that they have in a signed transaction.
+# The fields of a row, by their names in a signed transaction.
 FIELDS = {
     "product_id": "productId",
     "transaction_id": "transactionId",
@@ -26,7 +26,7 @@ FIELDS = {
 
 
 class NotSigned(Exception):
-    """Why a text is no signed object."""
+    """Why a text is not a signed object."""
 
 
 def decoded(text):
@@ -70,7 +70,7 @@ def _object(data):
 
 
 def payload_of(text):
-    """The payload of a JWS inside another object; None where there is none to read."""
+    """The payload of a JWS inside another object; None if there is none to read."""
     try:
         return decoded(text)[1]
     except NotSigned:
@@ -78,13 +78,13 @@ def payload_of(text):
 
 
 def trust_of(root_sha256):
-    """Who vouches for a statement, in the word of reports."""
+    """The source of a statement, in the words of reports."""
     return "app_store" if root_sha256 == APPLE_ROOT_G3 else "configured"
 
 
 @dataclass(frozen=True)
 class Share:
-    """R12: the part of a sale that is refunded; `is_units` where it is so many whole units."""
+    """R12: the part of a sale that is refunded; `is_units` if it is a whole number of units."""
 
     part: Fraction
     is_units: bool
@@ -96,11 +96,11 @@ ALL = Share(Fraction(1), True)
 
 @dataclass(frozen=True)
 class Statement:
-    """One signed transaction's payload; read by the names of a reply's rows where they have one."""
+    """One signed transaction's payload, read by the names of a reply's rows where they have one."""
 
     fields: dict
     trust: str = "configured"
-    # R12, Counts: where it names none, that of what brought it.
+    # R12, Counts: the environment of what brought it, used if it names none itself.
     brought_environment: str | None = None
 
     def identifier(self, name):
@@ -176,7 +176,7 @@ class Statement:
 
     @property
     def price(self):
-        """R12: what was charged for the whole quantity; None where that can't be read."""
+        """R12: the charge for the whole quantity; None if it cannot be read."""
         micros = _milliunits(self.fields.get("price"))
         if micros is None or self.is_multi_seat:
             return None
@@ -197,12 +197,12 @@ class Statement:
 
     @property
     def percentage(self):
-        """R12: from 0 to 100,000; any other is as if absent."""
+        """R12: from 0 to 100,000; any other value counts as absent."""
         value = integer(self.fields.get("revocationPercentage"))
         return value if value is not None and 0 <= value <= WHOLE else None
 
     def share(self, quantity):
-        """R12, Returns: the share refunded of so many units."""
+        """R12, Returns: the refunded share of this many units."""
         if self.revocation_ms is None:
             return NONE
         if self.percentage is None:
@@ -218,7 +218,7 @@ class Statement:
         return isinstance(self.fields.get("advancedCommerceInfo"), dict)
 
     def advanced_refunds(self):
-        """R12, Advanced Commerce: (date, micros) of every refund; None where one is missing."""
+        """R12, Advanced Commerce: (date, micros) of every refund; None if one is missing."""
         for item in elements(members(self.fields.get("advancedCommerceInfo")).get("items")):
             for refund in elements(members(item).get("refunds")):
                 if isinstance(refund, dict):
@@ -226,7 +226,7 @@ class Statement:
 
 
 def _milliunits(value):
-    """An integer of at most 14 digits and not below 0, as micros; else None."""
+    """An integer of at most 14 digits, 0 or more, as micros; else None."""
     number = integer(value)
     text = value.text if isinstance(value, Number) else value
     if number is None or number < 0 or len(text.lstrip("-")) > 14:
@@ -245,7 +245,7 @@ class SignedRenewal:
 
 @dataclass(frozen=True)
 class SignedEvent:
-    """Signed transactions that came at once; a notification has no upload."""
+    """Signed transactions that came together; a notification has no upload."""
 
     position: int
     occurred_at_ms: int

@@ -1,4 +1,4 @@
-# Signs what the generators make: payloads are collected, signed together, and put in their places.
+# Signs the generators' payloads: they are collected, signed together, and put in their places.
 import base64
 import hashlib
 import json
@@ -19,18 +19,20 @@ class Orders:
         self._orders = []
 
     def add(self, payload, fault=None, text=None):
-        """A place for the payload, signed as it is written here.
+        """A placeholder of the payload, signed as written here.
 
-        `fault`: one that `sign-objects` knows. `text`: the payload written another way, not compact.
+        `fault`: one that `sign-objects` knows. `text`: the payload written in another way, not
+        compact.
         """
         order = {"payload": payload} if text is None else {"payload_text": text}
         self._orders.append(order | ({"fault": fault} if fault else {}))
         return f"<signed object {len(self._orders) - 1}>"
 
     def resolve(self, lines, sign):
-        """The lines with every place filled. `sign` makes signed objects of orders, one a line."""
+        """The lines with every placeholder filled. `sign` makes signed objects from orders, one a
+        line."""
         written = [encoded(order) for order in self._orders]
-        # Those that hold others are signed after them.
+        # Payloads that contain others are signed after them.
         is_outer = [PLACE.search(text) is not None for text in written]
         found = {}
 
@@ -45,7 +47,7 @@ class Orders:
 
 
 class StandIn:
-    """The development program that signs as a test authority does; its directory is made on first use."""
+    """The development program that signs as a test authority; its directory is made on first use."""
 
     def __init__(self, program, directory):
         self.program, self.directory = str(program), pathlib.Path(directory)
@@ -61,13 +63,13 @@ class StandIn:
         return done.stdout.decode().split("\n")[:-1]
 
     def root_sha256(self):
-        """The fingerprint of the root that the signatures rest on; known once something was signed."""
+        """The fingerprint of the root of the signatures; known once something was signed."""
         pem = (self.directory / "signed-root.pem").read_text(encoding="ascii")
         return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
 
 
 def unsigned(orders):
-    """In place of signatures something of their shape, for the oracle alone: it checks none."""
+    """Signature-shaped text, for the oracle alone, which checks none."""
     header = {"alg": "ES256", "x5c": [base64.b64encode(b"a certificate").decode()] * 3}
     made = []
     for text in orders:

@@ -18,7 +18,7 @@ MONTH_COLUMNS = [
 BILLING_RETRY_MS = 60 * DAY_MS
 # A month's length, in days.
 MONTH = Fraction(304_375, 10_000)
-# From so many days on a period is of whole months.
+# From this many days on, a period is of whole months.
 SHORTEST_MONTH = 27
 
 
@@ -145,7 +145,7 @@ class Coverage:
 
 
 def by_month(book, options, number):
-    """R13: what happened before the moment, by month and bundle."""
+    """R13: the events before the moment, by month and bundle."""
     at_ms, zone = moment_ms(book, options), Zone(options.timezone)
     chains = {}
     for sale in book.sales:

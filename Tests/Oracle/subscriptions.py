@@ -1,4 +1,4 @@
-# What statements say of subscriptions: periods, renewal information, country and user (rule R13).
+# Statements about subscriptions: periods, renewal information, country and user (rule R13).
 from dataclasses import dataclass, field
 
 from rows import Row, is_legacy
@@ -6,9 +6,9 @@ from values import date_ms, elements, flag, identifier, is_forgotten, members
 
 RENEWING = "Auto-Renewable Subscription"
 OFFERS = {1: "introductory", 2: "promotional", 3: "offer_code", 4: "win_back"}
-# What the body of a version 1 notification says, before `pending_renewal_info` says more.
+# The body of a version 1 notification, where `pending_renewal_info` does not override it.
 NOTIFIED = ("auto_renew_status", "auto_renew_product_id", "expiration_intent")
-# What a legacy reply says outermost of the renewal of its one subscription.
+# The outermost members of a legacy reply about the renewal of its one subscription.
 OUTERMOST = ("auto_renew_status", "auto_renew_product_id", "expiration_intent",
              "is_in_billing_retry_period", "grace_period_expires_date_ms", "grace_period_expires_date",
              "grace_period_expires_date_pst")
@@ -16,7 +16,7 @@ OUTERMOST = ("auto_renew_status", "auto_renew_product_id", "expiration_intent",
 
 @dataclass(frozen=True, order=True)
 class Subscription:
-    """R13: what makes two statements speak of one subscription."""
+    """R13: what makes two statements refer to one subscription."""
 
     environment: str
     bundle_id: str
@@ -24,13 +24,13 @@ class Subscription:
 
 
 def _dated(ms):
-    """A time in the order of times; one that is missing is older than every other."""
+    """A time for sorting; a missing one is older than every other."""
     return (ms is not None, ms or 0)
 
 
 @dataclass(frozen=True)
 class PeriodStatement:
-    """What one statement says of a period; of one event the greatest `place` counts."""
+    """One statement about a period; within one event the greatest `place` counts."""
 
     key: object
     start_ms: int
@@ -76,7 +76,7 @@ class Known:
     client_country: str | None = None
     user: str | None = None
     user_position: int | None = None
-    # R6: by whom it was taken over from an erased user.
+    # R6: the user who took it over from an erased user.
     is_taken_over: bool = False
     account: str | None = None
     token: str | None = None
@@ -92,7 +92,7 @@ class Known:
 
 
 class Subscriptions:
-    """Takes the statements and the renewal information of events, in position order."""
+    """Collects the statements and the renewal information of events, in position order."""
 
     def __init__(self):
         self.known = {}
@@ -105,7 +105,7 @@ class Subscriptions:
         return self.known.setdefault(subscription, Known())
 
     def period_end_ms(self, key):
-        """R13: the expiry that the newest statement of the sale tells; None where none does."""
+        """R13: the expiry in the newest statement of the sale; None if none has one."""
         newest = max(self._by_sale.get(key, ()), key=lambda one: one.recency, default=None)
         return None if newest is None else newest.expires_ms
 
@@ -122,7 +122,7 @@ class Subscriptions:
         found = [(row, key) for row, key in shown if row.expires_ms is not None]
         about = []
         for place, (row, key) in enumerate(found):
-            # Of one reply the first in R2's order counts.
+            # In one reply, the first in R2's order counts.
             statement = _statement(
                 row, key, time_ms, verification.position, -place,
                 offer=_row_offer(row), revoked_ms=row.date_ms("cancellation_date_ms"),
@@ -132,7 +132,7 @@ class Subscriptions:
             known.token = known.token or row.user_token
         for subscription in about:
             self._meet(self._of(subscription), verification.upload, verification.position)
-        # R13: that of a version 1 notification has the time of its line.
+        # R13: the renewal information of a version 1 notification has the time of its line.
         renewed_ms = time_ms if verification.notification is None else verification.notified_ms
         self._take_renewals(set(about), verification, environment, bundle_id, renewed_ms)
         return [(key, self._of(one)) for (_, key), one in zip(found, about)]
@@ -163,7 +163,7 @@ class Subscriptions:
     def take_signed(self, statement, key, event, place):
         """R13, statements: a signed transaction that counts; `place` in its list.
 
-        Gives what `take_reply` does.
+        Gives the same as `take_reply`.
         """
         if statement.fields.get("transactionReason") == "RENEWAL":
             self._renewals.add(key)
@@ -211,7 +211,7 @@ class Subscriptions:
         return subscription
 
     def _meet(self, known, upload, position):
-        """R6, as if the subscription were one sale, but that another user takes over from an erased one."""
+        """R6, as if the subscription were one sale, except that another user takes over from an erased one."""
         known.client_country = known.client_country or upload.country_code
         user = upload.user_identifier
         if user is None or user == known.user:
@@ -237,7 +237,7 @@ def _statement(row, key, time_ms, position, place, **told):
 
 
 def _date_ms(row, *names):
-    """The first of the dates that there is."""
+    """The first date that is present."""
     return next((ms for ms in map(row.date_ms, names) if ms is not None), None)
 
 
@@ -272,5 +272,5 @@ def _reply_renewal(fields, time_ms, position, place):
 
 
 def known_flag(value):
-    """A flag, or None where nothing is said."""
+    """A flag, or None if it is absent."""
     return None if value is None or value == "" else flag(value)

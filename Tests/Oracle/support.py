@@ -1,4 +1,4 @@
-# Short ways to write import lines and to read a report as rows, for the unit checks.
+# Shorthands for writing import lines and reading a report as rows, for the unit tests.
 import base64
 import csv
 import io
@@ -67,7 +67,7 @@ def line(*rows, at="2026-01-03", asked=None, reply=None, upload=None, **metadata
 def book(*lines, prices=(), rates=(), products=None):
     """The book of one import of the lines, then one price list and one table of rates.
 
-    `products`: the types of what the lines' app declares.
+    `products`: the types that the lines' app declares.
     """
     positions = events.Positions()
     importer = events.Importer(positions, ms("2026-11-01"))
@@ -84,7 +84,7 @@ def book(*lines, prices=(), rates=(), products=None):
 
 
 def table(name, a_book, *columns, **options):
-    """The report's rows, of the columns asked for, as its CSV shows them."""
+    """The report's rows, with the requested columns, as in its CSV."""
     shown = reports.csv_text(*reports.report(name, a_book, reports.Options(**options)))
     rows = csv.DictReader(io.StringIO(shown, newline=""))
     return [tuple(cells[column] for column in columns) for cells in rows]
@@ -100,13 +100,13 @@ def price(a_book):
     return table("sales", a_book, "price_basis", "unit_price", "currency")
 
 
-# Signed objects; the oracle leaves their signatures to others.
+# Signed objects; the oracle does not check their signatures.
 
 HEADER = {"alg": "ES256", "x5c": [base64.b64encode(b"a certificate").decode()] * 3}
 
 
 def jws(payload, header=HEADER, signature=bytes(64)):
-    """A signed object in compact serialization, with a signature of nothing."""
+    """A signed object in compact serialization, with a dummy signature."""
     parts = [json.dumps(part, ensure_ascii=False).encode() for part in (header, payload)]
     parts.append(signature)
     return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
@@ -156,6 +156,6 @@ def notification(payload=None, name="n", at="2026-01-03", **data):
 
 
 def told(payload, number=[0]):
-    """A notification with a name of its own."""
+    """A notification with its own UUID."""
     number[0] += 1
     return notification(payload, name=f"n{number[0]}")

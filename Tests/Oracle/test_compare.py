@@ -11,7 +11,7 @@ from unittest import mock
 import compare
 from generate_cases import write_cases
 
-# Stands in for ledgerctl: remembers its imports, and reports with positions shifted by some.
+# Stands in for ledgerctl: keeps its imports, and reports with positions shifted by some.
 STAND_IN = """#!{python}
 import json, pathlib, re, sys
 sys.path.insert(0, {sources!r})
@@ -45,7 +45,7 @@ text = reports.csv_text(*reports.report(command[1], book, options))
 sys.stdout.buffer.write(text.encode())
 """
 
-# Stands in for the development program that signs: nobody does.
+# Stands in for the development program that signs, without signing.
 SIGNER = """#!{python}
 import pathlib, ssl, sys
 sys.path.insert(0, {sources!r})
@@ -57,13 +57,13 @@ print(*signing.unsigned(sys.stdin.read().splitlines()), sep="\\n")
 """
 
 
-# As many of the reports as show each fault, in little time.
+# The few reports that show each fault, to save time.
 SOME_REPORTS = compare.MATRIX[::7]
 
 
 class Comparison(unittest.TestCase):
     def verdict(self, fault, *options, case=("--seed", "4", "--uploads", "120")):
-        """(exit status, output) of a comparison with a program of that fault."""
+        """(exit status, output) of a comparison with a program that has that fault."""
         with tempfile.TemporaryDirectory() as directory:
             program = pathlib.Path(directory) / "program"
             sources = os.path.dirname(os.path.abspath(compare.__file__))

@@ -48,7 +48,7 @@ def history():
 
 
 class Ledger:
-    """Stands in for a ledger of ledgerctl's: erases users of a log as a program of a fault would."""
+    """Stands in for a ledger of ledgerctl's: erases users of a log as a program with a fault would."""
 
     directory = "ledger"
 
@@ -140,7 +140,7 @@ class Parts(unittest.TestCase):
         lines = encoded(history())
         self.assertEqual(erasure.chosen(lines, 1), ["42"])
         self.assertEqual(erasure.chosen(lines, 9), ["42", "43", "-44", "shares"])
-        # Without the one who shares with the others.
+        # Without "42", who shares a receipt with "shares".
         events = [event for event in history() if event["data"].get("user_identifier") != "42"]
         for event in events:
             if event["data"].get("user_identifier") == "-44":

@@ -1,4 +1,4 @@
-# Checks of a log read event by event: what is malformed, and what it is called.
+# Tests of a log read event by event: what is malformed, and the exception for it.
 import base64
 import json
 import unittest
@@ -207,7 +207,7 @@ class Log(unittest.TestCase):
         found = book(("app.registered", APP), ("transactions.fetched", forged))
         self.assertEqual(table("sales", found, "sale_key"), [])
         self.assertEqual(exceptions(found), [("signature_refused", "none at 1, transactions[0]")])
-        # The app was registered too late; of a list the others count.
+        # The app was registered too late; the other objects of a list count.
         found = book(("transactions.received", RECEIVED), ("app.registered", APP))
         self.assertEqual(table("sales", found, "sale_key"), [])
         two = {**RECEIVED, "transactions": [{**OBJECT, "outcome": "invalid"}, OBJECT]}

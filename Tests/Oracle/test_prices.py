@@ -1,4 +1,4 @@
-# Hand-worked cases for prices: their forms, and which of a client's counts (rule R7).
+# Hand-worked cases for prices: their forms, and which of a client's prices counts (rule R7).
 import unittest
 
 from money import PriceProblem, amount_text, micros_from_text, read_price
@@ -141,7 +141,8 @@ class PriceRules(unittest.TestCase):
         renewal = line(period("6", "2", date="2026-02-02"))
         found = book(line(intro, prices=entries), renewal)
         self.assertEqual(price(found)[1], ("none", "", ""))
-        # A transaction sale carries nothing on, though its original transaction is the chain's.
+        # A transaction sale carries no price forward, though its original transaction is the
+        # chain's.
         plain = line(period(None, date="2026-03-02"))
         found = book(line(period("5"), **EUR), plain)
         self.assertEqual(price(found), [("none", "", ""), ("client_single", "9.99", "EUR")])
@@ -171,7 +172,7 @@ class OtherIds(unittest.TestCase):
         found = book(line(row(), row("gems", "2"), prices=[self.ENTRY]))
         self.assertEqual(price(found), [("client_product", "9.99", "EUR"), ("none", "", "")])
         self.assertNotIn(self.UNMATCHED, exceptions(found))
-        # As one without a transaction, in its place among these.
+        # Like an entry without a transaction, in its order among these.
         first = {"product_id": "coins", "price": "1", "currency": "EUR"}
         self.assertEqual(price(book(line(row(), prices=[first, self.ENTRY])))[0][1], "1.00")
         self.assertEqual(price(book(line(row(), prices=[self.ENTRY, first])))[0][1], "9.99")
@@ -190,7 +191,7 @@ class OtherIds(unittest.TestCase):
             found = book(line(*rows, prices=[self.ENTRY]))
             self.assertIn(self.UNMATCHED, exceptions(found))
             self.assertNotIn("client_product", [basis for basis, *_ in price(found)])
-        # A notification takes no first observation away; an upload does.
+        # A notification does not replace the first observation; an upload does.
         found = book(told(signed()), line(row(), prices=[self.ENTRY]))
         self.assertEqual(price(found)[0][0], "client_product")
         found = book(line(row()), line(row(), prices=[self.ENTRY]))
@@ -215,7 +216,7 @@ class OtherIds(unittest.TestCase):
             found = book(one, line(row(), prices=[self.ENTRY]))
             self.assertNotIn(self.UNMATCHED, exceptions(found, environments=None))
             self.assertNotIn("client_product", [basis for basis, *_ in price(found)])
-        # So far: a later event makes it none.
+        # Up to here; a later event resolves it.
         self.assertIn(self.UNMATCHED, exceptions(book(line(prices=[self.ENTRY]), *known)))
         self.assertEqual(exceptions(book(line(reply={"status": 21003}, prices=[self.ENTRY]))),
                          [("reply_not_valid", "status 21003 at 1")])

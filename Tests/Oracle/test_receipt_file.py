@@ -1,4 +1,4 @@
-# Checks of what is read of a receipt's file, and of the app that a reply without a bundle is about (rule R2).
+# Tests of what is read from a receipt's file, and of the app of a reply without a bundle (rule R2).
 import base64
 import json
 import unittest

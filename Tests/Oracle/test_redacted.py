@@ -1,4 +1,4 @@
-# Checks of redacted lines: what they keep gives the figures that the data gave, and nobody's name.
+# Tests of redacted lines: the kept data gives the same figures, and no person's name.
 import json
 import unittest
 
@@ -53,7 +53,7 @@ def uploaded(user):
 
 
 def kept_upload(erasure=9, receipt=None, **changes):
-    """What is kept of an upload, its receipt an object of facts."""
+    """What is kept of an upload, with facts in place of its receipt."""
     kept = without(without(UPLOAD, "receipt"), "receipt_sha256")
     kept |= {"receipt_id": "0e7c2f4a-9a0b-4c5d-8e6f-112233445577", "user_identifier": name(erasure)}
     bought = {"transaction_id": "1", "product_type": "consumable"}
@@ -204,7 +204,7 @@ class Erasures(unittest.TestCase):
 
 
 class Claims(unittest.TestCase):
-    """Whose sale it is can't be told any more once the first user was forgotten."""
+    """Once the first user was erased, a sale's user cannot be known any more."""
 
     CLAIMS = ("claimed_by_other_user", "transaction_replayed")
 
@@ -215,18 +215,18 @@ class Claims(unittest.TestCase):
         first = [("app.registered", CONSUMABLE), kept_upload(3), kept_reply(1, 3)]
         opening = ("data.redacted", OPENING)
         self.assertEqual(self.claims(*first, opening, uploaded("8"), verified(4)), [])
-        # The first of them holds it against the next, and is erased in its turn.
+        # The first claimant holds the sale against the next, and is erased in turn.
         later = [uploaded("8"), verified(4), uploaded("7"), verified(6), uploaded("8"), verified(8)]
         self.assertEqual(self.claims(*first, opening, *later), ["7", "upload at 6"])
         later[0] = kept_upload(7)
         later[4] = uploaded("7")
         self.assertEqual(self.claims(*first, opening, *later), ["7", "upload at 6"])
-        # Before it they do as ever, whoever asks when.
+        # Claims before the erasure stay, whenever they are looked up.
         first[1:] = [kept_upload(5), kept_reply(1, 5)]
         expected = ["8", "upload at 3"]
         self.assertEqual(self.claims(*first, uploaded("8"), verified(3), opening), expected)
         self.assertEqual(self.claims(*first, uploaded("8"), verified(3)), expected)
-        # The upload decides, not its verification.
+        # The upload's position decides, not its verification's.
         late = [uploaded("8"), ("app.registered", CONSUMABLE), opening, verified(3)]
         self.assertEqual(self.claims(*first, *late), expected)
 

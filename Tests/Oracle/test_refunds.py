@@ -1,4 +1,4 @@
-# Hand-worked cases of refunds: shares, replies beside signed statements, Advanced Commerce (rule R12).
+# Hand-worked cases of refunds: shares, replies with signed statements, Advanced Commerce (rule R12).
 import csv
 import io
 import itertools
@@ -26,12 +26,12 @@ def revoked(percentage=None, at="2026-03-01", on=DAY, **fields):
 
 
 def whole(at="2026-03-01", **fields):
-    """A notification that shows nothing refunded."""
+    """A notification without a refund."""
     return told(signed(at=at, **PAID, **fields))
 
 
 def reply(asked, on=None, at="2026-04-01", **fields):
-    """A reply that shows the sale, cancelled where `on` says when."""
+    """A reply that shows the sale, cancelled if `on` gives a date."""
     if on is not None:
         fields |= {"cancellation_date_ms": str(ms(on)), "cancellation_reason": "0"}
     return line(row(quantity="3", **fields), asked=asked, at=at)
@@ -59,7 +59,7 @@ class Shares(unittest.TestCase):
         cases = [(33_333, RETURN_ONE), (66_667, ("Return", DAY, "-2", "-6.67")),
                  (100_000, RETURN_ALL), (None, RETURN_ALL), (-1, RETURN_ALL), (100_001, RETURN_ALL),
                  ("x", RETURN_ALL), ("33333", RETURN_ONE),
-                 # Farther than 0.0005 %: a share that takes no units.
+                 # More than 0.0005 % off: a share that refunds no units.
                  (33_334, ("Return", DAY, "0", "-3.33")), (99_999, ("Return", DAY, "0", "-10.00")),
                  (1, ("Return", DAY, "0", "0.00")), (50_000, ("Return", DAY, "0", "-5.00"))]
         for percentage, expected in cases:
@@ -101,7 +101,7 @@ class Shares(unittest.TestCase):
         self.assertEqual(found, [RETURN_ONE, ("Return", OTHER, "0", "-1.67"),
                                  ("Reversal", "2026-03-03", "1", "1.00")])
         found = lines(revoked(50_000, "2026-03-01"), revoked(33_333, "2026-03-02"))
-        # Never units of the other sign, and what was not taken does not come back.
+        # Units never have the opposite sign, and units that were not refunded do not come back.
         self.assertEqual(found[1], ("Reversal", "2026-03-02", "0", "1.67"))
         found = lines(revoked(50_000, "2026-03-01"), revoked(33_333, "2026-03-02"), whole("2026-03-03"))
         self.assertEqual(found[2], ("Reversal", "2026-03-03", "0", "3.33"))
@@ -115,7 +115,7 @@ class Shares(unittest.TestCase):
         # Whichever came first, the signed one counts last.
         for order in ((whole(), reply("2026-03-01", DAY)), (reply("2026-03-01", DAY), whole())):
             self.assertEqual(table("sales", book(*order), "cancelled"), [("false",)])
-        # Of one event the total at its end counts.
+        # Within one event, the total at its end counts.
         two = upload(signed(at="2026-03-01", **PAID, revocationDate=ms(DAY)), signed(at="2026-03-01", **PAID))
         self.assertEqual(table("journal", book(two), "line"), [("Sale",)])
 
@@ -205,7 +205,7 @@ class Replies(unittest.TestCase):
         timeless, newer = reply(None, DAY), reply("2026-02-02")
         self.assertEqual(len(lines(timeless, newer)), 2)
         self.assertEqual(lines(newer, timeless), [])
-        # It is no reply newer than the one that reversed.
+        # The reply is not newer than the one that reversed.
         self.assertEqual(len(lines(reply("2026-02-01", DAY), newer, timeless)), 2)
 
     def test_a_newer_reply_returns_and_reverses_all(self):
@@ -215,7 +215,7 @@ class Replies(unittest.TestCase):
 
     def test_a_reply_that_still_shows_a_known_cancellation_changes_nothing(self):
         self.assertEqual(lines(revoked(33_333), reply("2026-03-02", DAY + "T00:00:00.999Z")), [RETURN_ONE])
-        # Yet it showed it: only a newer one reverses.
+        # Yet it showed the refund: only a newer reply reverses it.
         shown = [revoked(33_333), reply("2026-03-03", DAY)]
         self.assertEqual(lines(*shown, reply("2026-03-03")), [RETURN_ONE])
         self.assertEqual(len(lines(*shown, reply("2026-03-04"))), 2)
@@ -233,13 +233,13 @@ class Replies(unittest.TestCase):
         self.assertEqual(lines(assumed, revoked(33_333)), [RETURN_ONE])
         shown = table("journal", book(assumed, revoked(33_333)), "line", "date", "reason", "position")
         self.assertEqual(shown[1], ("Return", DAY + "T00:00:00.500Z", "0", "1"))
-        # Of another date it is compared; so it is once a line follows.
+        # With another date, or with a line in between, it is compared.
         self.assertEqual(lines(assumed, revoked(33_333, on=OTHER)),
                          [RETURN_ALL, ("Reversal", "2026-03-01", "2", "6.67")])
         followed = [assumed, whole("2026-03-02"), revoked(33_333, "2026-03-03")]
         names = [name for name, *_ in lines(*followed)]
         self.assertEqual(names, ["Return", "Return", "Reversal"])
-        # An older one does as well, and the second compares.
+        # An older one does as well, and the second is compared.
         self.assertEqual(lines(assumed, revoked(33_333, "2026-02-28")), [RETURN_ONE])
         self.assertEqual(lines(assumed, revoked(33_333), revoked(66_667, "2026-03-02"))[1][0], "Return")
         confirmed = lines(assumed, revoked(), revoked(33_333, "2026-03-02"))
@@ -252,7 +252,7 @@ class Replies(unittest.TestCase):
             RETURN_ONE, ("Return", OTHER, "0", "0.00"), ("Reversal", "2026-03-03", "1", "3.33")])
 
     def test_the_last_that_changed_the_total_dates_the_line(self):
-        # The reply of March 4 told of a refund on top, until its date's share became known.
+        # The reply of March 4 reported a further refund, until its date's share became known.
         first, on_top = revoked(33_333), reply("2026-03-04", OTHER)
         newer = [reply("2026-03-05", DAY), whole("2026-03-06"), revoked(33_333, "2026-03-07")]
         found = lines(first, on_top, *newer, columns=("line", "date", "amount"))
@@ -316,7 +316,7 @@ class AdvancedCommerce(unittest.TestCase):
         found = lines(reply("2026-03-01", DAY), advanced((OTHER, 500)))
         self.assertCountEqual(found, [RETURN_ALL, ("Reversal", "2026-03-01", "3", "10.00"),
                                       self.returned(OTHER, "-0.50")])
-        # What was refunded before the reply goes back by itself.
+        # The refund before the reply is reversed by itself.
         found = lines(revoked(33_333), reply("2026-03-02", OTHER), advanced((OTHER, 500), at="2026-03-03"))
         self.assertEqual(found, [RETURN_ONE, self.returned(OTHER, "-0.50"),
                                  ("Reversal", "2026-03-03", "1", "3.33")])
@@ -349,7 +349,7 @@ class AdvancedCommerce(unittest.TestCase):
         self.assertEqual(lines(first, reply("2026-03-02", DAY)), [self.returned(DAY, "-1.00")])
         self.assertEqual(lines(first, reply("2026-03-02", OTHER))[1], ("Return", OTHER, "-3", "-9.00"))
         self.assertEqual(lines(first, reply("2026-03-02"))[1], ("Reversal", "2026-04-01", "0", "1.00"))
-        # After a Reversal its dates give no Return, and dates beside it name nothing.
+        # After a Reversal its dates give no Return, and other dates in the statement name nothing.
         self.assertEqual(len(lines(first, reply("2026-03-02"), reply("2026-03-03", DAY))), 2)
         beside = advanced((DAY, 1000), revocationDate=ms(OTHER))
         self.assertEqual(lines(beside, reply("2026-03-02", OTHER))[1], ("Return", OTHER, "-3", "-9.00"))

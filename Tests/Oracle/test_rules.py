@@ -123,7 +123,7 @@ class Rows(unittest.TestCase):
         self.assertEqual(table("exceptions", found, *columns), [
             ("malformed_transaction", "", "coins", "1", "before_2008"),
             ("malformed_transaction", "", "coins", "2", "before_2008")])
-        # The date that the sale has, and only where nothing is missing.
+        # The sale's own date is checked, and only if nothing is missing.
         self.assertEqual(len(table("sales", book(line(row(purchase_date_ms="1"))), "sale_key")), 1)
         self.assertEqual(exceptions(book(line(period("7", purchase_date_ms="1")))),
                          [("malformed_transaction", "before_2008")])
@@ -473,15 +473,15 @@ class Reports(unittest.TestCase):
     def test_the_age_of_each_leg_counts_and_a_younger_way_is_taken(self):
         sale = line(row(), price="1", currency="USD")
         cases = [
-            # 35 days are young enough, 36 are not.
+            # 35 days are within the limit, 36 are not.
             (["2025-11-28,EUR,USD,2"], "0.50", []),
             (["2025-11-27,EUR,USD,2"], "1.00", ["USD 2025-11-27"]),
-            # A stale pair gives way to its inverse, that to a base, that to the next one.
+            # A stale pair is replaced by its inverse, that by a base, and that by the next base.
             (["2025-01-01,USD,EUR,7", "2026-01-01,EUR,USD,4"], "0.25", []),
             (["2025-01-01,USD,EUR,7", "2026-01-01,CHF,USD,4", "2026-01-01,CHF,EUR,3"], "0.75", []),
             (["2025-01-01,AUD,USD,4", "2026-01-01,AUD,EUR,3", "2026-01-01,CHF,USD,4",
               "2026-01-01,CHF,EUR,2"], "0.50", []),
-            # Of two legs the older is told.
+            # Of two legs the older is reported.
             (["2025-01-01,AUD,USD,4", "2026-01-01,AUD,EUR,3"], "1.00", ["USD 2025-01-01"]),
             (["2026-01-01,AUD,USD,4", "2025-02-01,AUD,EUR,3"], "1.00", ["USD 2025-02-01"]),
         ]

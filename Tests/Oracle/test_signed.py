@@ -39,7 +39,7 @@ class Counts(unittest.TestCase):
             for word in ("Production", "Sandbox"):
                 self.assertEqual(environments(upload(nameless, line={"environment": word})), [(word,)])
                 self.assertEqual(environments(notification(nameless, environment=word)), [(word,)])
-        # One of its own comes first, and the line's must be one of the two.
+        # An object's own environment comes first, and the line's must be one of the two.
         self.assertEqual(environments(upload(signed(), line={"environment": "Sandbox"})), [])
         for word in ("Xcode", "sandbox", "", 5):
             self.assertEqual(environments(upload(signed(), line={"environment": word})), [])
@@ -125,7 +125,7 @@ class Sales(unittest.TestCase):
         for first in fixed:
             found = book(told(first), *later)
             self.assertNotEqual(table("sales", found, "kind"), [("trial",)], first)
-        # A reply's offer stays one.
+        # A reply's offer stays an offer.
         found = book(line(row(is_in_intro_offer_period=1)), *later)
         self.assertEqual(table("sales", found, "kind"), [("offer",)])
 
@@ -152,7 +152,7 @@ class Sales(unittest.TestCase):
         conflicts = [e for e in table("exceptions", found, "exception", "position")
                      if e[0] == "conflicting_observation"]
         self.assertEqual(conflicts, [("conflicting_observation", "3")])
-        # A good one is replaced by none, and no reply replaces any.
+        # A good quantity is never replaced, and no reply replaces any.
         self.assertEqual(table("sales", book(told(signed()), told(signed(quantity=2))), "quantity"), [("1",)])
         found = book(told(signed(quantity=0)), line(row(quantity="2")))
         self.assertEqual(table("sales", found, "quantity"), [("1",)])
@@ -350,7 +350,7 @@ class Price(unittest.TestCase):
         listed = ["coins,,EUR,9223372.036855,2026-01-01"]
         found = book(told(signed(quantity=1_000_000)), prices=listed)
         self.assertEqual(exceptions(found), [("unpriced", "price_unreadable")])
-        # What is carried comes before what is listed, whether it fits or not.
+        # A carried price comes before a listed one, whether it fits or not.
         first = upload(renewal("5"), price="9223372.036855", currency="EUR")
         later = told(renewal("6", "2", date="2026-02-02", quantity=1_000_000))
         found = book(first, later, prices=["pro,,EUR,1,2026-01-01"])

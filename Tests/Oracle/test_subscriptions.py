@@ -12,7 +12,7 @@ PAID = {"price": 9990, "currency": "EUR"}
 
 
 def shown(a_book, *columns, at="2026-01-20", **options):
-    """Cells of the one subscription that there is."""
+    """Cells of the only subscription."""
     rows = table("subscriptions", a_book, *columns, at_ms=ms(at), **options)
     assert len(rows) == 1, rows
     return rows[0]
@@ -29,13 +29,13 @@ def first(until="2026-02-02", line_item="7", at="2026-01-03", date="2026-01-02",
 
 
 def renews(line_item, date, until, **fields):
-    """A later one: a transaction of its own."""
+    """A later period with a transaction of its own."""
     fields = {"originalPurchaseDate": ms("2026-01-02"), **fields}
     return first(until, line_item, date=date, transaction=line_item, **fields)
 
 
 def informed(name, at, payload=None, bundle="app", **fields):
-    """A notification with renewal information, and with a transaction where one is given."""
+    """A notification with renewal information, and with a transaction if one is given."""
     info = {"originalTransactionId": "1", "signedDate": ms(at), **fields}
     signed_info = jws({key: value for key, value in info.items() if value is not None})
     return notification(payload, name, at, signedRenewalInfo=signed_info, bundleId=bundle)
@@ -190,7 +190,7 @@ class RenewalInformation(unittest.TestCase):
         self.assertEqual(shown(book(line(reply=legacy)), *self.COLUMNS[:3]), ("false", "", "1"))
         two = book(line(reply=legacy | {"latest_receipt_info": other}))
         self.assertEqual(table("subscriptions", two, "auto_renew", at_ms=0), [("",), ("",)])
-        # Outermost in a reply that isn't legacy: nobody's.
+        # Outermost in a reply that is not legacy: it belongs to no subscription.
         found = book(replied(period("7", expires_date_ms=ms("2026-02-02")), auto_renew_status=1))
         self.assertEqual(shown(found, "auto_renew"), ("",))
 
@@ -356,7 +356,7 @@ class Months(unittest.TestCase):
         self.assertEqual(self.counts(refunded, at="2026-02-01")[0], "2026-01 0 1 0 0 0 1")
         back = told(first(at="2026-01-25"))
         self.assertEqual(self.counts(refunded, back, at="2026-02-01")[0], "2026-01 1 1 0 0 0 0")
-        # Before it began: it covers nothing.
+        # Before the period began: it covers nothing.
         early = told(first(revocationDate=ms("2025-12-20"), at="2026-01-21"))
         self.assertEqual(self.counts(early, at="2026-02-01")[0], "2026-01 0 1 0 0 0 1")
 

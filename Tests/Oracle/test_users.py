@@ -1,4 +1,4 @@
-# Hand-worked cases of whose a sale is: uploads, Apple Accounts, app account tokens (rule R6).
+# Hand-worked cases of a sale's user: uploads, Apple Accounts, app account tokens (rule R6).
 import unittest
 
 from support import (
@@ -12,7 +12,7 @@ def bought(number, account="A", **fields):
 
 
 def by(user, *payloads, **fields):
-    """A client's upload; without a user it names none."""
+    """A client's upload, optionally with a user."""
     return upload(*payloads, line={"user_identifier": user} if user else {}, **fields)
 
 
@@ -44,7 +44,7 @@ class Accounts(unittest.TestCase):
     def test_one_account_with_two_users_links_nothing(self):
         both = [by("42", bought("1")), by("43", bought("3"))]
         self.assertEqual(users(*both, told(bought("2")))[1][1:], NOBODY)
-        # Two uploads of one sale are two users as well, though the first keeps it.
+        # Two uploads of one sale are two users as well, although the first keeps it.
         claimed = [by("42", bought("1")), by("43", bought("1"))]
         self.assertEqual(users(*claimed, told(bought("2"))), [("1", "42", "0", "upload"), ("2", *NOBODY)])
         self.assertEqual(users(*both, told(bought("2", appAccountToken=TOKEN)))[1][1:],
@@ -56,11 +56,11 @@ class Accounts(unittest.TestCase):
                  (OTHER_TOKEN, ("token:" + OTHER_TOKEN, "1", "token")), ("no token", ("42", "0", "account"))]
         for token, expected in cases:
             self.assertEqual(users(mine, told(bought("2", appAccountToken=token)))[1][1:], expected)
-        # A sale without a token keeps nobody apart; nor does a token that no upload with a user shows.
+        # A sale without a token separates no users; nor does a token that no upload with a user shows.
         plain, strange = by("42", bought("1")), told(bought("3", appAccountToken=OTHER_TOKEN))
         found = users(plain, strange, told(bought("2", appAccountToken=TOKEN)))
         self.assertEqual([basis for *_, basis in found], ["upload", "account", "account"])
-        # Of one of several such sales it is enough.
+        # Of several such sales one is enough.
         found = users(plain, by("42", bought("3", appAccountToken=OTHER_TOKEN)),
                       told(bought("2", appAccountToken=TOKEN)))
         self.assertEqual(found[1][3], "token")
@@ -113,7 +113,8 @@ class Subscriptions(unittest.TestCase):
         mine = by("42", bought("1", appAccountToken=TOKEN))
         tokens = [told(self.lived("9", "7", None, appAccountToken=OTHER_TOKEN)),
                   told(self.lived("9", "8", appAccountToken=TOKEN))]
-        # The second period is the account's as a sale; the subscription's first token is another.
+        # The second period, as a sale, belongs to the account; the subscription's first token is
+        # another.
         self.assertEqual(self.user(mine, *tokens), [("9", "token:" + OTHER_TOKEN)])
         self.assertEqual([basis for *_, basis in users(mine, *tokens)], ["upload", "token", "account"])
 

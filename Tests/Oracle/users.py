@@ -1,10 +1,10 @@
-# Whose a sale is: an upload's user, else the Apple Account's, else the app account token (revenue rules, R6).
+# A sale's user: an upload's user, else the Apple Account's, else the app account token (revenue rules, R6).
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class User:
-    """`basis`: what names the user: `upload`, `account`, `token`, or nothing where nobody is known."""
+    """`basis`: what names the user: `upload`, `account`, `token`, or nothing if there is no user."""
 
     name: str | None = None
     position: int | None = None
@@ -21,7 +21,7 @@ class Accounts:
                 self._shown.setdefault(_identity(sale.key, sale.account), []).append(sale)
 
     def _user(self, place, account, token):
-        """(user, position of the first such upload), or None where the account links nothing."""
+        """(user, position of the first such upload), or None if the account links nothing."""
         shown = self._shown.get(_identity(place, account), [])
         users = {user for sale in shown for user in sale.uploads}
         tokens = {sale.token[0] for sale in shown if sale.token is not None}
@@ -40,7 +40,7 @@ class Accounts:
         return User() if token is None else User(*sale.token, "token")
 
     def user_of_subscription(self, subscription, known):
-        """The name alone; as of a sale, by the first account and token of its periods."""
+        """The name alone; as for a sale, by the first account and token of its periods."""
         if known.user is not None:
             return known.user
         found = self._user(subscription, known.account, known.token)

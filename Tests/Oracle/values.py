@@ -20,7 +20,7 @@ class Number:
 
 
 class NotJSON(Exception):
-    """The text is no JSON document, or holds a string that UTF-8 can't carry."""
+    """The text is not a JSON document, or holds a string that UTF-8 cannot represent."""
 
 
 def _refuse_constant(name):
@@ -73,7 +73,7 @@ def identifier(value):
     return None
 
 
-# What stands for an app account token that an erasure took out.
+# An app account token after an erasure.
 FORGOTTEN_TOKEN = re.compile(r"\(redacted (0|[1-9][0-9]{0,17})(?:\.[1-9][0-9]{0,17})?\)", re.ASCII)
 TOKEN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 
@@ -95,7 +95,7 @@ def integer(value):
     else:
         return None
     digits = text.lstrip("-").lstrip("0") or "0"
-    # No rule tells such numbers apart, and Python converts only so many digits.
+    # No rule distinguishes such numbers, and Python converts only a limited number of digits.
     magnitude = int(digits) if len(digits) <= 40 else 10**40
     return -magnitude if text.startswith("-") else magnitude
 
@@ -120,18 +120,18 @@ def as_text(value):
     return value if isinstance(value, str) else compact(value)
 
 
-# What stands for a user, or for a token, that the erasure at the first number took out.
+# A user or a token after the erasure at the first number.
 FORGOTTEN = re.compile(
     r"(?:token:)?\(redacted (0|[1-9][0-9]{0,17})(?:\.[1-9][0-9]{0,17})?\)", re.ASCII)
 
 
 def forgotten_at(user):
-    """The position of the erasure that took the user out; None for any other user."""
+    """The position of the erasure of the user; None for any other user."""
     found = FORGOTTEN.fullmatch(user)
     return None if found is None else int(found[1])
 
 
 def is_forgotten(user, position):
-    """Whether an erasure before the position took the user out: nobody can tell any more who that was."""
+    """Whether the user was erased before the position, so that nobody can know any more who it was."""
     erasure = forgotten_at(user)
     return erasure is not None and position > erasure

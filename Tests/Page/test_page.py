@@ -1,7 +1,7 @@
 # The pages of `ledgerctl report` in a real browser: what they show, and what they must never do.
 #
-# LEDGERCTL names the program, CHROMIUM the browser (/usr/bin/chromium). Skipped where Playwright, its axe
-# or the browser is missing.
+# LEDGERCTL names the program, CHROMIUM the browser (/usr/bin/chromium). Skipped if Playwright, its axe or
+# the browser is missing.
 import base64
 import json
 import os
@@ -83,7 +83,7 @@ def day(month, number, hour=12):
 
 
 def hostile():
-    """Every hostile text as a product, beside several currencies and many countries."""
+    """Every hostile text as a product, with several currencies and many countries."""
     history = History()
     for index, product in enumerate(HOSTILE):
         history.sell(day(6, 1 + index), product, f"{index + 1}.99", "EUR", "DE", user=product[:60])
@@ -140,7 +140,7 @@ class PageTests(unittest.TestCase):
             cls.ledgers[name] = cls.make(name, history)
         playwright = sync_playwright().start()
         cls.addClassCleanup(playwright.stop)
-        # The sandbox needs rights that a container's root has not; the pages are our own.
+        # The sandbox needs rights that a container's root lacks; the pages are our own.
         cls.browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         cls.addClassCleanup(cls.browser.close)
 
@@ -169,13 +169,13 @@ class PageTests(unittest.TestCase):
         return ledger
 
     def report(self, name, *options):
-        """Writes a page; gives its path."""
+        """Writes a page; returns its path."""
         path = self.root / f"{self.id().rsplit('.', 1)[1][:40]}-{name}-{len(options)}.html"
         self.run_program(self.ledgers[name], "report", *options, "-o", str(path))
         return path
 
     def opened(self, path, width=1200, scheme="light"):
-        """The page in the browser, and what it said or asked for."""
+        """The page in the browser, with its messages and requests."""
         context = self.browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         self.addCleanup(context.close)
         page = context.new_page()
@@ -281,7 +281,7 @@ class PageTests(unittest.TestCase):
         self.assertEqual(self.table(page, table), expected)
 
     def check_names(self, page, name, dimension, table, *options):
-        """Rows of the report, the highest net first; what follows the fifteenth is summed."""
+        """Rows of the report, the highest net first; those after the fifteenth are summed."""
         report = self.export(name, "revenue", "--by", dimension, *self.DAYS, *options)
         column = {"country": "country_code", "product": "product_id"}[dimension]
         for total in report["totals"]:

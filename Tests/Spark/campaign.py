@@ -1,4 +1,4 @@
-# The long campaign: many random histories, executors that are killed, skewed and large histories.
+# The long campaign: many random histories, killed executors, skewed and large histories.
 #
 # script/test-all spark runs it.
 
@@ -29,7 +29,7 @@ SEGMENT_BYTES = 1_000_000
 
 
 class Campaign(spark.SparkTests):
-    """Runs parts, counts what passed, and keeps what failed."""
+    """Runs parts, counts passes, and keeps failures."""
 
     def __init__(self, folder: pathlib.Path, seed: int, is_keeping: bool) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Campaign(spark.SparkTests):
         self.passed = self.failed = 0
 
     def runTest(self) -> None:
-        """Nothing: unittest wants the name."""
+        """Empty: unittest requires the method."""
 
     def attempt(self, name: str, body: Callable[[pathlib.Path], str]) -> None:
         """Runs a case in a folder of its own."""

@@ -1,4 +1,4 @@
-# The executors of Spark's local cluster: how much memory they take, and their sudden ends.
+# The executors of Spark's local cluster: their memory, and their kills.
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class Processes:
         return pid == ancestor
 
     def executors(self) -> list[int]:
-        """Those that this process started, by whatever way."""
+        """The executors below this process, however they were started."""
         return [
             pid for pid in self.parents
             if self.names[pid] == "java" and self.is_below(pid, os.getpid())
             and BACKEND in _command_line(pid)]
 
     def rules(self) -> list[int]:
-        """Runs of the program, whoever started them."""
+        """Runs of the program, whichever process started them."""
         return [pid for pid, name in self.names.items() if name.startswith(RULES_NAME)]
 
     def tree_bytes(self, root: int) -> int:
-        """The memory of a process and all that it started."""
+        """The memory of a process and everything that it started."""
         return sum(size for pid, size in self.bytes.items() if self.is_below(pid, root))
 
 
@@ -62,7 +62,7 @@ def _command_line(pid: int) -> bytes:
 
 
 class Watch:
-    """Watches executors while a run goes on; kills some if it may."""
+    """Watches executors during a run; kills some if allowed."""
 
     def __init__(
         self, seed: int = 0, kills_max: int = 0, pause_seconds: tuple[float, float] = (2, 6)
@@ -95,7 +95,7 @@ class Watch:
             for pid in processes.rules():
                 self.peak_rules_bytes = max(self.peak_rules_bytes, processes.bytes[pid])
             left_seconds -= step_seconds
-            # Only an executor that works is worth a kill.
+            # Only a working executor is worth killing.
             busy = [
                 (pid, words[1].decode()) for pid in executors for rules in processes.rules()
                 if processes.is_below(rules, pid)

@@ -1,4 +1,4 @@
-# What the reports of a fleet must be: those of the merged ledger, with the fleet's positions.
+# The expected reports of a fleet: those of the merged ledger, with the fleet's positions.
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ csv.field_size_limit(2**31 - 1)
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Options of a run, by their names at ledgerctl, and which reports take them."""
+    """Options of a run, by their names in ledgerctl, and which reports accept them."""
 
     by: str = "period,app,product,country"
     timezone: str | None = None
@@ -41,7 +41,7 @@ class Options:
         return [*words, "--pending"] if self.has_pending else words
 
     def of_export(self, report: str) -> list[str]:
-        """As `ledgerctl export` takes them, which refuses what a report does not have."""
+        """As `ledgerctl export` takes them, which refuses options that a report does not have."""
         names = tuple(name for name, (_, takers) in VALUED.items() if report in takers)
         words = self._valued(names)
         if self.has_pending and report in CONVERTED + ("sales",):
@@ -59,7 +59,7 @@ class Options:
 
 CONVERTED = ("revenue", "journal", "exceptions", "users")
 DATED = ("revenue", "journal", "exceptions")
-# Each option, and the reports that take it.
+# Each option, and the reports that accept it.
 VALUED: dict[str, tuple[str, tuple[str, ...]]] = {
     "by": ("--by", ("revenue",)),
     "timezone": ("--timezone", (*DATED, "sales")),
@@ -112,7 +112,7 @@ def mapped(rows: list[list[str]], places: list[str]) -> list[list[str]]:
 
 
 def difference(expected: list[list[str]], found: list[list[str]], shown_max: int = 12) -> str:
-    """What tells two reports apart, whatever their rows' order; empty where they are the same."""
+    """The differences between two reports, whatever their rows' order; empty if they are equal."""
     if expected[0] != found[0]:
         return f"columns {expected[0]} expected, {found[0]} found"
     first, second = (Counter(map(tuple, rows[1:])) for rows in (expected, found))

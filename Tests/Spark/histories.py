@@ -21,12 +21,12 @@ from signing import StandIn
 
 GAME = "com.example.game"
 CUSTOMERS = 8
-# Makes events, as types and data, of the lines of a log.
+# Makes events, as types and data, from the lines of a log.
 Events = Callable[[list[bytes], int], list[tuple[str, str]]]
 
 
 class History:
-    """A ledger of which a seed decides everything but ids, times of recording and signatures."""
+    """A ledger determined by a seed, except for ids, times of recording and signatures."""
 
     def __init__(self, folder: pathlib.Path, seed: int, uploads: int, is_nasty: bool) -> None:
         print(f"history of seed {seed}, {uploads} uploads", flush=True)
@@ -57,7 +57,7 @@ class History:
                 self._append(generate_malformed.events)
 
     def erase(self, count: int) -> list[str]:
-        """Erases the users with the most events; who they were."""
+        """Erases the users with the most events; returns them."""
         users = erasure.chosen(log_lines(self.ledger), count)
         for user in users:
             option = [f"--user={user}"] if user.startswith("-") else ["--user", user]
@@ -102,7 +102,7 @@ class History:
     def _receipts(self) -> list[dict]:
         lines = self._signed(
             "sign-receipts", "--receipts", 2, "--style", "mixed", "--format", "uploads")
-        # A receipt is uploaded again, by its user or another.
+        # A receipt is uploaded again, by its user or another user.
         for line in self.random.sample(lines, CUSTOMERS // 2):
             user = self.random.choice([line["user_identifier"], "user-1", "somebody", None])
             lines.append(line | {"user_identifier": user, "metadata": {"again": 1}})
@@ -140,7 +140,7 @@ class History:
             upload = log[event["data"]["upload"]]["data"]
             position = log[-1]["seq"] + 1 + len(made)
             upload = upload | {"user_identifier": self.random.choice(["42", "u-1", "reader"])}
-            # It stands last.
+            # The reply is the last member.
             upload["receipt"] = upload.pop("receipt")
             data = {
                 name: value for name, value in event["data"].items()
@@ -152,7 +152,8 @@ class History:
 
 
     def _verified_by_older_programs(self, lines: list[bytes], seed: int) -> list[tuple[str, str]]:
-        """Verifications, of earlier uploads too, that do not say if the reply fits the receipt.
+        """Verifications, of earlier uploads too, without the result of comparing the reply with the
+        receipt.
 
         The fold then compares them itself, and needs the receipt.
         """
@@ -179,7 +180,7 @@ def _text(value: object) -> str:
 
 @contextlib.contextmanager
 def stand_in(folder: pathlib.Path) -> Iterator[dict]:
-    """An App Store that fails now and then; it ends when its standard input does."""
+    """An App Store that fails from time to time; it ends when its standard input does."""
     control = [
         {"behaviour": "status", "status": 21005, "percent": 20},
         {"behaviour": "status", "status": 21010, "percent": 10},

@@ -1,4 +1,4 @@
-# The programs that the tests run, and folders for what they write.
+# The programs that the tests run, and folders for their output.
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ DONE, DONE_WITH_WARNINGS = 0, 3
 
 
 def temporary_folder(in_memory: bool = True) -> tempfile.TemporaryDirectory[str]:
-    """A folder, by choice in memory where there is such a place: ledgers sync every append."""
+    """A folder, in memory if there is such a place: ledgers sync every append."""
     memory = "/dev/shm"
     has_memory = in_memory and os.access(memory, os.W_OK)
     return tempfile.TemporaryDirectory(prefix="spark-test-", dir=memory if has_memory else None)
 
 
 def run(program: str, *arguments: object, allowed: tuple[int, ...] = (DONE,)) -> str:
-    """Runs a program of the build; returns what it printed."""
+    """Runs a program of the build; returns its output."""
     done = subprocess.run(
         [PROGRAMS / program, *map(str, arguments)], stdin=subprocess.DEVNULL,
         capture_output=True, check=False)

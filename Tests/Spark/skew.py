@@ -1,4 +1,4 @@
-# Histories in which much belongs together: a customer with very many sales, a very long reply.
+# Histories in which much is connected: a customer with very many sales, a very long reply.
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _line(receipt: int, user: str, rows: list[dict[str, str]], first_ms: int) ->
 
 
 def one_customer(sales: int) -> list[str]:
-    """Receipts of one customer, each of which shows the last sale of the one before."""
+    """Receipts of one customer, each of which shows the last sale of the previous one."""
     lines = []
     for receipt, first in enumerate(range(0, sales, ROWS_OF_A_REPLY)):
         numbers = range(max(0, first - 1), min(sales, first + ROWS_OF_A_REPLY))

@@ -52,7 +52,7 @@ def command(*arguments: object) -> Outcome:
     prepare()
     from receipt_ledger_spark.cli import main
 
-    # Programs that it starts write to these files themselves.
+    # Child programs write to these files themselves.
     with tempfile.TemporaryFile() as first, tempfile.TemporaryFile() as second:
         output, errors = (
             io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)

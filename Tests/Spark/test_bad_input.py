@@ -1,4 +1,4 @@
-# Bad input: one clear line, the documented exit code, no output and nothing left beside it.
+# Bad input: one clear line, the documented exit code, no output and nothing left behind.
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class BadInputTests(spark.SparkTests):
         return list(map(str, words))
 
     def refused(self, code: int, *texts: str, of: spark.Outcome | None = None) -> None:
-        """The run must fail with the code and say the texts, in one line of plain words."""
+        """The run must fail with the code and print the texts, in one line of plain words."""
         outcome = of or spark.command(*self.arguments())
         self.assertEqual(outcome.code, code, outcome.errors)
-        # Before it stands what was done until then.
+        # Lines before the last report the steps until then.
         *steps, last = outcome.errors.splitlines()
         self.assertTrue(last.startswith("receipt-ledger-spark: "), outcome.errors)
         for text in texts:
@@ -129,7 +129,7 @@ class BadInputTests(spark.SparkTests):
         self.refused(NO_LEDGER)
 
     def test_two_ledgers_with_one_id(self) -> None:
-        # A copy, which may have got other events since.
+        # A copy, which may have received other events since.
         shutil.rmtree(self.second)
         shutil.copytree(self.first, self.second)
         self.refused(USAGE, "shop-1", "shop-2")
@@ -186,7 +186,7 @@ class BadInputTests(spark.SparkTests):
         self.refused(USAGE, "99", of=spark.command(*self.arguments("--rules", path)))
 
     def test_a_program_that_fails_in_the_middle(self) -> None:
-        # It plans and scans, but its fold ends as a killed one does.
+        # It plans and scans, but its fold ends like a killed one.
         path = self.fleet / "failing-rules"
         path.write_text(f'#!/bin/sh\n[ "$1" = fold ] && kill -9 $$\nexec {RULES} "$@"\n')
         path.chmod(0o755)

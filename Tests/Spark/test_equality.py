@@ -1,4 +1,4 @@
-# The reports of Spark are those of ledgerctl, for one ledger and for fleets.
+# Spark's reports equal ledgerctl's, for one ledger and for fleets.
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import spark
 from expected import Options
 from histories import History
 
-# Another seed than chance gives, to see a failure again.
+# A fixed seed in place of a random one, to repeat a failure.
 SEED = int(os.environ.get("SPARK_TEST_SEED", random.randrange(1_000_000)))
 UPLOADS = 45
 
@@ -77,7 +77,7 @@ class EqualityTests(spark.SparkTests):
 
 @spark.needs_spark
 class ErasureTests(spark.SparkTests):
-    """Ledgers of which users were erased: the lines that Spark reads keep the figures."""
+    """Ledgers with erased users: the lines that Spark reads keep the figures."""
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -88,7 +88,7 @@ class ErasureTests(spark.SparkTests):
         cls.history = History(cls.folder / "history", SEED + 2, UPLOADS, is_nasty=False)
 
     def test_a_redacted_ledger(self) -> None:
-        # The same state before and after: what was read of segments since rewritten is read again.
+        # The same state before and after: segments that were rewritten since are read again.
         ledger, state = self.history.ledger, self.folder / "state"
         before = self.folder / "before"
         self.run_spark(before, [ledger], "--state", state, *EVERYTHING.of_run())
@@ -102,7 +102,7 @@ class ErasureTests(spark.SparkTests):
             place = header.index("user_identifier")
             named = {row[place] for row in rows} & set(users)
             self.assertFalse(named, f"seed {SEED + 2}: {report} names users that were erased")
-        # No amount or count hangs on who a user was.
+        # No amount or count depends on who a user was.
         self.assert_report(self.rows(before, "revenue"), after, "revenue", f"seed {SEED + 2}")
 
 

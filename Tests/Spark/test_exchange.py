@@ -1,5 +1,4 @@
-# The exchange format: what is written is read again; what is cut short, wrong or too large is
-# refused.
+# The exchange format: what is written is read; truncated, wrong or oversized streams are refused.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# A program that follows the rules' text alone comes to the same journal as Spark.
+# A program that follows the rules' text alone gets the same journal as Spark.
 
 from __future__ import annotations
 

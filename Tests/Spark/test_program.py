@@ -1,4 +1,4 @@
-# Running ledger-rules, with programs in its place that fail in every way.
+# Running ledger-rules, with substitutes that fail in every way.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELP = f"""
 import struct, sys
 sys.path.insert(0, {str(package.ROOT / "spark")!r})
 """
-# Reads all, then writes as much as it has read: neither side may wait for the other.
+# Reads everything, then writes as much as it has read: neither side may wait for the other.
 ECHO = """
 from receipt_ledger_spark import exchange
 for batch in exchange.Reader(sys.stdin.buffer):
@@ -56,7 +56,7 @@ class RulesTests(unittest.TestCase):
         return str(path)
 
     def passed(self, program: str, rows: int) -> tuple[int, object]:
-        """How many rows came back, and the end after them."""
+        """The number of rows that came back, and the end after them."""
         counts: list[int] = []
         batch = Batch(0, [pa.array([b"x" * 1000] * 2_000, pa.binary())])
         with rules.Run(program, ["fold"]) as run:

@@ -1,4 +1,4 @@
-# Runs after each other: what is read again, the same heads, what a late ledger changes.
+# Successive runs: what is read again, the same heads, what a late ledger changes.
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RunTests(spark.SparkTests):
             for path in self.state.glob("scan/*/*/summary.json")}
 
     def grow(self) -> None:
-        """More uploads to one ledger, of customers that others know too."""
+        """More uploads to one ledger, of customers that other ledgers know too."""
         lines = programs.run(
             "generate-history", "--uploads", 30, "--seed", SEED, "--small").splitlines()
         # And a sale that the fleet has already.
@@ -79,7 +79,7 @@ class RunTests(spark.SparkTests):
         self.check_verify(first)
 
     def check_scanned(self, before: dict[str, int], after: dict[str, int]) -> None:
-        """Only parts of the ledger that grew may be new, and only its tail may be gone."""
+        """Only parts of the ledger that grew may be new, and only its tail may be missing."""
         grown = f"scan/{programs.ledger_id(self.ledgers[0])}/"
         kept = {part: written for part, written in before.items() if part in after}
         self.assertEqual({part: after[part] for part in kept}, kept)
@@ -107,7 +107,7 @@ class RunTests(spark.SparkTests):
         return {"size": size, "root": plan["root"]}
 
     def check_late_ledger(self, after: pathlib.Path) -> None:
-        """`diff` names every sale that is another since a ledger is no longer late."""
+        """`diff` names every sale that differs since a ledger is no longer late."""
         sizes = [
             json.loads(programs.run("ledger-rules", "plan", "--directory", ledger))["size"]
             for ledger in self.ledgers]
@@ -150,7 +150,7 @@ class RunTests(spark.SparkTests):
                 self.assertIn(amount, shown)
 
     def check_verify(self, out: pathlib.Path) -> None:
-        """`verify` finds a file that was changed."""
+        """`verify` finds a changed file."""
         self.command("verify", out)
         table = min((out / "sales").rglob("*.parquet"))
         table.chmod(0o600)

@@ -271,7 +271,7 @@ class Spreadsheets(unittest.TestCase):
         self.assertIn(b"its bytes do not follow from the log", done.stderr)
 
     def test_a_file_of_an_earlier_form_is_compared_cell_by_cell(self):
-        """Earlier versions wrote the same parts, compressed otherwise, and a manifest without a form."""
+        """Earlier versions wrote the same parts, compressed differently, and a manifest without a form."""
         path = self.path / "earlier.xlsx"
         manifest = path.with_name("earlier.xlsx.manifest.json")
         place = ("--ledger", self.ledger.directory)
@@ -294,7 +294,7 @@ class Spreadsheets(unittest.TestCase):
         done = self.ledger.run(*place, "audit", "report", str(manifest))
         self.assertIn(b": the same cells in another form of Excel files", done.stdout)
         self.assertIn(b"form 1 of Excel files, this program 2", done.stderr)
-        # A library of another version, in the form of today.
+        # A library of another version, in today's form.
         said.update(spreadsheet_form=2, spreadsheet_library="libxlsxwriter 0.1, zlib 1")
         rewrite(lambda _, content: content)
         self.ledger.run(*place, "audit", "report", str(manifest))

@@ -1,4 +1,4 @@
-# Signed objects that were refused when they came and accepted later: both verdicts must hold in their times.
+# Signed objects that were refused at first and accepted later: both verdicts must hold at their times.
 import signed_objects
 from signed_objects import Count, Forged, Trust, elements_of, members_of, value_of
 
@@ -10,7 +10,7 @@ class Judge:
 
     def __init__(self, trust):
         self._trust = trust and Trust(trust.roots, trust.signers)
-        # What accepted objects are judged by: refused ones of fetched pages, as they are written.
+        # The data by which accepted objects are judged: refused ones of fetched pages, as written.
         self._refused = {}
 
     def take(self, line, position):

@@ -1,4 +1,4 @@
-# What the erasures of a log say of its redacted lines: which event lists what each still holds.
+# The redacted lines of a log's erasures: which event lists what each line still holds.
 """Matches redacted lines with the `data.redacted` events that list them, from docs/format.md alone."""
 
 import hashlib
@@ -15,11 +15,11 @@ SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 class Tampered(Exception):
-    """A redacted line that no erasure vouches for; the text names its position."""
+    """A redacted line that no erasure lists; the text names its position."""
 
 
 class Redaction(NamedTuple):
-    """What a redacted line says: the erasure's position, and the digest of salt and kept data."""
+    """A redacted line's content: the erasure's position, and the digest of salt and kept data."""
 
     by: int
     sha256: bytes
@@ -58,9 +58,9 @@ def _matches(form, value):
 
 
 def read_event(data):
-    """The opening or the list in the data of a `data.redacted`, v 1; None where it is neither.
+    """The opening or the list in the data of a `data.redacted`, v 1; None if it is neither.
 
-    One that is not as the catalogue says opens nothing and lists nothing.
+    A malformed one opens nothing and lists nothing.
     """
     try:
         members = json.loads(data, object_pairs_hook=_unique)
@@ -87,7 +87,7 @@ def _listing(erasure, lines):
         if not isinstance(line, dict) or list(line) != ["position", "sha256"]:
             return None
         position = line["position"]
-        # By position, and all of them lie before the erasure.
+        # By position, and all of them before the erasure.
         if not _is_count(position, 0) or not last < position < erasure:
             return None
         if not _matches(SHA256, line["sha256"]):
@@ -102,7 +102,7 @@ class Redactions:
 
     def __init__(self):
         self._openings = set()
-        # Of each redacted line, what it says; and which of them a list vouches for.
+        # The content of each redacted line; and which of them a list covers.
         self._redacted = {}
         self._vouched = set()
         # Lines that hold more than an erasure left of them: position -> the latest such erasure.
@@ -131,10 +131,10 @@ class Redactions:
             self._unredacted[line] = max(erasure, self._unredacted.get(line, 0))
         elif redaction.by == erasure and redaction.sha256 == sha256:
             self._vouched.add(line)
-        # What an earlier erasure listed no longer counts.
+        # The list of an earlier erasure no longer counts.
 
     def check(self, size):
-        """Tampered for the first line that no list vouches for. `size`: how many events the log has."""
+        """Tampered for the first line that no list covers. `size`: how many events the log has."""
         for position, redaction in self._redacted.items():
             if position in self._vouched:
                 continue
@@ -146,5 +146,5 @@ class Redactions:
             raise Tampered(f"position {position}: the erasure at {by} does not list what the line holds")
 
     def unredacted(self):
-        """(position, erasure) of the lines that still hold data that an erasure took out."""
+        """(position, erasure) of the lines that still hold erased data."""
         return sorted(self._unredacted.items())

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 APPLE_ROOT_G3 = "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179"
-# The extensions that Apple's certificates bear: who signs receipts, and who signs such signers.
+# The extensions of Apple's certificates: signers of receipts, and issuers of such signers.
 SIGNS_RECEIPTS = "1.2.840.113635.100.6.11.1"
 DEVELOPER_RELATIONS = "1.2.840.113635.100.6.2.1"
 LOCAL = ("Xcode", "LocalTesting")
@@ -26,7 +26,7 @@ MEMBERS = ["outcome", "reason", "root_sha256", "signer_sha256", "signed_at", "pa
 
 
 class Forged(Exception):
-    """Why an object, or what an event says of it, does not hold."""
+    """Why an object, or an event's record of it, does not hold."""
 
 
 # Text
@@ -55,7 +55,7 @@ DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def members_of(text):
-    """The members of a JSON object without white space between tokens, each as it is written."""
+    """The members of a JSON object without white space between tokens, each as written."""
     found, place = {}, 1
     try:
         while text[place] != "}":
@@ -72,7 +72,7 @@ def members_of(text):
 
 
 def elements_of(text):
-    """The elements of a JSON array without white space between tokens, each as it is written."""
+    """The elements of a JSON array without white space between tokens, each as written."""
     found, place = [], 1
     try:
         while text[place] != "]":
@@ -86,7 +86,7 @@ def elements_of(text):
 
 
 def value_of(text):
-    """A value as it is written, as Python has it; a number with a fraction keeps its text."""
+    """A value as written, in Python's types; a number with a fraction keeps its text."""
     if text is None:
         return None
     try:
@@ -144,7 +144,7 @@ class Certificate:
         return self.first_second <= ms // 1000 <= self.last_second
 
     def has_signed(self, message, signature):
-        """Whether its key has signed the message; `signature`: R and S, 32 bytes each."""
+        """Whether the key has signed the message; `signature`: R and S, 32 bytes each."""
         if self._public_key is None:
             _, self._public_key = openssl("x509", "-noout", "-pubkey", data=self.pem)
         with tempfile.TemporaryDirectory() as folder:
@@ -165,7 +165,7 @@ def der_signature(signature):
 
 
 class Trust:
-    """Whom to believe: fingerprints of roots, and of the signers of local tests."""
+    """The trusted fingerprints: roots, and signers of local tests."""
 
     def __init__(self, roots=(), signers=()):
         self.roots = {APPLE_ROOT_G3, *(root.lower().replace(":", "") for root in roots)}
@@ -174,7 +174,7 @@ class Trust:
         self._then = None
 
     def declare(self, roots):
-        """Notes whom the log says was trusted from here on: what was refused then is judged by that."""
+        """Records whom the log trusted from here on, by which earlier refusals are judged."""
         self._then = Trust(self.roots & set(roots), self.signers)
 
     @property
@@ -252,7 +252,7 @@ class SignedObject:
         return int(date)
 
     def check(self, trust, now_ms):
-        """The verdict's member and fingerprint; Forged where the object does not hold."""
+        """The verdict's member and fingerprint; Forged if the object does not hold."""
         header = value_of(_utf8(self.header))
         if not isinstance(header, dict) or header.get("alg") != "ES256":
             raise Forged("the algorithm is not ES256")
@@ -312,7 +312,7 @@ def stored_object(text):
 
 
 def check_verdict(signed, members, trust, now_ms):
-    """Judges the object again; Forged where the recorded verdict is another."""
+    """Judges the object again; Forged if the recorded verdict differs."""
     recorded = {name: value_of(members.get(name)) for name in MEMBERS[:5]}
     if recorded["outcome"] == "invalid":
         if recorded["reason"] == "missing_environment" and signed.environment is None:
@@ -359,7 +359,7 @@ def check_transactions(members, trust, now_ms):
 
 
 def check_notification(members, trust, now_ms):
-    """notification.received; how many objects it has, those inside included."""
+    """notification.received; how many objects it has, inner ones included."""
     outer, its_members = stored_object(members.get("notification", "{}"))
     check_verdict(outer, its_members, trust, now_ms)
     told = [("notification_uuid", "notificationUUID"), ("type", "notificationType"), ("subtype", "subtype")]
@@ -396,7 +396,7 @@ CHECKS = {
 
 
 class Count(NamedTuple):
-    """How many signed objects hold, and how many can't be judged because they were redacted."""
+    """How many signed objects hold, and how many cannot be judged because they were redacted."""
 
     held: int
     redacted: int
@@ -406,7 +406,7 @@ class Count(NamedTuple):
 
 
 def check_event(kind, version, at, data, trust):
-    """How many signed objects of an event hold; Forged where one does not."""
+    """How many signed objects of an event hold; Forged if one does not."""
     check = CHECKS.get(kind)
     if check is None:
         return 0
@@ -415,7 +415,7 @@ def check_event(kind, version, at, data, trust):
 
 
 def check_kept(kind, version, at, kept, trust):
-    """The same of what a redaction kept of an event. An object without its signature can't be judged."""
+    """The same for a redacted event's kept data. An object without its signature cannot be judged."""
     if kind not in CHECKS:
         return Count(0, 0)
     return _as_catalogued(
@@ -433,7 +433,7 @@ def _as_catalogued(kind, version, check):
 
 def _kept(kind, members, trust, now_ms):
     if kind == b"notification.received":
-        # What lay inside it went with its payload.
+        # Its content was removed with its payload.
         return Count(0, 1 + sum(name in members for name in ("transaction", "renewal")))
     lists = ("transactions", "renewals") if kind == b"transactions.fetched" else ("transactions",)
     texts = [text for name in lists for text in elements_of(members[name])]

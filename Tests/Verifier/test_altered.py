@@ -1,5 +1,6 @@
-# A log whose events were altered, with every checksum put right: what notices it, and what does not look.
-"""LEDGERCTL names the program; without it the one on the path is taken."""
+# A log whose events were altered, with every checksum corrected: which commands notice it, and which do
+# not look.
+"""LEDGERCTL names the program; without it the one on the path is used."""
 
 import base64
 import hashlib
@@ -27,7 +28,7 @@ def digest(line):
 
 
 def redacted(line):
-    """The line as an erasure by the event after it would leave it, with what was kept invented."""
+    """The line as an erasure by the next event would leave it, with invented kept data."""
     start = line[:line.index(b',"salt":')]
     position = json.loads(line)["seq"]
     salt = base64.b64encode(b"0123456789abcdef")
@@ -36,7 +37,7 @@ def redacted(line):
 
 
 def earlier(line):
-    """The line with a time before that of all others, and so with another leaf."""
+    """The line with a time before all others, and so with another leaf."""
     return re.sub(rb'"at":"\d{4}', b'"at":"1999', line, count=1)
 
 
@@ -44,8 +45,8 @@ def price(line):
     return line.replace(b'"price":"1.25"', b'"price":"9.25"', 1)
 
 
-# What is done to the second event. The tree of a tail is computed when the log is opened, so that no command
-# takes one whose leaves are others.
+# Changes to the second event. The tree of a tail is computed when the log is opened, so that no command
+# accepts a tail with other leaves.
 ALTERATIONS = [
     ("block", "another price", price),
     ("block", "another price, with its digest", lambda line: digest(price(line))),
@@ -139,13 +140,13 @@ class AlteredLogTests(unittest.TestCase):
         files = list(Path(ledger).glob(SEGMENT if kind == "block" else "log/tail-*.log"))
         self.assertEqual(len(files), 1)
         {"block": alter_block, "tail": alter_tail}[kind](files[0], change)
-        # What rests on the last rebuild does not look, and says how far that one went.
+        # Commands that rely on the last rebuild do not look, and say how far it went.
         self.run_ledgerctl("export", "revenue", "--by", "period", "--ledger", ledger)
         before = self.status(ledger)["projections"]
         found = self.run_ledgerctl("rebuild", "--ledger", ledger, status=20)
         self.assertRegex(found.stderr, r"log, position [0-9]+: tampered: ")
         self.assertEqual(self.verified(ledger), 0)
-        # The projections that were in use still are.
+        # The earlier projections are still in use.
         self.assertEqual(self.status(ledger)["projections"], before)
         self.run_ledgerctl("audit", "--ledger", ledger, status=20)
         folded = self.run_ledgerctl("rebuild", "--no-verify", "--ledger", ledger)

@@ -1,4 +1,5 @@
-# Redacted lines and their erasures: what an erasure vouches for holds, and anything else is refused.
+# Redacted lines and their erasures: a line that an erasure lists holds, and anything else is
+# refused.
 import base64
 import contextlib
 import hashlib
@@ -56,7 +57,7 @@ class Log:
         return len(self.events) - 1
 
     def redact(self, position, by, kept=KEPT, times=1):
-        """Takes out an event's data; the list's entry for it."""
+        """Removes an event's data; returns the list's entry for it."""
         salt = new_salt(salt_of(position), times)
         self.redacted[position] = (by, salt, kept)
         return {"position": position, "sha256": hashlib.sha256(salt + kept.encode()).hexdigest()}
@@ -134,7 +135,7 @@ class RedactionTests(unittest.TestCase):
         by = log.open()
         log.redact(1, by)
         self.refused(log, "position 1: the erasure at 2 does not list")
-        # The first such line is named, and a list of others is of no help.
+        # The first such line is named, and a list of other lines does not help.
         log.redact(0, by)
         log.list(by, {"position": 1, "sha256": log.redact(1, by)["sha256"]})
         self.refused(log, "position 0: the erasure at 2 does not list")
@@ -162,7 +163,7 @@ class RedactionTests(unittest.TestCase):
             log = Log(DATA, DATA, (kind, data))
             log.list(2, log.redact(1, 2))
             self.refused(log, "position 1: 2, which redacted the line, opens no erasure")
-        # Nor does a list.
+        # Nor does a list open one.
         log = redacted_log()
         log.list(3, log.redact(1, 3))
         self.refused(log, "position 1: 3, which redacted the line, opens no erasure")
@@ -187,13 +188,13 @@ class RedactionTests(unittest.TestCase):
             self.refused(log, "position 1: the erasure at 2 does not list")
         log = redacted_log()
         lines = json.loads(log.events[3][1])["lines"]
-        # Not by position, and not before the erasure.
+        # Out of order, and a line that is not before the erasure.
         for more in ([{"position": 0, "sha256": "ab" * 32}], [{"position": 2, "sha256": "ab" * 32}]):
             other = redacted_log()
             other.events.pop()
             other.list(2, *lines, *more)
             self.refused(other, "position 1: the erasure at 2 does not list")
-        # Twice a member is not once.
+        # A duplicate member is refused.
         log.events[3] = ("data.redacted", log.events[3][1].replace('"part":1', '"part":1,"part":1'))
         self.refused(log, "position 1: ")
 
@@ -231,7 +232,7 @@ class RedactionTests(unittest.TestCase):
 
 
 class SignedObjectTests(unittest.TestCase):
-    """Objects without a signature can't be judged: they are counted."""
+    """Objects without a signature cannot be judged: they are counted."""
 
     def count(self, kind, kept):
         log = Log((kind, DATA))

@@ -31,7 +31,7 @@ def compact(value):
 
 
 class Authority:
-    """Keys and certificates as Apple's are, made here."""
+    """Keys and certificates like Apple's, made here."""
 
     def __init__(self, folder, name, extensions=(ROOT, INTERMEDIATE, LEAF),
                  curves=("P-384", "P-384", "P-256")):
@@ -85,7 +85,7 @@ class LogOfSignedObjects(unittest.TestCase):
                 "signedDate": self.now_ms, **fields}
 
     def stored(self, text, root=None, **changes):
-        """The object as an event holds it; `changes`: members that differ, None for those left out."""
+        """The object as an event holds it; `changes`: members that differ, None to leave one out."""
         parts = [signed_objects.unbase64url(part).decode() for part in text.split(".")[:2]]
         members = {"outcome": "valid", "root_sha256": root or self.authority.root,
                    "signed_at": signed_objects.time_text(json.loads(parts[1]).get("signedDate", 0))}
@@ -140,7 +140,7 @@ class LogOfSignedObjects(unittest.TestCase):
         return verify.check_log(self.log(*events), None, trust or self.trust).objects.held
 
     def refused(self, kind, data, why="", trust=None):
-        """The log is consistent, and its signed objects are not."""
+        """The log is consistent, but its signed objects are not."""
         self.assertEqual(verify.check_log(self.log((kind, data)), None).size, 1)
         with self.assertRaisesRegex(verify.Refused, f"position 0: .*{why}"):
             self.count((kind, data), trust=trust)
@@ -183,7 +183,7 @@ class LogOfSignedObjects(unittest.TestCase):
                            (accepted(self.authority.root, at=0), "no refused object")):
             with self.assertRaisesRegex(verify.Refused, f"position 3: {why}|position 3: the verdict.*{why}"):
                 self.count(nobody, page, trusted, event)
-        # Whoever trusted the root at that time may not call the object bad.
+        # An event recorded while the root was trusted may not call the object bad.
         with self.assertRaisesRegex(verify.Refused, "position 1: it is recorded as invalid, and holds"):
             self.count(trusted, page)
 
@@ -308,8 +308,8 @@ class LogOfSignedObjects(unittest.TestCase):
         root = hashlib.sha256((FIXTURES / "certs" / "testCA.der").read_bytes()).hexdigest()
         trust = signed_objects.Trust([root])
         self.assertEqual(check("renewalInfo"), ("root_sha256", root))
-        # Two end in another certificate of the root's key, which is no authority; one has no date, one no
-        # chain.
+        # Two end in another certificate of the root's key, which is not an authority; one has no date,
+        # one no chain.
         for name in ("testNotification", "transactionInfo", "wrongBundleId", "missingX5CHeaderClaim"):
             with self.assertRaises(signed_objects.Forged):
                 check(name)

@@ -1,5 +1,5 @@
-# ledgerctl and the independent verifier held against each other: both accept, both refuse.
-"""LEDGERCTL names the program; without it the one on the path is taken."""
+# ledgerctl and the independent verifier compared: both accept, both refuse.
+"""LEDGERCTL names the program; without it the one on the path is used."""
 
 import os
 import re
@@ -84,7 +84,8 @@ class LedgerTests(unittest.TestCase):
         return done.stdout
 
     def both_refuse(self, what, data):
-        """The program says 20, or 2 of a file that does not begin as a proof, and the verifier refuses."""
+        """The program exits with 20, or with 2 for a file that does not begin as a proof, and the verifier
+        refuses."""
         Path(self.folder, "altered").write_bytes(data)
         done = self.run_ledgerctl("audit", what, "altered", "--key", self.key)
         headings = (b"c2sp.org/tlog-proof@v1\n", b"receipt-ledger/consistency-proof@v1\n")
@@ -95,7 +96,7 @@ class LedgerTests(unittest.TestCase):
 
     @staticmethod
     def altered(data):
-        """The data with bits flipped here and there, cut, and with a line taken out or doubled."""
+        """The data with bits flipped here and there, truncated, and with a line removed or doubled."""
         for place in range(0, len(data), 41):
             yield data[:place] + bytes([data[place] ^ 1]) + data[place + 1:]
         for length in range(0, len(data), 151):
@@ -113,7 +114,7 @@ class LedgerTests(unittest.TestCase):
         note = self.checkpoints[8]
         signature = note.split(b"\n")[-2] + b"\n"
         for altered in self.altered(note):
-            # The signature twice is no alteration of what was signed.
+            # A doubled signature does not change what was signed.
             if altered != note + signature:
                 with self.assertRaises(verify.Refused):
                     verify.Checkpoint(altered, key)

@@ -23,7 +23,7 @@ import signed_objects
 
 PROOF = b"c2sp.org/tlog-proof@v1"
 CONSISTENCY = b"receipt-ledger/consistency-proof@v1"
-# What comes before the 32 bytes of an Ed25519 key in its DER form (RFC 8410).
+# The bytes before the 32 bytes of an Ed25519 key in its DER form (RFC 8410).
 DER_PREFIX = bytes.fromhex("302a300506032b6570032100")
 HEADER = (
     rb'(\{"seq":(0|[1-9][0-9]{0,17}),"type":"([a-z][a-z0-9_.]{0,63})","v":([1-9][0-9]{0,17}),'
@@ -39,7 +39,7 @@ NAMED_MAX = 10
 
 
 class Refused(Exception):
-    """What was given does not hold."""
+    """The input does not hold."""
 
 
 def unbase64(text):
@@ -201,7 +201,7 @@ def check_consistency(old, new, hashes):
 
 
 def split_proof(data, heading):
-    """The lines of a proof without its heading, and the checkpoint behind the empty line."""
+    """The lines of a proof without its heading, and the checkpoint after the empty line."""
     head, found, checkpoint = data.partition(b"\n\n")
     lines = head.split(b"\n")
     if not found or lines[0] != heading:
@@ -242,7 +242,7 @@ def check_growth(data, key):
 
 
 class Line(NamedTuple):
-    """An event's line: its data or, where that was redacted, what the line says of it."""
+    """An event's line: its data or, if it was redacted, the line's redaction."""
 
     record: bytes
     kind: bytes
@@ -253,7 +253,7 @@ class Line(NamedTuple):
 
 
 def check_line(line, position):
-    """The line of the event at the position; of a redacted one only its header is checked."""
+    """The line of the event at the position; of a redacted line only the header is checked."""
     found = LINE.fullmatch(line) or REDACTED_LINE.fullmatch(line)
     if not found:
         raise Refused(f"position {position}: the line is not an event")
@@ -296,7 +296,7 @@ class Tree:
 
 
 class Checked(NamedTuple):
-    """What a log holds; `unredacted`: (position, erasure) of lines that still hold erased data."""
+    """A log's content; `unredacted`: (position, erasure) of lines that still hold erased data."""
 
     size: int
     root: bytes
@@ -347,7 +347,7 @@ def check_objects(line, position, judge):
 
 
 def take_redaction(erased, line, position):
-    """Hands on a line that was redacted, or that is an erasure's."""
+    """Passes on a line that was redacted, or that belongs to an erasure."""
     if line.redaction is not None:
         try:
             erased.take_line(position, line.redaction)
@@ -358,7 +358,7 @@ def take_redaction(erased, line, position):
 
 
 def warn(checked):
-    """Names the lines that still hold data that an erasure took out: no fault, and not erased."""
+    """Names the lines that still hold erased data: not a fault, but not erased."""
     for position, erasure in checked.unredacted[:NAMED_MAX]:
         print(f"warning: position {position} still holds data that the erasure at {erasure} took out",
               file=sys.stderr)
@@ -368,7 +368,7 @@ def warn(checked):
 
 
 def told_log(checked, has_signatures):
-    """What a log's check says on standard output."""
+    """The result of a log's check on standard output."""
     told = f"{checked.size} events, root {base64.b64encode(checked.root).decode()}"
     if checked.redacted:
         told += f", {checked.redacted} redacted"
