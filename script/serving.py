@@ -1,4 +1,4 @@
-# A served ledger and a stand-in for the App Store: what the scripts that serve share.
+# A served ledger and a stand-in for the App Store, shared by the scripts that serve.
 import atexit
 import gzip
 import json
@@ -15,7 +15,7 @@ START_LIMIT_SECONDS = 120
 
 
 class StandIn:
-    """The stand-in's process; it ends when its standard input does, so never outlives us."""
+    """The stand-in's process; it ends with its standard input, so it never outlives this one."""
 
     def __init__(self, programs, authority, delay_ms=0):
         self.process = subprocess.Popen(
@@ -97,14 +97,14 @@ def take_event(line, lines):
     if event["seq"] in lines:
         raise SystemExit(f"position {event['seq']} stands in the log twice")
     data = event["data"]
-    # Receipts are large, and nobody here asks for them.
+    # Receipts and replies are large, and not used here.
     data.pop("receipt", None)
     data.pop("reply", None)
     lines[event["seq"]] = (event["type"], data)
 
 
 class Server:
-    """`ledgerctl serve`, ready to take requests once it is made."""
+    """`ledgerctl serve`, ready for requests once it is constructed."""
 
     def __init__(self, ledger, *options, listen="127.0.0.1:0"):
         self.errors_path = ledger.directory.with_suffix(".serve.txt")
@@ -116,7 +116,7 @@ class Server:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
             )
-        # A check that fails must not leave it behind.
+        # A failed check must not leave it running.
         atexit.register(self.process.kill)
         self.url, self.metrics_url = self.addresses()
 
@@ -137,7 +137,7 @@ class Server:
         return self.process.wait()
 
     def terminate(self):
-        """Ends it in order; its exit code."""
+        """Stops it in order; returns its exit code."""
         self.process.terminate()
         return self.process.wait(timeout=60)
 
@@ -151,7 +151,7 @@ class Server:
         return times
 
     def memory_kib(self):
-        """What is resident, and what of it belongs to no file."""
+        """The resident memory, and the part of it that belongs to no file."""
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         values = dict(re.findall(r"^(VmRSS|RssAnon):\s+(\d+)", status, re.MULTILINE))
         return int(values["VmRSS"]), int(values["RssAnon"])
@@ -188,7 +188,7 @@ def sign_notifications(programs, authority, path, customers, seed=1, bundle_id=B
 
 def load(programs, server, ledger, bodies, *options, path="", **popen):
     """Starts the load generator; it prints its report as JSON."""
-    # The App Store has no token, and its notifications tell themselves apart.
+    # The App Store has no token, and its notifications are distinct by themselves.
     sender = ["--token-file", str(ledger.token_path), "--unique"]
     if path == NOTIFICATIONS_PATH:
         sender = ["--no-token"]

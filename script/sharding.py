@@ -1,4 +1,4 @@
-# Three served ledgers behind nginx (examples/sharding): what demo-shards and its test share.
+# Three served ledgers behind nginx (examples/sharding), shared by demo-shards and its test.
 import atexit
 import http.client
 import json
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CONFIGURATION = ROOT / "examples/sharding/nginx.conf"
 APPS = ["game", "puzzle", "radio"]
 LIMIT_SECONDS = 60
-# Debian keeps it where only root's PATH looks.
+# Debian installs it outside an ordinary user's PATH.
 NGINX = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
 
 
@@ -25,7 +25,7 @@ def host(app):
 
 
 def replaced(text, old, new, count=1):
-    """What is run must be what stands in the file, other ports aside."""
+    """Replaces a text, which must occur this often, so that only ports differ from the file."""
     if text.count(old) != count:
         raise SystemExit(f"{CONFIGURATION.name} holds {old!r} {text.count(old)} times, not {count}")
     return text.replace(old, new)
@@ -71,8 +71,8 @@ class Nginx:
         self.wait_until_it_listens()
 
     def main_configuration(self):
-        """What Debian's nginx.conf gives, with every file in our directory."""
-        # Workers of a root that is not asked for would be `nobody`, who cannot read our directory.
+        """The same settings as Debian's nginx.conf, with every file in our directory."""
+        # By default, root's workers would run as `nobody`, which cannot read our directory.
         user = "user root;\n" if os.geteuid() == 0 else ""
         kinds = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         temporary = "".join(f"  {kind}_temp_path {self.directory}/{kind};\n" for kind in kinds)
@@ -100,7 +100,7 @@ class Nginx:
         self.process.wait(timeout=LIMIT_SECONDS)
 
     def request(self, name, method, path, body=None, headers=None, source="127.0.0.1", named=None):
-        """Status and body of an answer. `named` is what the Host header says, if not the name of TLS."""
+        """Status and body of a response. `named` is the Host header, if not the name of TLS."""
         trust = ssl.create_default_context(cafile=self.certificate)
         plain = socket.create_connection(
             ("127.0.0.1", self.port), timeout=LIMIT_SECONDS, source_address=(source, 0)
@@ -117,7 +117,7 @@ class Nginx:
 
 
 class Shards:
-    """A ledger an app, the App Store's stand-in, and nginx before their servers."""
+    """A ledger for each app, the App Store's stand-in, and nginx, before their servers start."""
 
     def __init__(self, programs, work):
         if NGINX is None:
@@ -176,14 +176,14 @@ class Shards:
         self.servers[app] = serving.Server(self.ledgers[app], listen=address)
 
     def uploads_by_bundle(self, app):
-        """How many uploads the ledger's log holds, and of which bundle ids its receipts are."""
+        """How many uploads the ledger's log holds, and the bundle ids of their receipts."""
         events = self.ledgers[app].events()
         rows = [json.loads(line) for line in self.ledgers[app].report("receipts").splitlines()]
         uploads = sum(kind == "receipt.uploaded" for kind, _ in events)
         return uploads, {row["bundle_id"] for row in rows}
 
     def stop(self):
-        """Ends all; the servers' exit codes."""
+        """Stops everything; returns the servers' exit codes."""
         self.nginx.stop()
         codes = {app: server.terminate() for app, server in self.servers.items()}
         self.stand_in.stop()

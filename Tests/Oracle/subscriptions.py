@@ -211,7 +211,7 @@ class Subscriptions:
         return subscription
 
     def _meet(self, known, upload, position):
-        """R6, as if the subscription were one sale, except that another user takes over from an erased one."""
+        """R6, as for one sale, except that another user takes over from an erased one."""
         known.client_country = known.client_country or upload.country_code
         user = upload.user_identifier
         if user is None or user == known.user:
