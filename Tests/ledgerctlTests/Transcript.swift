@@ -3,8 +3,8 @@ import Base
 import Foundation
 import Testing
 
-/// One file of `Transcripts/`. Lines of it:
-/// `# …` says what the next command shows · `$ …` is a command, `> …` continues it · `1| …` and `2| …` are lines
+/// One file of `Transcripts/`. Its lines:
+/// `# …` explains the next command · `$ …` is a command, `> …` continues it · `1| …` and `2| …` are lines
 /// of standard output and standard error (`1\ …`, `2\ …`: the last one, without a line end) · `= …` is the
 /// exit code.
 struct Transcript: Sendable, CustomTestStringConvertible {

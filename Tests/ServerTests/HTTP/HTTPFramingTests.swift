@@ -17,7 +17,7 @@ struct BrokenRequest: CustomTestStringConvertible, Sendable {
   private static let path = "/client/itunes_connect/receipts"
   private static let authorization = "Authorization: Bearer \(ServerFixture.token)"
 
-  /// A well-formed upload but for the lines given.
+  /// A well-formed upload except for the given lines.
   private static func upload(
     line: String = "POST \(path) HTTP/1.1", host: String = "Host: localhost\r\n",
     length: String = "Content-Length: 18\r\n", _ more: String = ""
