@@ -133,7 +133,7 @@ private struct ReplyWords: Equatable {
   }
 
   @Test(
-    "readable dates count where there are no milliseconds, those in GMT before those of Los Angeles",
+    "readable dates replace missing milliseconds, those in GMT before those of Los Angeles",
     arguments: [
       (#"{"purchase_date":"2011-08-02 15:08:02 Etc/GMT"}"#, 1_312_297_682_000),
       (#"{"purchase_date":"2011-08-02 08:08:02 America/Los_Angeles"}"#, 1_312_297_682_000),

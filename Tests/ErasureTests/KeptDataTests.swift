@@ -269,7 +269,7 @@ import Testing
     #expect(kept.hasPrefix(Self.result))
   }
 
-  @Test("A flat receipt stays one, and its renewal too")
+  @Test("A flat receipt stays flat, and so does its renewal")
   func legacy() throws {
     let kept = try #require(
       try Self.kept(
@@ -289,7 +289,7 @@ import Testing
     )
   }
 
-  @Test("That there was a reply of another kind is all that stays of it")
+  @Test("Of a reply of another kind, only its existence stays")
   func otherReply() throws {
     try expectEqual(
       Self.kept(.receiptVerified, Self.verified("SmFuZQ==", member: "reply_base64")),
@@ -311,7 +311,7 @@ import Testing
 
   private static let token = "3f2a7c11-aaaa-4bbb-8ccc-000000000001"
 
-  @Test("Of signed transactions facts stay, without headers and signatures")
+  @Test("Of signed transactions, facts stay without headers and signatures")
   func signedUpload() throws {
     let transaction = signed(
       "9",
@@ -336,7 +336,7 @@ import Testing
     )
   }
 
-  @Test("Of another's upload only the user's objects are reduced")
+  @Test("Of another user's upload, only the erased user's objects are reduced")
   func othersUpload() throws {
     let data = try Self.data(.signedUpload(signed("8"), signed("9"), user: "Joe"))
     var ownership = Ownership()
@@ -375,7 +375,7 @@ import Testing
   }
 
   @Test(
-    "Of what a page had refused, the facts stay if the reason was one of time or trust",
+    "Of refused objects in a page, the facts stay if the reason was time or trust",
     arguments: [
       ("untrusted_root", true), ("signed_in_future", true), ("wrong_signature", false),
     ])

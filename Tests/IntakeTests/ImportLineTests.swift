@@ -295,7 +295,7 @@ import Testing
 
   @Test func aDamagedReceiptIsMended() throws {
     let run = ImportRun()
-    // A text with '+' in it, as a form and a line-breaking encoder leave it.
+    // A text with '+' as a form and a line-breaking encoder leave it.
     let receipt = Sample.receipt(bundleID: "com.example.app")
     let broken = receipt.prefix(20) + #"\r\n"# + receipt.dropFirst(20) + #"\t"#
     _ = try run(lines: #"{"receipt":"\#(broken)"}"#)
@@ -374,7 +374,7 @@ import Testing
     ] as [(String, String, String)])
   func aReplyGivesItsOutcome(_ reply: String, _ middle: String, _ endpoint: String) throws {
     let run = ImportRun()
-    // A reply that gives sales names its app, or it would not be about the receipt.
+    // A reply with sales must name its app to be about the receipt.
     let isValid = middle.hasPrefix(#""outcome":"valid""#)
     let app = #","receipt":{"bundle_id":"\#(Sample.bundleID)","in_app":[]}}"#
     let reply = isValid ? reply.dropLast() + app : reply
