@@ -124,7 +124,7 @@ let package = Package(
       name: "fleet-ledgers", dependencies: ["Ledger", "ProgramSupport", "Base"],
       path: "Development/fleet-ledgers", swiftSettings: strict),
     .target(
-      name: "AppStoreAuthority", dependencies: ["AppStore", "Base", "CCrypto"],
+      name: "AppStoreAuthority", dependencies: ["ProgramSupport", "AppStore", "Base", "CCrypto"],
       path: "Development/AppStoreAuthority", swiftSettings: strict),
     .target(
       name: "AppStoreStandIn",
@@ -148,7 +148,8 @@ let package = Package(
     .executableTarget(
       name: "ledger-benchmark",
       dependencies: [
-        "Base", "Ledger", "Projections", "AppStore", "AppStoreAuthority", "CSQLite", "CDeflate",
+        "Base", "Ledger", "Projections", "AppStore", "AppStoreAuthority", "ProgramSupport",
+        "CSQLite", "CDeflate",
       ],
       path: "Benchmarks/ledger-benchmark", swiftSettings: strict),
     // Does nothing, but is linked with all that ledgerctl is linked with.

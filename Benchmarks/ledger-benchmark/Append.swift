@@ -4,6 +4,7 @@ import CDeflate
 import CSQLite
 import Glibc
 import Ledger
+import ProgramSupport
 
 /// How events come: so many in one append, so many appends at once from so many threads, until a count or a time
 /// is reached.
@@ -17,16 +18,15 @@ struct AppendLoad {
   let eventCountMax: Int
   let secondsMax: Double
 
-  init(_ options: Options) throws {
-    events = try EventFile(
-      path: try options.text("events"), byteCountMax: 64 << 20)
-    groupCount = max(1, try options.number("group", default: 1))
-    threadCount = max(1, try options.number("threads", default: 1))
-    inFlightCount = max(1, try options.number("in-flight", default: 1))
-    eventCountMax = try options.number("count", default: 0)
-    secondsMax = Double(try options.number("seconds", default: 0))
+  init(_ arguments: Arguments) throws {
+    events = try EventFile(path: try arguments.required("--events"), byteCountMax: 64 << 20)
+    groupCount = max(1, try arguments.integer("--group", 0...Int.max) ?? 1)
+    threadCount = max(1, try arguments.integer("--threads", 0...Int.max) ?? 1)
+    inFlightCount = max(1, try arguments.integer("--in-flight", 0...Int.max) ?? 1)
+    eventCountMax = try arguments.integer("--count", 0...Int.max) ?? 0
+    secondsMax = Double(try arguments.integer("--seconds", 0...Int.max) ?? 0)
     if eventCountMax == 0, secondsMax == 0 {
-      throw BenchmarkError("either --count or --seconds is needed")
+      throw ProgramError("either --count or --seconds is needed")
     }
   }
 
@@ -112,14 +112,14 @@ private final class AppendClient {
 }
 
 enum Append {
-  static func run(_ options: Options) throws {
-    let load = try AppendLoad(options)
-    let directory = try options.text("directory")
-    switch try options.text("way") {
+  static func run(_ arguments: Arguments) throws {
+    let load = try AppendLoad(arguments)
+    let directory = try arguments.required("--directory")
+    switch try arguments.required("--way") {
     case "ledger": try intoLedger(load, directory).print()
     case "bare": try intoFile(load, directory).print()
     case "sqlite": try intoSQLite(load, directory).print()
-    case let other: throw BenchmarkError("--way \(other): ledger, bare or sqlite")
+    case let other: throw ProgramError("--way \(other): ledger, bare or sqlite")
     }
   }
 
@@ -170,7 +170,7 @@ enum Append {
     let seconds = now() - start
     try writer.close()
     let done = shared.withLock { $0 }
-    if let failure = done.failure { throw BenchmarkError("append: \(failure)") }
+    if let failure = done.failure { throw ProgramError("append: \(failure)") }
     return AppendFigures(
       eventCount: done.eventCount, byteCount: done.byteCount, seconds: seconds,
       secondsWithClosing: now() - start)
@@ -210,7 +210,7 @@ enum Append {
   private static func intoFile(_ load: AppendLoad, _ path: String) throws -> AppendFigures {
     let groups = groups(load)
     let descriptor = open(path + "/bare.log", O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0o600)
-    guard descriptor >= 0 else { throw BenchmarkError.system("create", "bare.log") }
+    guard descriptor >= 0 else { throw ProgramError("create", "bare.log", code: errno) }
     defer { close(descriptor) }
     var figures = AppendFigures()
     let start = now()
@@ -218,7 +218,7 @@ enum Append {
       let group = groups[figures.eventCount / load.eventCountAtOnce % groups.count]
       let written = group.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
       guard written == group.count, fdatasync(descriptor) == 0 else {
-        throw BenchmarkError.system("write", "bare.log")
+        throw ProgramError("write", "bare.log", code: errno)
       }
       figures.eventCount += load.eventCountAtOnce
       figures.byteCount += group.count
@@ -235,7 +235,7 @@ enum Append {
     defer { sqlite3_close(database) }
     func check(_ status: Int32) throws {
       guard status == SQLITE_OK || status == SQLITE_DONE else {
-        throw BenchmarkError("SQLite: \(String(cString: sqlite3_errmsg(database)))")
+        throw ProgramError("SQLite: \(String(cString: sqlite3_errmsg(database)))")
       }
     }
     try check(sqlite3_open(path + "/events.sqlite", &database))
@@ -278,11 +278,11 @@ enum Append {
 
 /// `deflate`: what one core compresses, at the level and in the portions of the log's blocks.
 enum Deflate {
-  static func run(_ options: Options) throws {
-    let events = try EventFile(path: try options.text("events"), byteCountMax: 64 << 20)
+  static func run(_ arguments: Arguments) throws {
+    let events = try EventFile(path: try arguments.required("--events"), byteCountMax: 64 << 20)
     let defaults = WriterOptions()
     guard let compressor = libdeflate_alloc_compressor(defaults.compressionLevel) else {
-      throw BenchmarkError("deflate: no memory")
+      throw ProgramError("deflate: no memory")
     }
     defer { libdeflate_free_compressor(compressor) }
     var blocks: [[UInt8]] = [[]]
@@ -291,7 +291,7 @@ enum Deflate {
       if blocks[blocks.count - 1].count >= defaults.blockByteCount { blocks.append([]) }
     }
     if blocks.count > 1 { blocks.removeLast() }
-    let seconds = Double(max(1, try options.number("seconds", default: 1)))
+    let seconds = Double(max(1, try arguments.integer("--seconds", 0...Int.max) ?? 1))
     var output = [UInt8](repeating: 0, count: (blocks.map(\.count).max() ?? 0) + (1 << 20))
     var byteCount = 0
     var compressedByteCount = 0
@@ -307,7 +307,7 @@ enum Deflate {
             compressor, block.baseAddress, block.count, output.baseAddress, capacity)
         }
       }
-      if count == 0 { throw BenchmarkError("deflate: it failed") }
+      if count == 0 { throw ProgramError("deflate: it failed") }
       byteCount += block.count
       compressedByteCount += count
     }

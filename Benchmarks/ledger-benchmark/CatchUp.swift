@@ -2,15 +2,16 @@
 import Base
 import Glibc
 import Ledger
+import ProgramSupport
 import Projections
 
 enum CatchUp {
   /// Appends uploads with their results to a ledger, one by one, and folds each: by projections that are
   /// held open as a server holds them, or by ones that are opened for it as a command does.
-  static func run(_ options: Options) throws {
-    let path = try options.text("ledger")
-    let count = max(1, try options.number("count", default: 20))
-    let events = try EventFile(path: try options.text("events"), byteCountMax: 64 << 20)
+  static func run(_ arguments: Arguments) throws {
+    let path = try arguments.required("--ledger")
+    let count = max(1, try arguments.integer("--count", 0...Int.max) ?? 20)
+    let events = try EventFile(path: try arguments.required("--events"), byteCountMax: 64 << 20)
     let directory = try LedgerDirectory.open(path: path)
     let writer = try LedgerWriter.open(directory)
     var held: [Double] = []
@@ -20,7 +21,7 @@ enum CatchUp {
     // One more, unmeasured, comes first: it finds nothing in any cache.
     for turn in 0...2 * count {
       guard let drafts = uploads.popFirst() else {
-        throw BenchmarkError("catch-up: the file of events holds too few uploads")
+        throw ProgramError("catch-up: the file of events holds too few uploads")
       }
       _ = try writer.append(drafts)
       if turn % 2 == 0 {
@@ -34,7 +35,7 @@ enum CatchUp {
         try live.catchUp()
       }
       guard live.position == writer.nextPosition else {
-        throw BenchmarkError("catch-up: events are left unfolded")
+        throw ProgramError("catch-up: events are left unfolded")
       }
     }
     try writer.close()
@@ -77,9 +78,9 @@ enum CatchUp {
 
 /// `open`: a ledger for reading, and for writing.
 enum Opening {
-  static func run(_ options: Options) throws {
-    let path = try options.text("ledger")
-    let count = max(1, try options.number("count", default: 20))
+  static func run(_ arguments: Arguments) throws {
+    let path = try arguments.required("--ledger")
+    let count = max(1, try arguments.integer("--count", 0...Int.max) ?? 20)
     var reading: [Double] = []
     var writing: [Double] = []
     // The first fills the caches and finishes what the last writer left.
@@ -90,7 +91,7 @@ enum Opening {
       start = now()
       let writer = try LedgerWriter.open(try LedgerDirectory.open(path: path))
       let writeSeconds = now() - start
-      guard writer.nextPosition == size else { throw BenchmarkError("open: the heads differ") }
+      guard writer.nextPosition == size else { throw ProgramError("open: the heads differ") }
       try writer.close()
       if turn == 0 { continue }
       reading.append(1000 * readSeconds)

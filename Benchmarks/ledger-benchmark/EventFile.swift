@@ -1,6 +1,7 @@
 // Event lines of a log, as a file of them holds them.
 import Glibc
 import Ledger
+import ProgramSupport
 
 /// Lines as `ledgerctl replay` prints them, and the drafts that give such lines again.
 struct EventFile {
@@ -9,20 +10,14 @@ struct EventFile {
 
   /// - Parameter byteCountMax: whole lines up to so many bytes are read.
   init(path: String, byteCountMax: Int) throws {
-    guard let file = fopen(path, "rb") else { throw BenchmarkError.system("open", path) }
-    defer { fclose(file) }
+    var input = try LineInput(path: path)
     var lines: [[UInt8]] = []
     var byteCount = 0
-    var line: UnsafeMutablePointer<CChar>?
-    var capacity = 0
-    defer { free(line) }
-    while byteCount < byteCountMax {
-      let count = getline(&line, &capacity, file)
-      guard count > 0, let line else { break }
-      lines.append(Array(UnsafeRawBufferPointer(start: line, count: count)))
-      byteCount += count
+    while byteCount < byteCountMax, let line = try input.next() {
+      lines.append(line + [0x0A])
+      byteCount += line.count + 1
     }
-    if lines.isEmpty { throw BenchmarkError("\(path): no events") }
+    if lines.isEmpty { throw ProgramError("\(path): no events") }
     self.lines = lines
   }
 
@@ -41,7 +36,7 @@ struct EventParts {
   init(_ line: [UInt8]) throws {
     guard let type = line.value(after: #","type":""#, upTo: UInt8(ascii: "\"")),
       let start = line.index(after: #","data":"#, within: 512), line.count > start + 2
-    else { throw BenchmarkError("a line is no event") }
+    else { throw ProgramError("a line is no event") }
     self.type = String(decoding: type, as: UTF8.self)
     // The line ends with the event's brace and a line feed.
     data = Array(line[start..<line.count - 2])

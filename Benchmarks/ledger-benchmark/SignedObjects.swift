@@ -2,6 +2,7 @@
 import AppStore
 import AppStoreAuthority
 import Glibc
+import ProgramSupport
 
 /// Takes apart and verifies transactions as large as Apple's. Compare with `openssl speed ecdsap256`, which
 /// checks a signature over a digest and nothing else.
@@ -9,8 +10,8 @@ enum SignedObjects {
   private static let objectCount = 1_000
   private static let signedDateMs: Int64 = 1_767_323_045_678
 
-  static func run(_ options: Options) throws {
-    let seconds = Double(try options.number("seconds", default: 5))
+  static func run(_ arguments: Arguments) throws {
+    let seconds = Double(try arguments.integer("--seconds", 0...Int.max) ?? 5)
     var plan = SignedObjectAuthority.Plan()
     // Certificates of Apple's size.
     plan.leaf.commentBytes = 500
@@ -25,7 +26,7 @@ enum SignedObjects {
     while cpuSeconds() - first < seconds {
       for text in texts {
         guard verifier.verify(try SignedObject(text), nowMs: signedDateMs) == valid else {
-          throw BenchmarkError("verify: a good object is refused")
+          throw ProgramError("verify: a good object is refused")
         }
       }
       count += texts.count

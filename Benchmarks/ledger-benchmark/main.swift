@@ -1,6 +1,7 @@
 // One measurement a run, in this process; script/bench takes turns and compares.
 import Glibc
 import Ledger
+import ProgramSupport
 
 let usage = """
   Usage: ledger-benchmark append --way ledger|bare|sqlite --events FILE --directory DIR
@@ -15,29 +16,23 @@ let usage = """
 
   """
 
-func fail(_ message: String, status: Int32) -> Never {
-  let bytes = Array(message.utf8)
-  _ = bytes.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
-  exit(status)
-}
-
-OpenFileLimit.raise()
-let arguments = CommandLine.arguments.dropFirst()
-do {
-  let rest = arguments.dropFirst()
-  switch arguments.first {
+func run(_ words: [String]) throws {
+  OpenFileLimit.raise()
+  func arguments(_ known: String...) throws(UsageError) -> Arguments {
+    try Arguments(words.dropFirst(), valued: Set(known))
+  }
+  switch words.first {
   case "append":
     try Append.run(
-      Options(
-        rest,
-        known: ["way", "events", "directory", "group", "threads", "in-flight", "count", "seconds"]))
-  case "deflate": try Deflate.run(Options(rest, known: ["events", "seconds"]))
-  case "catch-up": try CatchUp.run(Options(rest, known: ["ledger", "events", "count"]))
-  case "open": try Opening.run(Options(rest, known: ["ledger", "count"]))
-  case "signed-objects": try SignedObjects.run(Options(rest, known: ["seconds"]))
-  case "--help": print(usage, terminator: "")
-  default: fail(usage, status: 2)
+      arguments(
+        "--way", "--events", "--directory", "--group", "--threads", "--in-flight", "--count",
+        "--seconds"))
+  case "deflate": try Deflate.run(arguments("--events", "--seconds"))
+  case "catch-up": try CatchUp.run(arguments("--ledger", "--events", "--count"))
+  case "open": try Opening.run(arguments("--ledger", "--count"))
+  case "signed-objects": try SignedObjects.run(arguments("--seconds"))
+  default: throw UsageError(message: "the first argument names no measurement")
   }
-} catch {
-  fail("ledger-benchmark: \(error)\n", status: 1)
 }
+
+exit(Program.run("ledger-benchmark", help: usage, run))

@@ -1,20 +1,10 @@
-// Reads standard input line by line, in large pieces.
+// Reads standard input or a file line by line, in large pieces.
 private import Glibc
 
-/// Why standard input could not be used.
-package struct InputError: Error, CustomStringConvertible {
-  package let description: String
-
-  package init(_ description: String) { self.description = description }
-
-  /// What is wrong with a line of standard input.
-  package init(line number: Int, _ cause: String) {
-    self.init("standard input, line \(number): \(cause)")
-  }
-}
-
-/// The lines of standard input. A line may be 16 MiB long at most.
+/// The lines of an input. A line may be 16 MiB long at most.
 package struct LineInput: ~Copyable {
+  private let descriptor: Int32
+  private let name: String
   private var buffer: [UInt8] = []
   /// Where the next line begins.
   private var start = 0
@@ -22,10 +12,22 @@ package struct LineInput: ~Copyable {
   private static let lineBytesMax = 16 << 20
   private static let pieceBytes = 1 << 18
 
-  package init() {}
+  /// Standard input.
+  package init() { (descriptor, name) = (0, "standard input") }
 
-  /// The next line without its end; nil after the last. `beforeWaiting` runs before each read: whoever answers
-  /// line by line writes out there.
+  /// A file.
+  package init(path: String) throws(ProgramError) {
+    descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw ProgramError("open", path, code: errno) }
+    name = path
+  }
+
+  deinit {
+    if descriptor > 2 { close(descriptor) }
+  }
+
+  /// The next line without its end; nil after the last. `beforeWaiting` runs before each read: a program that
+  /// answers line by line writes out there.
   package mutating func next(
     beforeWaiting: () throws -> Void = {}
   ) throws -> [UInt8]? {
@@ -43,25 +45,23 @@ package struct LineInput: ~Copyable {
       start = 0
       searched = buffer.count
       guard buffer.count <= Self.lineBytesMax else {
-        throw InputError("read standard input: a line is longer than 16 MiB")
+        throw ProgramError("read", name, "a line is longer than 16 MiB")
       }
       try beforeWaiting()
       try readPiece()
     }
   }
 
-  private mutating func readPiece() throws(InputError) {
+  private mutating func readPiece() throws(ProgramError) {
     let old = buffer.count
     buffer += [UInt8](repeating: 0, count: Self.pieceBytes)
     var count = 0
     repeat {
       count = buffer.withUnsafeMutableBytes {
-        Glibc.read(0, $0.baseAddress.map { $0 + old }, Self.pieceBytes)
+        Glibc.read(descriptor, $0.baseAddress.map { $0 + old }, Self.pieceBytes)
       }
     } while count < 0 && errno == EINTR
-    guard count >= 0 else {
-      throw InputError("read standard input: \(String(cString: strerror(errno)))")
-    }
+    guard count >= 0 else { throw ProgramError("read", name, code: errno) }
     buffer.removeLast(Self.pieceBytes - count)
     isAtEnd = count == 0
   }

@@ -43,6 +43,11 @@ package struct Output: ~Copyable {
     buffer.reserveCapacity(Self.capacity)
   }
 
+  /// A file, or standard output where no path is given.
+  package init(ifGiven path: String?) throws(OutputError) {
+    if let path { try self.init(path: path) } else { self.init() }
+  }
+
   deinit {
     if descriptor > 2 { close(descriptor) }
   }

@@ -10,33 +10,26 @@ enum Notify {
     ("--duplicate", .duplicate), ("--disorder", .disorder), ("--loss", .loss), ("--delay", .delay),
     ("--wrong-app", .wrongApp), ("--expired-leaf", .expiredLeaf), ("--clock-skew", .clockSkew),
   ]
-  static let valued = Set(
+  static let valued = CustomerPlan.valued.union(
     [
-      "--url", "--authority", "--customers", "--seed", "--environment", "--bundle-id", "--at",
-      "--rate", "--duration", "--retry-scale", "--connections", "--timeout-ms", "--type", "--log",
+      "--url", "--authority", "--rate", "--duration", "--retry-scale", "--connections",
+      "--timeout-ms", "--type", "--log",
     ] + faults.map(\.option))
 
-  static func run(_ arguments: [String]) throws {
-    let arguments = try Arguments(arguments, valued: valued, plain: [])
+  static func run(_ arguments: ArraySlice<String>) throws {
+    let arguments = try Arguments(arguments, valued: valued)
     let customers = try CustomerPlan(arguments)
     let plan = try plan(arguments, customers)
-    let directory = try arguments.required("--authority")
-    _ = try AuthorityDirectory.open(directory)
-    let mail = NotificationMail(
+    let composer = NotificationComposer(
       sales: CustomerTransactions(customers: customers.customers),
-      signer: ObjectSigner(authority: try AuthorityDirectory.loadSignedObjects(directory)),
+      signer: try AuthorityDirectory.objectSigner(try arguments.required("--authority")),
       skewedMs: Int64(time(nil)) * 1000 + hourMs)
 
-    // Blocked before any thread is made, so that none but the one that waits sees them.
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    for number in [SIGTERM, SIGINT] { sigaddset(&signals, number) }
-    pthread_sigmask(SIG_BLOCK, &signals, nil)
+    let signals = TerminationSignals()
     let log = try arguments.text("--log").map(LineLog.init)
-    let sender = NotificationSender(plan, mail) { sent in log?.write(sent.json) }
+    let sender = NotificationSender(plan, composer) { sent in log?.write(sent.json) }
     try WorkerThread {
-      var number: Int32 = 0
-      sigwait(&signals, &number)
+      signals.wait()
       sender.stop()
     }.detach()
     let counts = try sender.run()
@@ -48,18 +41,15 @@ enum Notify {
     _ arguments: Arguments, _ customers: CustomerPlan
   ) throws(UsageError) -> SendPlan {
     let address = try address(try arguments.required("--url"), "--url")
-    guard let rate = try arguments.integer("--rate", 1...100_000) else {
-      throw UsageError(message: "--rate is missing")
-    }
+    let rate = try arguments.required("--rate", 1...100_000)
     var faults = FaultPlan(seed: customers.customers.seed)
     for (option, fault) in Self.faults {
-      faults.percents[fault] = try arguments.integer(option, 1...100).map { Int($0) }
+      faults.percents[fault] = try arguments.integer(option, 1...100)
     }
     var plan = SendPlan(
-      address: address, customerCount: customers.count, rate: Int(rate),
-      faults: faults)
-    plan.durationMs = try arguments.integer("--duration", 1...86_400).map { $0 * 1000 }
-    plan.connections = Int(try arguments.integer("--connections", 1...256) ?? 16)
+      address: address, customerCount: customers.count, rate: rate, faults: faults)
+    plan.durationMs = try arguments.integer("--duration", Int64(1)...86_400).map { $0 * 1000 }
+    plan.connections = try arguments.integer("--connections", 1...256) ?? 16
     plan.timeoutMs = try arguments.integer("--timeout-ms", 1...3_600_000) ?? 30_000
     plan.type = try arguments.choice("--type", SignNotifications.types)
     plan.retryScale = try retryScale(arguments)

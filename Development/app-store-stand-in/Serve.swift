@@ -6,18 +6,17 @@ import Glibc
 import ProgramSupport
 
 enum Serve {
-  static let valued: Set<String> = [
-    "--authority", "--port", "--shared-secret", "--delay-ms", "--control", "--customers", "--seed",
-    "--at", "--environment", "--bundle-id", "--transactions", "--server-api-key",
-    "--server-api-rate", "--notifications-url", "--retry-scale",
-  ]
+  static let valued = CustomerPlan.valued.union([
+    "--authority", "--port", "--shared-secret", "--delay-ms", "--control", "--transactions",
+    "--server-api-key", "--server-api-rate", "--notifications-url", "--retry-scale",
+  ])
   static let plain: Set<String> = ["--no-renewals", "--until-stdin-ends"]
 
   static func run(_ arguments: [String]) throws {
     let arguments = try Arguments(arguments, valued: valued, plain: plain)
     let directory = try arguments.required("--authority")
     var options = StandInOptions()
-    options.port = UInt16(try arguments.integer("--port", 0...65_535) ?? 0)
+    options.port = try arguments.integer("--port", 0...65_535) ?? 0
     options.sharedSecret = arguments.text("--shared-secret")
     if let ms = try arguments.integer("--delay-ms", 0...3_600_000) {
       options.controls.append(Array(#"{"behaviour":"delay","ms":\#(ms)}"#.utf8))
@@ -29,11 +28,7 @@ enum Serve {
 
     let customers = try serverAPICustomers(arguments)
 
-    // Blocked before any thread is made, so that none but `sigwait` sees them.
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    for number in [SIGTERM, SIGINT] { sigaddset(&signals, number) }
-    pthread_sigmask(SIG_BLOCK, &signals, nil)
+    let signals = TerminationSignals()
     let authority = try AuthorityDirectory.open(directory)
     let signedObjects = try AuthorityDirectory.loadSignedObjects(directory)
     if let customers {
@@ -46,8 +41,7 @@ enum Serve {
       // A signal is blocked here: whoever holds the other end ends it.
       while read(0, &byte, 1) > 0 {}
     } else {
-      var number: Int32 = 0
-      sigwait(&signals, &number)
+      signals.wait()
     }
     server.stop()
   }
@@ -75,9 +69,8 @@ enum Serve {
         address: try Notify.address(url, "--notifications-url"),
         retryScale: try Notify.retryScale(arguments))
     }
-    options.transactionCount = try arguments.integer("--transactions", 1...100).map { Int($0) }
+    options.transactionCount = try arguments.integer("--transactions", 1...100)
     options.callsPerSecond = try arguments.integer("--server-api-rate", 1...1_000_000)
-      .map { Int($0) }
     return options
   }
 

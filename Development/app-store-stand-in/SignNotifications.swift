@@ -15,14 +15,14 @@ struct SignNotifications {
     "REFUND_DECLINED", "REFUND_REVERSED", "TEST",
   ]
 
-  static func run(_ arguments: [String]) throws {
+  static func run(_ arguments: ArraySlice<String>) throws {
     let arguments = try Arguments(
-      arguments, valued: SigningOptions.valued.union(["--type", "--format"]), plain: [])
+      arguments, valued: SigningOptions.valued.union(["--type", "--format"]))
     let format = try arguments.choice("--format", ["bodies", "import", "jws"]) ?? "bodies"
     let type = try arguments.choice("--type", types)
     let command = SignNotifications(
       options: try SigningOptions(arguments), format: format, type: type)
-    try fill(command.options.output()) { output in try command.write(to: &output) }
+    try fill(Output(ifGiven: command.options.outputPath)) { output in try command.write(to: &output) }
   }
 
   private func write(to output: inout Output) throws {

@@ -12,14 +12,11 @@ struct SignObjects {
     var fault: ObjectFault?
   }
 
-  static func run(_ arguments: [String]) throws {
-    let arguments = try Arguments(arguments, valued: ["--authority", "-o"], plain: [])
-    let directory = try arguments.required("--authority")
-    _ = try AuthorityDirectory.open(directory)
-    let authority = try AuthorityDirectory.loadSignedObjects(directory)
-    let command = SignObjects(signer: ObjectSigner(authority: authority))
-    let output = if let path = arguments.text("-o") { try Output(path: path) } else { Output() }
-    try fill(output) { output in try command.write(to: &output) }
+  static func run(_ arguments: ArraySlice<String>) throws {
+    let arguments = try Arguments(arguments, valued: ["--authority", "-o"])
+    let command = SignObjects(
+      signer: try AuthorityDirectory.objectSigner(try arguments.required("--authority")))
+    try fill(Output(ifGiven: arguments.text("-o"))) { output in try command.write(to: &output) }
   }
 
   private func write(to output: inout Output) throws {
@@ -30,7 +27,7 @@ struct SignObjects {
       if line.isEmpty { continue }
       let order: Order
       do { order = try Self.order(line) } catch let error as UsageError {
-        throw InputError(line: number, error.message)
+        throw ProgramError("standard input, line \(number): \(error.message)")
       }
       try output.write(line: signer.sign(order.payload, order.fault))
     }

@@ -2,7 +2,6 @@
 import AppStore
 import AppStoreAuthority
 import Base
-import Glibc
 import ProgramSupport
 
 struct SignReceipts {
@@ -13,35 +12,19 @@ struct SignReceipts {
   private let style: String
   private let isUploads: Bool
 
-  static let valued: Set<String> = [
-    "--authority", "--customers", "--seed", "--receipts", "--style", "--environment",
-    "--bundle-id", "--at", "--format", "-o",
-  ]
-
-  static func run(_ arguments: [String]) throws {
-    let arguments = try Arguments(arguments, valued: valued, plain: [])
-    guard let customerCount = try arguments.integer("--customers", 1...5_000_000) else {
-      throw UsageError(message: "--customers is missing")
-    }
-    guard let seed = try arguments.integer("--seed", 0...Int64.max) else {
-      throw UsageError(message: "--seed is missing")
-    }
-    let environment =
-      try arguments.choice("--environment", ["production", "sandbox", "mixed"]) ?? "production"
-    let atMs = try arguments.integer("--at", 1_400_000_000_000...2_000_000_000_000)
+  static func run(_ arguments: ArraySlice<String>) throws {
+    let arguments = try Arguments(
+      arguments,
+      valued: CustomerPlan.valued.union(["--authority", "--receipts", "--style", "--format", "-o"]))
+    let plan = try CustomerPlan(arguments)
     let isUploads = try arguments.choice("--format", ["base64", "uploads"]) == "uploads"
     let style = try arguments.choice("--style", ["unified", "transaction", "mixed"]) ?? "unified"
-    let receiptCount = Int(try arguments.integer("--receipts", 1...100) ?? 1)
+    let receiptCount = try arguments.integer("--receipts", 1...100) ?? 1
     let authority = try AuthorityDirectory.open(try arguments.required("--authority"))
     let command = SignReceipts(
-      signer: ReceiptSigner(authority: authority),
-      customers: CustomerReceipts(
-        seed: UInt64(seed), bundleID: arguments.text("--bundle-id") ?? "com.example.game",
-        environment: CustomerReceipts.Environment(rawValue: environment) ?? .production,
-        atMs: atMs ?? Int64(time(nil)) * 1000), customerCount: Int(customerCount),
-      receiptCount: receiptCount, style: style, isUploads: isUploads)
-    let output = if let path = arguments.text("-o") { try Output(path: path) } else { Output() }
-    try fill(output) { output in try command.write(to: &output) }
+      signer: ReceiptSigner(authority: authority), customers: plan.customers,
+      customerCount: plan.count, receiptCount: receiptCount, style: style, isUploads: isUploads)
+    try fill(Output(ifGiven: arguments.text("-o"))) { output in try command.write(to: &output) }
   }
 
   private func write(to output: inout Output) throws {

@@ -8,14 +8,14 @@ struct SignTransactions {
   private let format: String
   private let transactionCount: Int
 
-  static func run(_ arguments: [String]) throws {
+  static func run(_ arguments: ArraySlice<String>) throws {
     let arguments = try Arguments(
-      arguments, valued: SigningOptions.valued.union(["--transactions", "--format"]), plain: [])
+      arguments, valued: SigningOptions.valued.union(["--transactions", "--format"]))
     let format = try arguments.choice("--format", ["uploads", "import", "jws"]) ?? "uploads"
-    let count = Int(try arguments.integer("--transactions", 1...100) ?? 1)
+    let count = try arguments.integer("--transactions", 1...100) ?? 1
     let command = SignTransactions(
       options: try SigningOptions(arguments), format: format, transactionCount: count)
-    try fill(command.options.output()) { output in try command.write(to: &output) }
+    try fill(Output(ifGiven: command.options.outputPath)) { output in try command.write(to: &output) }
   }
 
   private func write(to output: inout Output) throws {

@@ -29,22 +29,21 @@ struct CustomerPlan {
   let count: Int
   let bundleID: String
 
+  static let valued: Set<String> = [
+    "--customers", "--seed", "--environment", "--bundle-id", "--at",
+  ]
+
   init(_ arguments: Arguments) throws(UsageError) {
-    guard let count = try arguments.integer("--customers", 1...5_000_000) else {
-      throw UsageError(message: "--customers is missing")
-    }
-    guard let seed = try arguments.integer("--seed", 0...Int64.max) else {
-      throw UsageError(message: "--seed is missing")
-    }
+    count = try arguments.required("--customers", 1...5_000_000)
+    let seed = try arguments.required("--seed", 0...UInt64(Int64.max))
     let environment =
       try arguments.choice("--environment", ["production", "sandbox", "mixed"]) ?? "production"
-    let atMs = try arguments.integer("--at", 1_400_000_000_000...2_000_000_000_000)
+    let atMs = try arguments.integer("--at", Int64(1_400_000_000_000)...2_000_000_000_000)
     bundleID = arguments.text("--bundle-id") ?? "com.example.game"
     customers = CustomerReceipts(
-      seed: UInt64(seed), bundleID: bundleID,
+      seed: seed, bundleID: bundleID,
       environment: CustomerReceipts.Environment(rawValue: environment) ?? .production,
       atMs: atMs ?? Int64(time(nil)) * 1000)
-    self.count = Int(count)
   }
 }
 
@@ -55,23 +54,15 @@ struct SigningOptions {
   let fault: SigningFault?
   let outputPath: String?
 
-  static let valued: Set<String> = [
-    "--authority", "--customers", "--seed", "--environment", "--bundle-id", "--at", "--fault", "-o",
-  ]
+  static let valued = CustomerPlan.valued.union(["--authority", "--fault", "-o"])
 
   init(_ arguments: Arguments) throws {
     let plan = try CustomerPlan(arguments)
     fault = if let name = arguments.text("--fault") { try SigningFault(name) } else { nil }
-    let directory = try arguments.required("--authority")
-    _ = try AuthorityDirectory.open(directory)
-    signer = ObjectSigner(authority: try AuthorityDirectory.loadSignedObjects(directory))
+    signer = try AuthorityDirectory.objectSigner(try arguments.required("--authority"))
     customers = plan.customers
     customerCount = plan.count
     outputPath = arguments.text("-o")
-  }
-
-  func output() throws -> Output {
-    if let outputPath { try Output(path: outputPath) } else { Output() }
   }
 
   /// Signs a transaction's payload with the fault that was asked for.

@@ -110,18 +110,16 @@ let help = """
 
   """
 
-func run() throws {
-  let arguments = Array(CommandLine.arguments.dropFirst())
-  let isHelpWanted = ["--help", "-h"].contains(arguments.last)
+func run(_ arguments: [String]) throws {
+  let options = arguments.dropFirst()
   switch arguments.first {
-  case _ where isHelpWanted: try StandardOutput.write(help)
-  case "sign-objects": try SignObjects.run(Array(arguments.dropFirst()))
-  case "sign-transactions": try SignTransactions.run(Array(arguments.dropFirst()))
-  case "sign-notifications": try SignNotifications.run(Array(arguments.dropFirst()))
-  case "notify": try Notify.run(Array(arguments.dropFirst()))
-  case "sign-receipts": try SignReceipts.run(Array(arguments.dropFirst()))
+  case "sign-objects": try SignObjects.run(options)
+  case "sign-transactions": try SignTransactions.run(options)
+  case "sign-notifications": try SignNotifications.run(options)
+  case "notify": try Notify.run(options)
+  case "sign-receipts": try SignReceipts.run(options)
   default: try Serve.run(arguments)
   }
 }
 
-exit(Program.run("app-store-stand-in", run))
+exit(Program.run("app-store-stand-in", help: help, run))

@@ -12,8 +12,8 @@ struct LedgerSizes {
   static let optionNames: Set<String> = ["--block-bytes", "--segment-bytes"]
 
   init(_ arguments: Arguments) throws(UsageError) {
-    blockByteCount = try arguments.integer("--block-bytes", 1...15 << 20).map { Int($0) }
-    segmentByteCount = try arguments.integer("--segment-bytes", 1...1 << 40).map { Int($0) }
+    blockByteCount = try arguments.integer("--block-bytes", 1...15 << 20)
+    segmentByteCount = try arguments.integer("--segment-bytes", 1...1 << 40)
   }
 
   func apply(to options: inout WriterOptions) {

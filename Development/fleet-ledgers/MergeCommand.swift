@@ -14,7 +14,7 @@ struct MergeCommand {
 
   init(_ paths: [String], _ options: [String]) throws(UsageError) {
     let arguments = try Arguments(
-      options, valued: LedgerSizes.optionNames.union(["-o", "--map"]), plain: [])
+      options, valued: LedgerSizes.optionNames.union(["-o", "--map"]))
     guard !paths.isEmpty else { throw UsageError(message: "merge takes ledgers") }
     self.paths = paths
     outputPath = try arguments.required("-o")

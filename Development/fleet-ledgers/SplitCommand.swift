@@ -15,7 +15,7 @@ struct SplitCommand {
 
   /// A number of the random sources that are drawn from one seed.
   private enum Stream {
-    static let (deal, times, ids, strays): (UInt64, UInt64, UInt64, UInt64) = (1, 2, 3, 4)
+    static let (assignment, times, ids, strays): (UInt64, UInt64, UInt64, UInt64) = (1, 2, 3, 4)
   }
 
   init(_ paths: [String], _ options: [String]) throws(UsageError) {
@@ -23,29 +23,23 @@ struct SplitCommand {
       options,
       valued: LedgerSizes.optionNames.union([
         "--into", "--seed", "-o", "--spread-ms", "--stray-percent",
-      ]), plain: [])
+      ]))
     guard let path = paths.first, paths.count == 1 else {
       throw UsageError(message: "split takes one ledger")
     }
     self.path = path
     folder = try arguments.required("-o")
-    guard let count = try arguments.integer("--into", 1...64) else {
-      throw UsageError(message: "--into is missing")
-    }
-    ledgerCount = Int(count)
-    guard let seed = try arguments.integer("--seed", 0...Int64.max) else {
-      throw UsageError(message: "--seed is missing")
-    }
-    self.seed = UInt64(seed)
-    spreadMs = try arguments.integer("--spread-ms", 1...86_400_000).map { Int($0) }
-    strayPercent = Int(try arguments.integer("--stray-percent", 0...100) ?? 1)
+    ledgerCount = try arguments.required("--into", 1...64)
+    seed = try arguments.required("--seed", 0...UInt64(Int64.max))
+    spreadMs = try arguments.integer("--spread-ms", 1...86_400_000)
+    strayPercent = try arguments.integer("--stray-percent", 0...100) ?? 1
     sizes = try LedgerSizes(arguments)
   }
 
   func run() throws {
     let source = try EventSource(path: path)
-    var random = RandomSource(seed: seed, Stream.deal)
-    let deal = try Assignment(
+    var random = RandomSource(seed: seed, Stream.assignment)
+    let assignment = try Assignment(
       source, into: ledgerCount, strayPercent: strayPercent, random: &random)
     if mkdir(folder, 0o700) != 0, errno != EEXIST {
       throw OutputError("can't create", folder, errno)
@@ -55,8 +49,8 @@ struct SplitCommand {
     var strays = RandomSource(seed: seed, Stream.strays)
     try source.forEach { position, line in
       var event = StoredEvent(line)
-      let ledger = deal.ledger(of: position)
-      try adapt(&event, at: position, of: source, deal, &strays)
+      let ledger = assignment.ledger(of: position)
+      try adapt(&event, at: position, of: source, assignment, &strays)
       try outputs[ledger].append(event, atMs: times.time(of: event))
     }
     for output in outputs { try output.finish() }
@@ -78,12 +72,12 @@ struct SplitCommand {
 
   /// Makes the positions that an event names those of its new ledger.
   private func adapt(
-    _ event: inout StoredEvent, at position: Position, of source: EventSource, _ deal: Assignment,
+    _ event: inout StoredEvent, at position: Position, of source: EventSource, _ assignment: Assignment,
     _ random: inout RandomSource
   ) throws {
-    let ledger = deal.ledger(of: position)
+    let ledger = assignment.ledger(of: position)
     func isThere(_ reference: Reference) -> Bool {
-      reference.position < deal.eventCount && deal.ledger(of: reference.position) == ledger
+      reference.position < assignment.eventCount && assignment.ledger(of: reference.position) == ledger
     }
     var references = event.references
     if let last = references.last, last.isOfReply, last.position < position, !isThere(last),
@@ -93,12 +87,12 @@ struct SplitCommand {
       references.removeLast()
     }
     event.replace(references) { reference in
-      if isThere(reference) { return deal.newPosition(of: reference.position) }
-      if reference.position >= deal.eventCount { return reference.position }
+      if isThere(reference) { return assignment.newPosition(of: reference.position) }
+      if reference.position >= assignment.eventCount { return reference.position }
       // What it names is in another ledger: here it names nothing, or some event that it is not about.
-      let isBeyond = deal.count(of: ledger) == 0 || random.chance(500)
+      let isBeyond = assignment.count(of: ledger) == 0 || random.chance(500)
       return isBeyond
-        ? deal.eventCount + reference.position : random.below(deal.count(of: ledger))
+        ? assignment.eventCount + reference.position : random.below(assignment.count(of: ledger))
     }
   }
 

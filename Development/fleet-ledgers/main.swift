@@ -32,11 +32,7 @@ let help = """
 
   """
 
-func run() throws {
-  let arguments = CommandLine.arguments.dropFirst()
-  if let last = arguments.last, ["--help", "-h"].contains(last) {
-    return try StandardOutput.write(help)
-  }
+func run(_ arguments: [String]) throws {
   let rest = arguments.dropFirst()
   let paths = Array(rest.prefix { !$0.hasPrefix("-") })
   let options = Array(rest.dropFirst(paths.count))
@@ -48,4 +44,4 @@ func run() throws {
   }
 }
 
-exit(Program.run("fleet-ledgers", run))
+exit(Program.run("fleet-ledgers", help: help, run))

@@ -85,10 +85,10 @@ extension Simulation {
       laterUserIdentifier: userIdentifier(index, ordinal: 1),
       laterUserSinceMs: changesUser ? arrivalMs + Int64(random.within(5...150)) * dayMs : .max,
       arrivalMs: arrivalMs)
-    var shopper = Shopper(simulation: self, customer: customer, random: random)
-    customer.purchases = shopper.shop()
-    var planner = UploadPlanner(simulation: self, customer: customer)
-    customer.uploads = planner.plan()
+    var purchases = PurchasePlanner(simulation: self, customer: customer, random: random)
+    customer.purchases = purchases.plan()
+    var uploads = UploadPlanner(simulation: self, customer: customer)
+    customer.uploads = uploads.plan()
     return customer
   }
 

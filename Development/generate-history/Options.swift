@@ -4,18 +4,13 @@ import Base
 import ProgramSupport
 
 struct Options: Sendable {
-  var uploadCount = 0
-  var seed: UInt64 = 0
-  var from = "2025-01-01"
-  var to = "2026-06-30"
-  var outputPath: String?
-  var pricesPath: String?
-  var ratesPath: String?
-  /// Of the events.
-  var signedPercent: Int?
-  var authorityPath: String?
-  var isSmall = false
-  var wantsHelp = false
+  let uploadCount: Int
+  let simulation: Simulation
+  let outputPath: String?
+  let pricesPath: String?
+  let ratesPath: String?
+  /// Of the events, and whose chain signs them.
+  let signed: (percent: Int, authorityPath: String)?
 
   static let help = """
     Usage: generate-history --uploads N --seed S [options]
@@ -45,88 +40,37 @@ struct Options: Sendable {
 
   /// Reads the arguments that follow the program's name.
   init(_ arguments: [String]) throws(UsageError) {
-    var seen: Set<String> = []
-    var index = 0
-    while index < arguments.count {
-      let name = arguments[index]
-      index += 1
-      guard seen.insert(name).inserted else {
-        throw UsageError(message: "\(name) is given twice")
-      }
-      switch name {
-      case "--help", "-h":
-        wantsHelp = true
-        return
-      case "--small": isSmall = true
-      case "--uploads", "--seed", "--from", "--to", "-o", "--prices", "--rates",
-        "--signed-percent", "--authority":
-        guard index < arguments.count, !arguments[index].isEmpty else {
-          throw UsageError(message: "\(name) needs a value")
-        }
-        try take(name, arguments[index])
-        index += 1
-      default: throw UsageError(message: "unknown argument '\(name)'")
-      }
-    }
-    for name in ["--uploads", "--seed"] where !seen.contains(name) {
-      throw UsageError(message: "\(name) is missing")
-    }
-    try checkTogether()
-  }
-
-  private mutating func take(_ name: String, _ value: String) throws(UsageError) {
-    switch name {
-    case "--uploads":
-      guard let count = Self.decimal(value), (1...5_000_000).contains(count) else {
-        throw UsageError(message: "--uploads '\(value)' is no integer from 1 to 5000000")
-      }
-      uploadCount = Int(count)
-    case "--seed":
-      guard let number = Self.decimal(value) else {
-        throw UsageError(
-          message: "--seed '\(value)' is no integer from 0 to 18446744073709551615")
-      }
-      seed = number
-    case "--from": from = value
-    case "--to": to = value
-    case "-o": outputPath = value
-    case "--signed-percent":
-      guard let percent = Self.decimal(value), (1...100).contains(percent) else {
-        throw UsageError(message: "--signed-percent '\(value)' is no integer from 1 to 100")
-      }
-      signedPercent = Int(percent)
-    case "--authority": authorityPath = value
-    case "--prices": pricesPath = value
-    default: ratesPath = value
-    }
-  }
-
-  private static func decimal(_ text: String) -> UInt64? {
-    guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-    return UInt64(text)
-  }
-
-  private func checkTogether() throws(UsageError) {
-    let simulation = try makeSimulation()
+    let arguments = try Arguments(
+      arguments,
+      valued: [
+        "--uploads", "--seed", "--from", "--to", "-o", "--prices", "--rates", "--signed-percent",
+        "--authority",
+      ], plain: ["--small"])
+    uploadCount = try arguments.required("--uploads", 1...5_000_000)
+    let from = arguments.text("--from") ?? "2025-01-01"
+    let to = arguments.text("--to") ?? "2026-06-30"
+    simulation = Simulation(
+      seed: try arguments.required("--seed", 0...UInt64.max),
+      fromMs: try Self.midnightMs("--from", from), toMs: try Self.midnightMs("--to", to) + dayMs,
+      isSmall: arguments.has("--small"))
     guard simulation.fromMs < simulation.toMs else {
       throw UsageError(message: "--from \(from) lies after --to \(to)")
     }
     guard simulation.toMs - simulation.fromMs <= 3660 * dayMs else {
       throw UsageError(message: "--from \(from) and --to \(to) lie more than ten years apart")
     }
-    guard (signedPercent == nil) == (authorityPath == nil) else {
-      throw UsageError(message: "--signed-percent and --authority go together")
+    switch (try arguments.integer("--signed-percent", 1...100), arguments.text("--authority")) {
+    case (let percent?, let path?): signed = (percent, path)
+    case (nil, nil): signed = nil
+    default: throw UsageError(message: "--signed-percent and --authority go together")
     }
+    outputPath = arguments.text("-o")
+    pricesPath = arguments.text("--prices")
+    ratesPath = arguments.text("--rates")
     let paths = [outputPath, pricesPath, ratesPath].compactMap(\.self)
     guard Set(paths).count == paths.count else {
       throw UsageError(message: "two outputs have the same file")
     }
-  }
-
-  func makeSimulation() throws(UsageError) -> Simulation {
-    Simulation(
-      seed: seed, fromMs: try Self.midnightMs("--from", from),
-      toMs: try Self.midnightMs("--to", to) + dayMs, isSmall: isSmall)
   }
 
   private static func midnightMs(_ name: String, _ value: String) throws(UsageError) -> Int64 {

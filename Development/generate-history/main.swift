@@ -4,34 +4,9 @@ import Base
 import Glibc
 import ProgramSupport
 
-func signedLines(_ options: Options) throws(AuthorityError) -> SignedLines? {
-  guard let percent = options.signedPercent, let directory = options.authorityPath else {
-    return nil
-  }
-  _ = try AuthorityDirectory.open(directory)
-  let authority = try AuthorityDirectory.loadSignedObjects(directory)
-  return SignedLines(signer: ObjectSigner(authority: authority), percent: percent)
-}
-
-func writeHistory(
-  _ simulation: Simulation, _ options: Options, to output: inout Output
-) throws {
-  let schedule = Schedule(simulation, uploadCount: options.uploadCount)
-  let lines = LineWriter(simulation: simulation, signed: try signedLines(options))
-  var json = JSONWriter()
-  json.reserve(1 << 16)
-  for upload in schedule.uploads {
-    json.removeAll()
-    try lines.write(
-      simulation.customer(Int(upload.customer)), ordinal: Int(upload.ordinal), to: &json)
-    try output.write(line: json.bytes)
-  }
-}
-
-func run() throws {
-  let options = try Options(Array(CommandLine.arguments.dropFirst()))
-  let simulation = try options.makeSimulation()
-  if options.wantsHelp { return try StandardOutput.write(Options.help) }
+func run(_ arguments: [String]) throws {
+  let options = try Options(arguments)
+  let simulation = options.simulation
   if let path = options.pricesPath {
     try fill(Output(path: path)) { output in
       try PriceListFile(simulation: simulation).write(to: &output)
@@ -42,10 +17,21 @@ func run() throws {
       try RatesFile(simulation: simulation).write(to: &output)
     }
   }
-  let history = if let path = options.outputPath { try Output(path: path) } else { Output() }
-  try fill(history) { output in
-    try writeHistory(simulation, options, to: &output)
+  try fill(Output(ifGiven: options.outputPath)) { output in
+    let schedule = Schedule(simulation, uploadCount: options.uploadCount)
+    let signed = try options.signed.map { percent, path in
+      SignedLines(signer: try AuthorityDirectory.objectSigner(path), percent: percent)
+    }
+    let lines = LineWriter(simulation: simulation, signed: signed)
+    var json = JSONWriter()
+    json.reserve(1 << 16)
+    for upload in schedule.uploads {
+      json.removeAll()
+      try lines.write(
+        simulation.customer(Int(upload.customer)), ordinal: Int(upload.ordinal), to: &json)
+      try output.write(line: json.bytes)
+    }
   }
 }
 
-exit(Program.run("generate-history", run))
+exit(Program.run("generate-history", help: Options.help, run))

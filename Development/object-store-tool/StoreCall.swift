@@ -83,7 +83,7 @@ struct StoreCall {
   func race() throws {
     let raceCount = try arguments.integer("--races", 1...1_000_000) ?? 1_000
     let pairCount = try arguments.integer("--pairs", 1...64) ?? 8
-    let races = Races(options, raceCount: Int(raceCount), pairCount: Int(pairCount))
+    let races = Races(options, raceCount: raceCount, pairCount: pairCount)
     try StandardOutput.write(try races.run() + "\n")
   }
 

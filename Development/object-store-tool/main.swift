@@ -28,18 +28,14 @@ let help = """
 /// Not a failure, but another exit code.
 struct NoObject: Error {}
 
-func run() throws {
-  let words = Array(CommandLine.arguments.dropFirst())
-  if let last = words.last, ["--help", "-h"].contains(last) {
-    return try StandardOutput.write(help)
-  }
+func run(_ words: [String]) throws {
   guard let command = words.first else { throw UsageError(message: "the command is missing") }
   let arguments = try Arguments(
-    Array(words.dropFirst()),
+    words.dropFirst(),
     valued: [
       "--target", "--endpoint", "--region", "--credentials", "--key", "--file", "--prefix",
       "--after", "--races", "--pairs",
-    ], plain: [])
+    ])
   let call = StoreCall(try StoreOptions(arguments), arguments)
   switch command {
   case "put": try call.put()
@@ -55,7 +51,7 @@ func run() throws {
 }
 
 var isMissing = false
-let code = Program.run("object-store-tool") {
-  do { try run() } catch is NoObject { isMissing = true }
+let code = Program.run("object-store-tool", help: help) { words in
+  do { try run(words) } catch is NoObject { isMissing = true }
 }
 exit(isMissing ? 3 : code)

@@ -66,7 +66,7 @@ final class LoadRun {
   private static let patienceNs: UInt64 = 300_000_000_000
 
   init(plan: LoadPlan, requests: RequestSet, target: Target, answers: ResponseFile?)
-    throws(LoadError)
+    throws(ProgramError)
   {
     self.plan = plan
     self.requests = requests
@@ -80,7 +80,7 @@ final class LoadRun {
     idle.initialize(repeating: 0)
     ready.initialize(repeating: cepoll_ready())
     closedCount = plan.connectionCount
-    guard poll >= 0 else { throw LoadError("make", "an epoll", code: errno) }
+    guard poll >= 0 else { throw ProgramError("make", "an epoll", code: errno) }
   }
 
   deinit {
@@ -202,7 +202,7 @@ final class LoadRun {
     let count = Int(cepoll_wait(poll, ready.baseAddress, Int32(ready.count), timeoutNs))
     if count < 0 {
       if errno == EINTR { return }
-      throw LoadError("wait for", "connections", code: errno)
+      throw ProgramError("wait for", "connections", code: errno)
     }
     for place in 0..<count {
       let index = Int(ready[place].tag)
@@ -258,7 +258,7 @@ final class LoadRun {
   private func connect(_ index: Int, nowNs: UInt64) throws {
     let descriptor = socket(
       AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    guard descriptor >= 0 else { throw LoadError("make", "a socket", code: errno) }
+    guard descriptor >= 0 else { throw ProgramError("make", "a socket", code: errno) }
     var yes: Int32 = 1
     setsockopt(
       descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
@@ -276,7 +276,7 @@ final class LoadRun {
     if watched.isEmpty { watched = [UInt32](repeating: 0, count: connections.count) }
     watched[index] = cepoll_writable
     guard cepoll_add(poll, descriptor, cepoll_writable, UInt32(index)) == 0 else {
-      throw LoadError("watch", "a connection", code: errno)
+      throw ProgramError("watch", "a connection", code: errno)
     }
   }
 
@@ -298,7 +298,7 @@ final class LoadRun {
     let isHopeless =
       closedCount == connections.count && nowNs - lastConnectedNs > Self.patienceNs
     guard plan.reconnects, !isHopeless else {
-      throw LoadError("connect to", "\(target.host):\(target.port)", code: code)
+      throw ProgramError("connect to", "\(target.host):\(target.port)", code: code)
     }
   }
 
@@ -314,7 +314,7 @@ final class LoadRun {
     }
     disconnect(index, retryAtNs: wasBusy ? Self.nowNs() + Self.retryNs : 0)
     guard plan.reconnects || !wasBusy else {
-      throw LoadError(
+      throw ProgramError(
         "upload to", "\(target.host):\(target.port)", "the connection ended without an answer")
     }
   }

@@ -2,19 +2,6 @@
 import Glibc
 import ProgramSupport
 
-/// Why a run could not be prepared or went wrong.
-struct LoadError: Error, CustomStringConvertible {
-  let description: String
-
-  init(_ operation: String, _ object: String, _ cause: String) {
-    description = "\(operation) \(object): \(cause)"
-  }
-
-  init(_ operation: String, _ object: String, code: Int32) {
-    self.init(operation, object, String(cString: strerror(code)))
-  }
-}
-
 /// Requests by index; the bodies of the file in turn.
 final class RequestSet {
   struct Entry {
@@ -26,7 +13,6 @@ final class RequestSet {
 
   static let markerDigits = 12
   private static let marker = Array("\"upload\":\"".utf8)
-  private static let bodyBytesMax = 16 << 20
 
   let count: Int
   private let entries: UnsafeMutablePointer<Entry>
@@ -38,18 +24,17 @@ final class RequestSet {
   ///   - token: nil to send none.
   ///   - isUnique: overwrite the digits of `"upload":"000000000000"` with the upload's number.
   init(path: String, target: Target, token: String?, isUnique: Bool) throws {
-    bodies = try Self.read(path)
+    var input = try LineInput(path: path)
+    var text: [UInt8] = []
     var lines: [Range<Int>] = []
-    var start = 0
-    for place in bodies.indices where bodies[place] == 0x0A {
-      if place > start { lines.append(start..<place) }
-      start = place + 1
+    while let line = try input.next() {
+      if line.isEmpty { continue }
+      lines.append(text.count..<text.count + line.count)
+      text += line
     }
-    if start < bodies.count { lines.append(start..<bodies.count) }
-    guard !lines.isEmpty else {
-      bodies.deallocate()
-      throw LoadError("read", path, "holds no body")
-    }
+    guard !lines.isEmpty else { throw ProgramError("read", path, "holds no body") }
+    bodies = UnsafeMutableRawBufferPointer.allocate(byteCount: text.count, alignment: 16)
+    bodies.copyBytes(from: text)
     // Bodies of one size share a head.
     var headText: [UInt8] = []
     var headPlaces: [Int: Range<Int>] = [:]
@@ -70,7 +55,7 @@ final class RequestSet {
           head: head, body: body, markerOffset: isUnique ? Self.markerOffset(in: body) : -1))
     }
     if isUnique, (0..<count).contains(where: { entries[$0].markerOffset < 0 }) {
-      throw LoadError(
+      throw ProgramError(
         "read", path, "--unique needs \"upload\":\"000000000000\" in each body")
     }
   }
@@ -95,31 +80,6 @@ final class RequestSet {
       place -= 1
     }
     return -1
-  }
-
-  private static func read(_ path: String) throws(LoadError) -> UnsafeMutableRawBufferPointer {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw LoadError("open", path, code: errno) }
-    defer { close(descriptor) }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0 else { throw LoadError("read", path, code: errno) }
-    guard status.st_mode & S_IFMT == S_IFREG else { throw LoadError("read", path, "is no file") }
-    let buffer = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: Int(status.st_size), alignment: 16)
-    var place = 0
-    while place < buffer.count {
-      let count = Glibc.read(
-        descriptor, buffer.baseAddress.map { $0 + place }, buffer.count - place)
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else {
-        let code = errno
-        buffer.deallocate()
-        throw count == 0
-          ? LoadError("read", path, "it became shorter") : LoadError("read", path, code: code)
-      }
-      place += count
-    }
-    return buffer
   }
 }
 

@@ -45,13 +45,9 @@ func token(_ arguments: Arguments) throws -> String? {
     }
     return String(cString: value)
   }
-  let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-  guard descriptor >= 0 else { throw LoadError("open", path, code: errno) }
-  defer { close(descriptor) }
-  var bytes = [UInt8](repeating: 0, count: 4_096)
-  let count = read(descriptor, &bytes, bytes.count)
-  guard count > 0 else { throw LoadError("read", path, "holds no token") }
-  return String(decoding: bytes[..<count].filter { $0 > 0x20 }, as: UTF8.self)
+  var input = try LineInput(path: path)
+  guard let line = try input.next() else { throw ProgramError("read", path, "holds no token") }
+  return String(decoding: line.filter { $0 > 0x20 }, as: UTF8.self)
 }
 
 func plan(_ arguments: Arguments) throws(UsageError) -> LoadPlan {
@@ -65,28 +61,25 @@ func plan(_ arguments: Arguments) throws(UsageError) -> LoadPlan {
   case (let rate?, nil):
     let count = min(rate * seconds, most ?? .max)
     plan = LoadPlan(
-      pace: .open(ratePerSecond: Int(rate), count: Int(count)),
-      connectionCount: Int(connections ?? 256))
+      pace: .open(ratePerSecond: rate, count: count), connectionCount: connections ?? 256)
   case (nil, let inFlight?):
     guard connections == nil else {
       throw UsageError(
         message: "--in-flight has as many connections; --connections goes with --rate")
     }
     plan = LoadPlan(
-      pace: .closed(durationNs: UInt64(seconds) * 1_000_000_000, count: Int(most ?? .max)),
-      connectionCount: Int(inFlight))
+      pace: .closed(durationNs: UInt64(seconds) * 1_000_000_000, count: most ?? .max),
+      connectionCount: inFlight)
   default: throw UsageError(message: "one of --rate and --in-flight is needed")
   }
   plan.reconnects = arguments.has("--reconnect")
-  if let ms = try arguments.integer("--drain-ms", 0...600_000) {
-    plan.drainNs = UInt64(ms) * 1_000_000
+  if let ms = try arguments.integer("--drain-ms", UInt64(0)...600_000) {
+    plan.drainNs = ms * 1_000_000
   }
   return plan
 }
 
-func run() throws {
-  let given = Array(CommandLine.arguments.dropFirst())
-  if given == ["--help"] || given == ["-h"] { return try StandardOutput.write(help) }
+func run(_ given: [String]) throws {
   let arguments = try Arguments(
     given,
     valued: [
@@ -112,4 +105,4 @@ func run() throws {
   try StandardOutput.write(arguments.has("--json") ? report.json : report.table)
 }
 
-exit(Program.run("upload-load", run))
+exit(Program.run("upload-load", help: help, run))

@@ -10,8 +10,8 @@ import Testing
 struct NotificationSenderTests {
   static let atMs: Int64 = 1_795_000_000_000
 
-  func mail(_ environment: CustomerReceipts.Environment = .production) throws -> NotificationMail {
-    NotificationMail(
+  func composer(_ environment: CustomerReceipts.Environment = .production) throws -> NotificationComposer {
+    NotificationComposer(
       sales: CustomerTransactions(
         customers: CustomerReceipts(
           seed: 5, bundleID: "com.example.game", environment: environment, atMs: Self.atMs)),
@@ -45,17 +45,17 @@ struct NotificationSenderTests {
     told.compactMap { $0["notificationUUID"]?.stringValue }
   }
 
-  func expected(_ mail: NotificationMail, customers: Int) -> [String] {
-    (0..<customers).flatMap { mail.sales.notifications(customer: $0) }.map(\.payload.uuid)
+  func expected(_ composer: NotificationComposer, customers: Int) -> [String] {
+    (0..<customers).flatMap { composer.sales.notifications(customer: $0) }.map(\.payload.uuid)
   }
 
   @Test("each comes once, in the order of the customers, as the App Store posts it")
   func once() throws {
     let server = try ScriptedServer { .answer($0 % 2 == 0 ? 200 : 206) }
     defer { server.stop() }
-    let mail = try mail()
-    let counts = try NotificationSender(plan(server, customers: 12), mail).run()
-    let all = expected(mail, customers: 12)
+    let composer = try composer()
+    let counts = try NotificationSender(plan(server, customers: 12), composer).run()
+    let all = expected(composer, customers: 12)
     expectEqual(uuids(try told(server)), all)
     #expect(counts.notifications == all.count && counts.delivered == all.count)
     #expect(counts.givenUp == 0 && counts.pending == 0 && server.connectionCount == 1)
@@ -69,9 +69,9 @@ struct NotificationSenderTests {
     for (status, attempts) in [(503, 6), (404, 6), (400, 1)] {
       let server = try ScriptedServer { _ in .answer(status) }
       defer { server.stop() }
-      let mail = try mail()
-      let counts = try NotificationSender(plan(server, customers: 2), mail).run()
-      let all = expected(mail, customers: 2)
+      let composer = try composer()
+      let counts = try NotificationSender(plan(server, customers: 2), composer).run()
+      let all = expected(composer, customers: 2)
       let found = uuids(try told(server))
       expectEqual(found.count, all.count * attempts)
       #expect(all.allSatisfy { uuid in found.filter { $0 == uuid }.count == attempts })
@@ -83,9 +83,9 @@ struct NotificationSenderTests {
   func sandbox() throws {
     let server = try ScriptedServer { _ in .answer(503) }
     defer { server.stop() }
-    let mail = try mail(.sandbox)
-    let counts = try NotificationSender(plan(server, customers: 3), mail).run()
-    expectEqual(uuids(try told(server)), expected(mail, customers: 3))
+    let composer = try composer(.sandbox)
+    let counts = try NotificationSender(plan(server, customers: 3), composer).run()
+    expectEqual(uuids(try told(server)), expected(composer, customers: 3))
     expectEqual(counts.givenUp, counts.notifications)
   }
 
@@ -95,11 +95,11 @@ struct NotificationSenderTests {
       number % 3 == 0 ? .cut : number % 3 == 1 ? .answerAndClose(200) : .answer(503)
     }
     defer { server.stop() }
-    let mail = try mail()
-    let counts = try NotificationSender(plan(server, customers: 8, connections: 2), mail).run()
+    let composer = try composer()
+    let counts = try NotificationSender(plan(server, customers: 8, connections: 2), composer).run()
     expectEqual(counts.delivered, counts.notifications - counts.givenUp)
     #expect(counts.delivered > 0 && counts.unanswered > 0)
-    expectEqual(Set(uuids(try told(server))), Set(expected(mail, customers: 8)))
+    expectEqual(Set(uuids(try told(server))), Set(expected(composer, customers: 8)))
   }
 
   @Test("without a listener, each is tried six times and given up")
@@ -107,8 +107,8 @@ struct NotificationSenderTests {
     let server = try ScriptedServer { _ in .cut }
     let plan = try plan(server, customers: 1)
     server.stop()
-    let mail = try mail()
-    let counts = try NotificationSender(plan, mail).run()
+    let composer = try composer()
+    let counts = try NotificationSender(plan, composer).run()
     #expect(counts.unanswered == 6 * counts.notifications && counts.delivered == 0)
   }
 
@@ -116,9 +116,9 @@ struct NotificationSenderTests {
   func faults(fault: SendFault) throws {
     let server = try ScriptedServer { _ in .answer(200) }
     defer { server.stop() }
-    let mail = try mail()
-    let counts = try NotificationSender(plan(server, customers: 20, fault), mail).run()
-    let (all, found) = (expected(mail, customers: 20), try told(server))
+    let composer = try composer()
+    let counts = try NotificationSender(plan(server, customers: 20, fault), composer).run()
+    let (all, found) = (expected(composer, customers: 20), try told(server))
     #expect(counts.faults == [fault: all.count] && counts.notifications == all.count)
     switch fault {
     case .duplicate: expectEqual(uuids(found).sorted(), (all + all).sorted())
@@ -166,9 +166,9 @@ struct NotificationSenderTests {
     defer { server.stop() }
     var plan = try plan(server, customers: 5)
     plan.retryScale = 1
-    let mail = try mail()
-    let all = expected(mail, customers: 5)
-    let watched = StoppedSender(plan, mail, after: all.count)
+    let composer = try composer()
+    let all = expected(composer, customers: 5)
+    let watched = StoppedSender(plan, composer, after: all.count)
     let counts = try #require(try watched.run())
     #expect(counts.attempts == all.count && counts.pending == all.count)
   }
@@ -177,9 +177,9 @@ struct NotificationSenderTests {
   private final class StoppedSender: Sendable {
     private let sender = Monitor<NotificationSender?>(nil)
 
-    init(_ plan: SendPlan, _ mail: NotificationMail, after count: Int) {
+    init(_ plan: SendPlan, _ composer: NotificationComposer, after count: Int) {
       let tried = Monitor(0)
-      let made = NotificationSender(plan, mail) { [sender] _ in
+      let made = NotificationSender(plan, composer) { [sender] _ in
         let isLast = tried.withLock { tried in
           tried += 1
           return tried == count
@@ -206,7 +206,7 @@ struct NotificationSenderTests {
       ], in: directory.path)
     expectEqual(outcome.exitCode, 0, "\(outcome.diagnostics)")
     let counts = try outcome.json()
-    let all = expected(try mail(), customers: 4)
+    let all = expected(try composer(), customers: 4)
     expectEqual(counts["delivered"], .number(String(all.count)))
     expectEqual(counts["answered"]?["503"], .number("3"))
     let log = try String(contentsOfFile: directory.path("sent.ndjson"), encoding: .utf8)
@@ -274,7 +274,7 @@ struct NotificationSenderTests {
         address: try #require(PostAddress("http://127.0.0.1:1/")), retryScale: 0))
     // Nothing listened at the first address; a new one is set before anything happens.
     try shop.server.control(#"{"notifications_url":"http://127.0.0.1:\#(server.port)/n"}"#)
-    let id = shop.sales.standings(customer: 3, atMs: ServerAPIShop.atMs)[0].transaction
+    let id = shop.sales.statuses(customer: 3, atMs: ServerAPIShop.atMs)[0].transaction
       .transactionID
     try shop.server.control(#"[{"refund":"7"},{"refund":"\#(id)","reason":"1"}]"#)
     wait(for: 2, server)

@@ -15,7 +15,7 @@ struct ServerAPITests {
   @Test("a history comes in pages of 20, whole and once, whichever transaction is asked about")
   func pages() throws {
     let shop = try ServerAPIShop(customers: 2, transactions: 45)
-    let known = shop.sales.standings(customer: 0, atMs: ServerAPIShop.atMs, count: 45)
+    let known = shop.sales.statuses(customer: 0, atMs: ServerAPIShop.atMs, count: 45)
       .map(\.transaction.transactionID)
     let (pages, revision) = try shop.history(known[7])
     expectEqual(pages.map(\.count), [20, 20, known.count - 40])
@@ -29,7 +29,7 @@ struct ServerAPITests {
   func laterChanges() throws {
     let shop = try ServerAPIShop(controls: [#"{"renewals":false}"#])
     // Customer 0 has a subscription that renews, and a one-time purchase.
-    let books = shop.sales.standings(customer: 0, atMs: ServerAPIShop.atMs)
+    let books = shop.sales.statuses(customer: 0, atMs: ServerAPIShop.atMs)
     let subscription = try #require(books.last { $0.transaction.isRenewal }).transaction
     let single = try #require(books.first { $0.transaction.expiresMs == nil }).transaction
     var (_, revision) = try shop.history(single.transactionID)
@@ -77,7 +77,7 @@ struct ServerAPITests {
   @Test("responses are signed by its authority, now")
   func signatures() throws {
     let shop = try ServerAPIShop()
-    let id = shop.sales.standings(customer: 3, atMs: ServerAPIShop.atMs)[0].transaction
+    let id = shop.sales.statuses(customer: 3, atMs: ServerAPIShop.atMs)[0].transaction
       .transactionID
     let answer = try shop.call("/inApps/v1/transactions/\(id)")
     let payload = try ServerAPIShop.payload(answer["signedTransactionInfo"])
@@ -134,7 +134,7 @@ struct ServerAPITests {
     let shop = try ServerAPIShop(customers: 60, environment: .mixed)
     var found: Set<String> = []
     for customer in 0..<60 {
-      let transaction = shop.sales.standings(customer: customer, atMs: ServerAPIShop.atMs)[0]
+      let transaction = shop.sales.statuses(customer: customer, atMs: ServerAPIShop.atMs)[0]
         .transaction
       let isSandbox = transaction.environment == "Sandbox"
       let path = "/inApps/v2/history/\(transaction.transactionID)"
@@ -154,7 +154,7 @@ struct ServerAPITests {
   func statuses() throws {
     let shop = try ServerAPIShop(customers: 24, controls: [#"{"renewals":false}"#])
     let story = try #require(
-      shop.sales.standings(customer: 0, atMs: ServerAPIShop.atMs).last { $0.transaction.isRenewal })
+      shop.sales.statuses(customer: 0, atMs: ServerAPIShop.atMs).last { $0.transaction.isRenewal })
     let original = story.transaction.originalTransactionID
     let expiresMs = try #require(story.transaction.expiresMs)
     func status() throws -> (Int64?, JSONValue) {
@@ -230,7 +230,7 @@ struct ServerAPITests {
   @Test("it is filtered by customer and type, and includes requested changes")
   func notificationFilters() throws {
     let shop = try ServerAPIShop()
-    let id = shop.sales.standings(customer: 4, atMs: ServerAPIShop.atMs)[0].transaction
+    let id = shop.sales.statuses(customer: 4, atMs: ServerAPIShop.atMs)[0].transaction
       .transactionID
     let (fromMs, toMs) = (ServerAPIShop.atMs - 30 * 86_400_000, ServerAPIShop.atMs + 7_200_000)
     let told = shop.sales.notifications(customer: 4).map(\.payload.uuid)
@@ -255,7 +255,7 @@ struct ServerAPITests {
   @Test("wrong requests get the App Store's codes")
   func errorCodes() throws {
     let shop = try ServerAPIShop(customers: 1)
-    let id = shop.sales.standings(customer: 0, atMs: ServerAPIShop.atMs)[0].transaction
+    let id = shop.sales.statuses(customer: 0, atMs: ServerAPIShop.atMs)[0].transaction
       .transactionID
     for (path, code) in [
       ("/inApps/v2/history/x1", 4_000_006), ("/inApps/v2/history/", 4_000_006),
@@ -296,7 +296,7 @@ struct ServerAPITests {
   @Test("behaviours that name the API hold there alone, and calls are counted by name")
   func behaviours() throws {
     let shop = try ServerAPIShop(customers: 1)
-    let id = shop.sales.standings(customer: 0, atMs: ServerAPIShop.atMs)[0].transaction
+    let id = shop.sales.statuses(customer: 0, atMs: ServerAPIShop.atMs)[0].transaction
       .transactionID
     let path = "/inApps/v1/transactions/\(id)"
     try shop.server.control(#"{"behaviour":"api_error","count":1,"endpoint":"server_api"}"#)

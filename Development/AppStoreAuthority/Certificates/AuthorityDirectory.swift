@@ -47,6 +47,12 @@ package enum AuthorityDirectory {
     return SignedObjectAuthority(root: issued[0], intermediate: issued[1], leaf: issued[2])
   }
 
+  /// A signer with the authority for signed objects; makes the directory where there is none.
+  package static func objectSigner(_ path: String) throws(AuthorityError) -> ObjectSigner {
+    _ = try open(path)
+    return ObjectSigner(authority: try loadSignedObjects(path))
+  }
+
   /// Loads the private key of a file; where there is none, makes one on P-256, as App Store Connect hands them out
   /// for the App Store Server API (`.p8`).
   package static func openKey(_ path: String) throws(AuthorityError) -> SigningKey {

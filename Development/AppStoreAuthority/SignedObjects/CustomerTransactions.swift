@@ -13,10 +13,10 @@ package struct CustomerTransactions: Sendable {
 
   /// A customer's first purchases, 1 to 100, as signed when the receipts are made: what was refunded by then is.
   package func transactions(customer: Int, count: Int) -> [TransactionPayload] {
-    standings(customer: customer, atMs: customers.atMs, count: count)
+    statuses(customer: customer, atMs: customers.atMs, count: count)
       .filter { !$0.transaction.isRenewal }.sorted { $0.number < $1.number }
-      .map { standing in
-        var transaction = standing.transaction
+      .map { status in
+        var transaction = status.transaction
         transaction.signedMs = customers.atMs
         return transaction
       }

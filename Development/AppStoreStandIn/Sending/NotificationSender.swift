@@ -36,10 +36,10 @@ package struct SendCounts: Sendable, Equatable {
   package var answered: [Int: Int] = [:]
   /// Attempts without an answer.
   package var unanswered = 0
-  /// Letters that were accepted, and that nobody sends again.
+  /// Messages that were accepted, and that nobody sends again.
   package var delivered = 0
   package var givenUp = 0
-  /// Letters that wait for an attempt when the sender ends.
+  /// Messages that wait for an attempt when the sender ends.
   package var pending = 0
   package var faults: [SendFault: Int] = [:]
 
@@ -105,19 +105,19 @@ package struct SentNotification: Sendable {
 /// Sends at a rate over keep-alive connections. A notification is made when its turn comes; what waits is numbers.
 package final class NotificationSender: Sendable {
   private let plan: SendPlan
-  private let mail: NotificationMail
-  private let outbox: Outbox<NotificationLetter>
+  private let composer: NotificationComposer
+  private let outbox: Outbox<PlannedNotification>
   private let counts = Monitor(SendCounts())
   private let isStopped = Monitor(false, conditionCount: 1)
   private let record: @Sendable (SentNotification) -> Void
 
   /// - Parameter record: is called after each attempt, on the thread that made it.
   package init(
-    _ plan: SendPlan, _ mail: NotificationMail,
+    _ plan: SendPlan, _ composer: NotificationComposer,
     record: @escaping @Sendable (SentNotification) -> Void = { _ in }
   ) {
     self.plan = plan
-    self.mail = mail
+    self.composer = composer
     self.record = record
     outbox = Outbox()
   }
@@ -148,13 +148,13 @@ package final class NotificationSender: Sendable {
     let startMs = MonotonicClock.nowMs()
     var number = 0
     for customer in 0..<plan.customerCount {
-      for (ordinal, told) in mail.sales.notifications(customer: customer).enumerated() {
+      for (ordinal, told) in composer.sales.notifications(customer: customer).enumerated() {
         if let type = plan.type, type != told.payload.type { continue }
         let offsetMs = Int64(number) * 1000 / Int64(plan.rate)
         if let durationMs = plan.durationMs, offsetMs >= durationMs { return }
         guard wait(untilMs: startMs + offsetMs) else { return }
         put(
-          NotificationLetter(
+          PlannedNotification(
             customer: customer, ordinal: ordinal, faults: plan.faults.faults(of: number)),
           number: number, dueMs: startMs + offsetMs)
         number += 1
@@ -162,19 +162,19 @@ package final class NotificationSender: Sendable {
     }
   }
 
-  private func put(_ letter: NotificationLetter, number: Int, dueMs: Int64) {
+  private func put(_ message: PlannedNotification, number: Int, dueMs: Int64) {
     counts.withLock { counts in
       counts.notifications += 1
-      for fault in letter.faults { counts.faults[fault, default: 0] += 1 }
+      for fault in message.faults { counts.faults[fault, default: 0] += 1 }
     }
-    if letter.faults.contains(.loss) { return }
+    if message.faults.contains(.loss) { return }
     var dueMs = dueMs
-    if letter.faults.contains(.disorder) {
+    if message.faults.contains(.disorder) {
       dueMs += plan.faults.shift(of: number) * 1000 / Int64(plan.rate) + 1
     }
-    if letter.faults.contains(.delay) { dueMs += Int64(Double(hourMs) * plan.retryScale) }
-    outbox.put(letter, dueMs: dueMs)
-    if letter.faults.contains(.duplicate) { outbox.put(letter, dueMs: dueMs) }
+    if message.faults.contains(.delay) { dueMs += Int64(Double(hourMs) * plan.retryScale) }
+    outbox.put(message, dueMs: dueMs)
+    if message.faults.contains(.duplicate) { outbox.put(message, dueMs: dueMs) }
   }
 
   /// False once it is stopped.
@@ -184,10 +184,10 @@ package final class NotificationSender: Sendable {
     return isStopped.wait(on: 0, limitMs: restMs) { $0 ? true : nil } == nil
   }
 
-  private func send(_ entry: Outbox<NotificationLetter>.Try, over connection: HTTPPost) -> Int64? {
-    let told = mail.notification(entry.letter)
+  private func send(_ entry: Outbox<PlannedNotification>.Try, over connection: HTTPPost) -> Int64? {
+    let told = composer.notification(entry.message)
     // Nothing is sent that cannot be signed; that it happened shows in the counts.
-    let result = (try? mail.body(told, entry.letter.faults)).map(connection.post) ?? .refused
+    let result = (try? composer.body(told, entry.message.faults)).map(connection.post) ?? .refused
     let againMs = SendSchedule.againMs(
       after: result, attempt: entry.attempt, isSandbox: told.payload.environment == "Sandbox",
       scale: plan.retryScale)
@@ -204,7 +204,7 @@ package final class NotificationSender: Sendable {
       SentNotification(
         uuid: told.payload.uuid, type: told.payload.type, subtype: told.payload.subtype,
         transactionID: told.transaction?.transactionID, attempt: entry.attempt,
-        faults: entry.letter.faults, result: result))
+        faults: entry.message.faults, result: result))
     return againMs
   }
 }

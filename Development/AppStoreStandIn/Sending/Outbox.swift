@@ -1,11 +1,11 @@
 // What is to be sent and when: threads that take what is due, and put back what must come again.
 package import Base
 
-/// Letters by the time at which they are due.
-package final class Outbox<Letter: Sendable>: Sendable {
+/// Messages by the time at which they are due.
+package final class Outbox<Message: Sendable>: Sendable {
   /// One try.
   package struct Try: Sendable {
-    package let letter: Letter
+    package let message: Message
     /// From 1.
     package let attempt: Int
     fileprivate let dueMs: Int64
@@ -32,7 +32,7 @@ package final class Outbox<Letter: Sendable>: Sendable {
   package init(pendingMax: Int = 100_000) { self.pendingMax = pendingMax }
 
   /// Starts threads that send. `makeSender` is called on each of them, once; what it gives returns after how many
-  /// milliseconds the letter is to come again, or nil.
+  /// milliseconds the message is to come again, or nil.
   package func start(
     threads: Int, _ makeSender: @escaping @Sendable () -> (Try) -> Int64?
   ) throws(SystemError) {
@@ -48,14 +48,14 @@ package final class Outbox<Letter: Sendable>: Sendable {
     }
   }
 
-  /// Puts a letter in; waits while too much is waiting.
+  /// Puts a message in; waits while too much is waiting.
   /// - Parameter dueMs: on the monotonic clock.
-  package func put(_ letter: Letter, dueMs: Int64) {
+  package func put(_ message: Message, dueMs: Int64) {
     state.wait(on: Self.progress) { state -> Void? in
       guard state.heap.count < pendingMax || state.isClosed else { return nil }
       state.number += 1
       Self.push(
-        Try(letter: letter, attempt: 1, dueMs: dueMs, number: state.number), to: &state.heap)
+        Try(message: message, attempt: 1, dueMs: dueMs, number: state.number), to: &state.heap)
       return ()
     }
     state.signal(Self.arrival)
@@ -108,7 +108,7 @@ package final class Outbox<Letter: Sendable>: Sendable {
       state.number += 1
       Self.push(
         Try(
-          letter: done.letter, attempt: done.attempt + 1, dueMs: MonotonicClock.nowMs() + againMs,
+          message: done.message, attempt: done.attempt + 1, dueMs: MonotonicClock.nowMs() + againMs,
           number: state.number), to: &state.heap)
     }
     state.broadcast(Self.progress)

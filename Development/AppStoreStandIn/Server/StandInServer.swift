@@ -44,7 +44,7 @@ package final class StandInServer: @unchecked Sendable {
     var serverAPI = options.serverAPI.map(ServerAPIDesk.init)
     if let desk = serverAPI {
       let state = state
-      serverAPI?.mail = ServerMail(desk, options.serverAPI?.notifications) {
+      serverAPI?.dispatcher = NotificationDispatcher(desk, options.serverAPI?.notifications) {
         ServerAPIDesk.Moment(
           memory: state.withLock { $0.memory }, nowMs: state.withLock { $0.clock.nowMs },
           signedMs: Clock.machineMs)
@@ -52,7 +52,7 @@ package final class StandInServer: @unchecked Sendable {
     }
     self.serverAPI = serverAPI
     for request in options.controls { try control(request) }
-    try serverAPI?.mail?.start()
+    try serverAPI?.dispatcher?.start()
     try listen(options.port)
   }
 
@@ -86,7 +86,7 @@ package final class StandInServer: @unchecked Sendable {
     isStopping.store(true, ordering: .sequentiallyConsistent)
     if let daemon { MHD_stop_daemon(daemon) }
     daemon = nil
-    serverAPI?.mail?.close()
+    serverAPI?.dispatcher?.close()
   }
 
   private func listen(_ port: UInt16) throws(StandInError) {
@@ -139,8 +139,8 @@ package final class StandInServer: @unchecked Sendable {
       defer { state.notificationsAddress = nil }
       return (state.memory.told.dropFirst(count), state.notificationsAddress)
     }
-    if let address { serverAPI?.mail?.redirect(to: address) }
-    for told in told { serverAPI?.mail?.tell(told) }
+    if let address { serverAPI?.dispatcher?.redirect(to: address) }
+    for told in told { serverAPI?.dispatcher?.tell(told) }
   }
 
   private func control(_ request: Request, _ connection: OpaquePointer) -> MHD_Result {

@@ -4,10 +4,8 @@ import AppStoreAuthority
 
 /// The transactions of one customer.
 struct CustomerBooks {
-  typealias Standing = CustomerTransactions.Standing
-
   /// In the order in which they came to be as they are.
-  private(set) var standings: [Standing]
+  private(set) var statuses: [TransactionStatus]
   let customer: Int
 
   /// - Parameter nowMs: the stand-in's time.
@@ -16,15 +14,15 @@ struct CustomerBooks {
     nowMs: Int64
   ) {
     self.customer = customer
-    standings = sales.standings(customer: customer, atMs: nowMs, count: transactionCount)
+    statuses = sales.statuses(customer: customer, atMs: nowMs, count: transactionCount)
     addRenewals(memory, nowMs: nowMs)
-    for index in standings.indices { standings[index].apply(memory) }
-    standings.sort { $0.order < $1.order }
+    for index in statuses.indices { statuses[index].apply(memory) }
+    statuses.sort { $0.order < $1.order }
   }
 
   /// The periods that came with time, or on request.
   private mutating func addRenewals(_ memory: StoreMemory, nowMs: Int64) {
-    var number = (standings.map(\.number).max() ?? 0) + 1
+    var number = (statuses.map(\.number).max() ?? 0) + 1
     for original in originals {
       var memory = memory
       guard let last = latest(of: original) else { continue }
@@ -42,8 +40,8 @@ struct CustomerBooks {
         transaction.expiresMs = period.expiresDateMs
         transaction.isRenewal = true
         transaction.revocation = nil
-        standings.append(
-          Standing(
+        statuses.append(
+          TransactionStatus(
             transaction, RenewalPayload(of: transaction), changedMs: transaction.purchaseMs,
             number: number))
         number += 1
@@ -58,7 +56,7 @@ struct CustomerBooks {
   ) {
     guard let cause, let last = latest(of: original), let expiresMs = last.transaction.expiresMs,
       last.renewal?.willRenew ?? true, last.renewal?.isInBillingRetry != true,
-      let place = standings.firstIndex(where: { $0.number == last.number })
+      let place = statuses.firstIndex(where: { $0.number == last.number })
     else { return }
     var renewal = last.renewal ?? RenewalPayload(of: last.transaction)
     renewal.willRenew = cause == .billing
@@ -69,11 +67,11 @@ struct CustomerBooks {
         renewal.graceExpiresMs = expiresMs + 16 * dayMs
       }
     }
-    standings[place].renewal = renewal
+    statuses[place].renewal = renewal
   }
 
-  private var subscriptions: [Standing] {
-    standings.filter { $0.transaction.type == .autoRenewable }
+  private var subscriptions: [TransactionStatus] {
+    statuses.filter { $0.transaction.type == .autoRenewable }
   }
 
   /// The original transactions of the subscriptions, in the order of their numbers.
@@ -82,17 +80,17 @@ struct CustomerBooks {
   }
 
   /// The period of a subscription that begins last.
-  func latest(of original: String) -> Standing? {
+  func latest(of original: String) -> TransactionStatus? {
     subscriptions.filter { $0.transaction.originalTransactionID == original }
       .max { ($0.transaction.purchaseMs, $0.number) < ($1.transaction.purchaseMs, $1.number) }
   }
 
-  func standing(of transaction: String) -> Standing? {
-    standings.first { $0.transaction.transactionID == transaction }
+  func status(of transaction: String) -> TransactionStatus? {
+    statuses.first { $0.transaction.transactionID == transaction }
   }
 }
 
-extension CustomerTransactions.Standing {
+extension TransactionStatus {
   /// Refunds and sharing that were asked for.
   fileprivate mutating func apply(_ memory: StoreMemory) {
     let id = transaction.transactionID

@@ -29,14 +29,14 @@ struct CustomerIndex: Sendable {
     owners.reserveCapacity(count * 5)
     told.reserveCapacity(count * 5)
     for customer in 0..<count {
-      let standings = sales.standings(
+      let statuses = sales.statuses(
         customer: customer, atMs: sales.customers.atMs, count: transactionCount)
-      for standing in standings {
-        guard let id = UInt64(standing.transaction.transactionID) else { continue }
+      for status in statuses {
+        guard let id = UInt64(status.transaction.transactionID) else { continue }
         owners.append(
           Owner(
             transaction: id, customer: Int32(customer),
-            isSandbox: standing.transaction.environment == "Sandbox"))
+            isSandbox: status.transaction.environment == "Sandbox"))
       }
       let isSandbox = owners.last?.isSandbox ?? false
       for (ordinal, incident) in sales.incidents(customer: customer).enumerated() {

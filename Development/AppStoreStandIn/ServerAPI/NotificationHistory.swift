@@ -109,14 +109,14 @@ extension ServerAPIDesk {
     let books = books(customer, moment)
     let isRenewal = told.type == "DID_RENEW" || told.type == "DID_CHANGE_RENEWAL_STATUS"
     guard
-      let standing = isRenewal
-        ? books.latest(of: told.transaction) : books.standing(of: told.transaction)
+      let status = isRenewal
+        ? books.latest(of: told.transaction) : books.status(of: told.transaction)
     else { return nil }
-    var transaction = standing.transaction
+    var transaction = status.transaction
     // As it was then, whatever was asked for since.
     if told.type == "REFUND_REVERSED" { transaction.revocation = nil }
     if told.type == "REFUND", transaction.revocation == nil { return nil }
-    let renewal = standing.renewal ?? Self.renewal(of: transaction)
+    let renewal = status.renewal ?? Self.renewal(of: transaction)
     return sales.notification(
       Incident(told.type, told.subtype, transaction, renewal, atMs: told.atMs),
       of: options.customers.receipt(customer: Int(customer), ordinal: 0), uuid: told.uuid)
@@ -139,8 +139,8 @@ extension ServerAPIDesk {
   }
 
   /// What became of a notification. What this process did not send counts as taken at once.
-  private func attempts(of told: CustomerTransactions.Notification) -> [ServerMail.Attempt] {
-    mail?.attempts(of: told.payload.uuid) ?? [(told.payload.signedMs, .status(200))]
+  private func attempts(of told: CustomerTransactions.Notification) -> [NotificationDispatcher.Attempt] {
+    dispatcher?.attempts(of: told.payload.uuid) ?? [(told.payload.signedMs, .status(200))]
   }
 
   private func page(

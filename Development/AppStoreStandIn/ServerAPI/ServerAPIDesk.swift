@@ -26,7 +26,7 @@ struct ServerAPIDesk: Sendable {
   let token: BearerToken
   let signer: ObjectSigner
   /// Nil where there is nobody to notify.
-  var mail: ServerMail?
+  var dispatcher: NotificationDispatcher?
 
   static let pageCount = 20
 
@@ -109,12 +109,12 @@ struct ServerAPIDesk: Sendable {
   /// A page of a customer's transactions: those that changed after what the revision names.
   private func history(
     _ owner: CustomerIndex.Owner, _ request: ServerAPIRequest, _ moment: Moment,
-    _ isWanted: (CustomerBooks.Standing) -> Bool
+    _ isWanted: (TransactionStatus) -> Bool
   ) throws -> [UInt8] {
     guard request.sort ?? "ASCENDING" == "ASCENDING" else { throw ServerAPIError.sort }
     let after = try request.revision.map(Revision.init)
-    let rest = books(owner.customer, moment).standings.filter { standing in
-      isWanted(standing) && after.map { $0.isBefore(standing) } ?? true
+    let rest = books(owner.customer, moment).statuses.filter { status in
+      isWanted(status) && after.map { $0.isBefore(status) } ?? true
     }
     let page = rest.prefix(Self.pageCount)
     let isHistory = if case .history = request.call { true } else { false }
@@ -127,8 +127,8 @@ struct ServerAPIDesk: Sendable {
     if isHistory { writeApp(request.environment, owner.customer, to: &json) }
     json.key("signedTransactions")
     json.beginArray()
-    for standing in page {
-      try signed(standing.transaction, atMs: moment.signedMs).withUnsafeBytes { json.string($0) }
+    for status in page {
+      try signed(status.transaction, atMs: moment.signedMs).withUnsafeBytes { json.string($0) }
     }
     json.endArray()
     json.endObject()
@@ -138,13 +138,13 @@ struct ServerAPIDesk: Sendable {
   private func transaction(
     _ id: String, _ owner: CustomerIndex.Owner, _ moment: Moment
   ) throws -> [UInt8] {
-    guard let standing = books(owner.customer, moment).standing(of: id) else {
+    guard let status = books(owner.customer, moment).status(of: id) else {
       throw ServerAPIError.noTransaction
     }
     var json = JSONWriter()
     json.beginObject()
     json.member(
-      "signedTransactionInfo", text: try signed(standing.transaction, atMs: moment.signedMs))
+      "signedTransactionInfo", text: try signed(status.transaction, atMs: moment.signedMs))
     json.endObject()
     return json.bytes
   }
@@ -191,7 +191,7 @@ struct ServerAPIDesk: Sendable {
 private struct Revision {
   let order: (Int64, UInt64)
 
-  init(_ standing: CustomerBooks.Standing) { order = standing.order }
+  init(_ status: TransactionStatus) { order = status.order }
 
   init(_ text: String) throws(ServerAPIError) {
     let parts = text.split(separator: "_", omittingEmptySubsequences: false)
@@ -202,5 +202,5 @@ private struct Revision {
 
   var text: String { "\(order.0)_\(order.1)" }
 
-  func isBefore(_ standing: CustomerBooks.Standing) -> Bool { order < standing.order }
+  func isBefore(_ status: TransactionStatus) -> Bool { order < status.order }
 }

@@ -14,16 +14,16 @@ extension ServerAPIDesk {
   }
 
   func requestTest(_ request: ServerAPIRequest, _ moment: Moment) throws -> [UInt8] {
-    guard let mail else { throw ServerAPIError.noNotificationURL }
+    guard let dispatcher else { throw ServerAPIError.noNotificationURL }
     var json = JSONWriter()
     json.beginObject()
-    json.member("testNotificationToken", try mail.sendTest(request.environment, moment))
+    json.member("testNotificationToken", try dispatcher.sendTest(request.environment, moment))
     json.endObject()
     return json.bytes
   }
 
   func testStatus(_ token: String, _ request: ServerAPIRequest) throws -> [UInt8] {
-    guard let test = mail?.test(token), test.isSandbox == (request.environment == .sandbox) else {
+    guard let test = dispatcher?.test(token), test.isSandbox == (request.environment == .sandbox) else {
       throw ServerAPIError.noTest
     }
     var json = JSONWriter()
@@ -34,7 +34,7 @@ extension ServerAPIDesk {
     return json.bytes
   }
 
-  static func write(_ attempts: [ServerMail.Attempt], to json: inout JSONWriter) {
+  static func write(_ attempts: [NotificationDispatcher.Attempt], to json: inout JSONWriter) {
     json.key("sendAttempts")
     json.beginArray()
     for attempt in attempts {

@@ -14,8 +14,8 @@ package struct NotificationTarget: Sendable, Equatable {
   }
 }
 
-final class ServerMail: Sendable {
-  private enum Letter: Sendable {
+final class NotificationDispatcher: Sendable {
+  private enum Message: Sendable {
     case told(StoreMemory.Told, CustomerIndex.Owner)
     case test(token: String)
   }
@@ -33,7 +33,7 @@ final class ServerMail: Sendable {
   /// Nil while there is nobody to notify.
   private let target: Monitor<NotificationTarget?>
   private let moment: @Sendable () -> ServerAPIDesk.Moment
-  private let outbox = Outbox<Letter>()
+  private let outbox = Outbox<Message>()
   /// By token.
   private let tests = Monitor<[String: Test]>([:])
   /// What became of the others, by UUID; no more than `StoreMemory` keeps.
@@ -105,20 +105,20 @@ final class ServerMail: Sendable {
   func attempts(of uuid: String) -> [Attempt]? { attempts.withLock { $0[uuid] } }
 
   private func send(
-    _ entry: Outbox<Letter>.Try, over connection: HTTPPost, scale: Double
+    _ entry: Outbox<Message>.Try, over connection: HTTPPost, scale: Double
   ) -> Int64? {
     let (result, isSandbox): (PostResult, Bool)
-    switch entry.letter {
+    switch entry.message {
     case .told(let told, let owner):
       // What was taken back meanwhile, or cannot be signed, is not told.
       guard let notification = desk.notification(told, of: owner.customer, moment()),
         let object = try? desk.signed(notification)
       else { return nil }
-      (result, isSandbox) = (connection.post(NotificationMail.body(object)), owner.isSandbox)
+      (result, isSandbox) = (connection.post(NotificationComposer.body(object)), owner.isSandbox)
       attempts.withLock { $0[told.uuid, default: []].append((moment().signedMs, result)) }
     case .test(let token):
       guard let test = test(token) else { return nil }
-      (result, isSandbox) = (connection.post(NotificationMail.body(test.payload)), test.isSandbox)
+      (result, isSandbox) = (connection.post(NotificationComposer.body(test.payload)), test.isSandbox)
       tests.withLock { $0[token]?.attempts.append((moment().signedMs, result)) }
     }
     return SendSchedule.againMs(

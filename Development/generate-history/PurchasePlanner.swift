@@ -2,7 +2,7 @@
 import AppStoreAuthority
 import ProgramSupport
 
-struct Shopper {
+struct PurchasePlanner {
   let simulation: Simulation
   let customer: Customer
   var random: RandomSource
@@ -18,7 +18,7 @@ struct Shopper {
   private var purchaseLimit: Int { simulation.isSmall ? 3 : 24 }
 
   /// All purchases up to the end of the simulation, in no order.
-  mutating func shop() -> [Purchase] {
+  mutating func plan() -> [Purchase] {
     let firstMs = customer.arrivalMs + Int64(random.within(20...7200)) * secondMs
     let subscriptions = customer.app.subscriptions
     if !subscriptions.isEmpty, random.chance(customer.isLegacy ? 700 : 400) {

@@ -1,4 +1,4 @@
-// The notifications of invented customers as letters: what is sent, and what is wrong with it on request.
+// The notifications of invented customers as messages: what is sent, and what is wrong with it on request.
 package import AppStoreAuthority
 private import Base
 
@@ -21,7 +21,7 @@ package enum SendFault: String, CaseIterable, Sendable {
 }
 
 /// One notification to send: numbers, from which it is made for each attempt.
-package struct NotificationLetter: Sendable {
+package struct PlannedNotification: Sendable {
   package let customer: Int
   /// Among the customer's notifications.
   package let ordinal: Int
@@ -34,8 +34,8 @@ package struct NotificationLetter: Sendable {
   }
 }
 
-/// Makes the bodies of letters.
-package struct NotificationMail: Sendable {
+/// Makes the bodies of messages.
+package struct NotificationComposer: Sendable {
   package let sales: CustomerTransactions
   package let signer: ObjectSigner
   /// When clocks are skewed, in epoch milliseconds.
@@ -47,14 +47,14 @@ package struct NotificationMail: Sendable {
     self.skewedMs = skewedMs
   }
 
-  /// A letter's notification, with its faults but unsigned.
-  package func notification(_ letter: NotificationLetter) -> CustomerTransactions.Notification {
-    var told = sales.notifications(customer: letter.customer)[letter.ordinal]
-    if letter.faults.contains(.wrongApp) {
+  /// A message's notification, with its faults but unsigned.
+  package func notification(_ message: PlannedNotification) -> CustomerTransactions.Notification {
+    var told = sales.notifications(customer: message.customer)[message.ordinal]
+    if message.faults.contains(.wrongApp) {
       told.payload.bundleID = "com.example.stranger"
       told.transaction?.bundleID = told.payload.bundleID
     }
-    if letter.faults.contains(.clockSkew) { told.payload.signedMs = skewedMs }
+    if message.faults.contains(.clockSkew) { told.payload.signedMs = skewedMs }
     return told
   }
 
