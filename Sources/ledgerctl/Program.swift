@@ -21,6 +21,7 @@ private func run(_ arguments: [String]) -> ExitCode {
   var command = ""
   do {
     let exitCode: ExitCode
+    if arguments.isEmpty { try writeOverviewAsError(context) }
     switch try Parser.parse(arguments) {
     case .version:
       try context.output.writeLine("ledgerctl \(programVersion)")
@@ -63,6 +64,13 @@ private func run(_ invocation: Invocation, _ context: Context) throws -> ExitCod
     guard isRepeated else { throw error }
     return try invocation.command.run(invocation, context)
   }
+}
+
+/// Shows someone who typed nothing what there is. Standard output stays empty, as after all wrong usage.
+private func writeOverviewAsError(_ context: Context) throws {
+  let errors = Output(descriptor: STDERR_FILENO, name: "standard error")
+  try writeHelp([], to: errors, terminal: context.errorTerminal)
+  try? errors.flush()
 }
 
 private func report(_ error: any Error, command: String, _ context: Context) -> ExitCode {

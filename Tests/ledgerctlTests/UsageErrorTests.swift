@@ -18,7 +18,6 @@ struct Mistake: Sendable, CustomTestStringConvertible {
 @Suite(.bounded) struct UsageErrorTests {
   private static let mistakes = [
     // Commands.
-    Mistake("", "no command given"),
     Mistake("exprot", "exprot: unknown command; did you mean export?"),
     Mistake("frobnicate", "frobnicate: unknown command"),
     Mistake("prices", "prices: incomplete command; available: prices import"),

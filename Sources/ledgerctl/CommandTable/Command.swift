@@ -138,28 +138,55 @@ extension Option {
   static let json = Option("json", help: "print JSON instead of text")
 }
 
-// MARK: - All commands, in the order in which a new user needs them
+// MARK: - All commands, by purpose, in the order in which a new user needs them
 
 /// The commands of the program.
 struct CommandTable: Sendable {
-  static let standard = CommandTable(commands: [
-    initCommand, appAddCommand, appListCommand, appShowCommand, appEditCommand, tokenCreateCommand,
-    tokenListCommand, tokenRevokeCommand, webhookListCommand, webhookTestCommand,
-    webhookReplayCommand,
-    configCheckCommand, configSetSharedSecretCommand, importCommand, pricesImportCommand,
-    ratesImportCommand, serveCommand, retryCommand, appStoreSyncCommand, appStoreTestCommand,
-    statusCommand, replicateCommand, showCommand, historyCommand, verifyCommand, replayCommand,
-    rebuildCommand,
-    projectionsListCommand, snapshotCreateCommand,
-    snapshotListCommand, snapshotVerifyCommand, snapshotRestoreCommand, snapshotPruneCommand,
-    exportCommand, reportCommand, queryCommand, diffCommand, redactCommand, redactListCommand,
-    userExportCommand, restoreCommand, promoteCommand, divergenceCommand,
-    keyCreateCommand, keyListCommand, checkpointCommand, proveCommand, auditCommand,
-    auditProofCommand, auditConsistencyCommand, auditReportCommand, helpCommand,
-    completionsCommand, versionCommand,
+  /// Commands with one purpose.
+  typealias Group = (title: String, commands: [Command])
+
+  static let standard = CommandTable(groups: [
+    (
+      "Get started",
+      [
+        initCommand, appAddCommand, appListCommand, appShowCommand, appEditCommand, helpCommand,
+        completionsCommand, versionCommand,
+      ]
+    ),
+    (
+      "Take in", [importCommand, pricesImportCommand, ratesImportCommand, appStoreSyncCommand]
+    ),
+    (
+      "Look and report",
+      [
+        statusCommand, exportCommand, reportCommand, diffCommand, queryCommand, showCommand,
+        historyCommand, verifyCommand, replayCommand,
+      ]
+    ),
+    (
+      "Close and prove",
+      [
+        keyCreateCommand, keyListCommand, checkpointCommand, proveCommand, auditCommand,
+        auditProofCommand, auditConsistencyCommand, auditReportCommand,
+      ]
+    ),
+    (
+      "Operate",
+      [
+        serveCommand, retryCommand, configCheckCommand, configSetSharedSecretCommand,
+        tokenCreateCommand, tokenListCommand, tokenRevokeCommand, webhookListCommand,
+        webhookTestCommand, webhookReplayCommand, appStoreTestCommand, rebuildCommand,
+        projectionsListCommand, snapshotCreateCommand, snapshotListCommand, snapshotVerifyCommand,
+        snapshotRestoreCommand, snapshotPruneCommand,
+      ]
+    ),
+    ("Privacy", [redactCommand, redactListCommand, userExportCommand]),
+    ("Copies", [replicateCommand, restoreCommand, promoteCommand, divergenceCommand]),
   ])
 
-  let commands: [Command]
+  let groups: [Group]
+
+  var commands: [Command] { groups.flatMap(\.commands) }
 
   /// The commands that begin with these words.
   func commands(under words: [String]) -> [Command] {

@@ -9,6 +9,7 @@ private let helpWidthColumns = 80
 func writeHelp(
   _ words: [String], to output: Output, terminal: Terminal, table: CommandTable = .standard
 ) throws {
+  if words.isEmpty { return try writeOverview(of: table.groups, words, to: output, terminal) }
   let found = table.commands(under: words)
   if found.isEmpty {
     let names = table.commands.map(\.name)
@@ -19,26 +20,26 @@ func writeHelp(
   if let command = table.command(words) {
     try writeHelp(for: command, to: output, terminal: terminal)
   } else {
-    try writeOverview(of: found, words: words, to: output, terminal: terminal)
+    try writeOverview(of: [("Commands", found)], words, to: output, terminal)
   }
 }
 
 private func writeOverview(
-  of commands: [Command], words: [String], to output: Output, terminal: Terminal
+  of groups: [CommandTable.Group], _ words: [String], to output: Output, _ terminal: Terminal
 ) throws(OutputError) {
-  let group = words.isEmpty ? "COMMAND" : words.joined(separator: " ") + " COMMAND"
   if words.isEmpty { try output.writeLine("\(programSummary)\n") }
+  let group = (words + ["COMMAND"]).joined(separator: " ")
   try output.writeLine("\(terminal.bold("Usage:")) ledgerctl \(group) [ARGUMENTS] [OPTIONS]")
-  try output.writeLine()
-  try output.writeLine(terminal.bold("Commands:"))
-  try writeDefinitions(commands.map { ($0.name, $0.summary) }, to: output)
+  let names = groups.flatMap(\.commands).map(\.name)
+  for (title, commands) in groups {
+    try output.writeLine("\n" + terminal.bold("\(title):"))
+    try writeDefinitions(commands.map { ($0.name, $0.summary) }, aligned: names, to: output)
+  }
   if words.isEmpty {
-    try output.writeLine()
-    try output.writeLine(terminal.bold("Options of all commands:"))
+    try output.writeLine("\n" + terminal.bold("Options of all commands:"))
     try writeDefinitions(Option.global.map { ($0.signature, $0.description) }, to: output)
   }
-  try output.writeLine()
-  try output.writeLine("See 'ledgerctl help COMMAND' for details of a command.")
+  try output.writeLine("\nSee 'ledgerctl help COMMAND' for details of a command.")
 }
 
 private func writeHelp(
@@ -70,11 +71,12 @@ private func writeHelp(
   }
 }
 
+/// - Parameter terms: those of all lists whose texts are to stand in one column; nil is this list alone.
 private func writeDefinitions(
-  _ definitions: [(term: String, text: String)], to output: Output
+  _ definitions: [(term: String, text: String)], aligned terms: [String]? = nil, to output: Output
 ) throws(OutputError) {
   // A long term gets its own line instead of pushing all texts to the right.
-  let widest = definitions.map(\.term.count).filter { $0 <= 26 }.max() ?? 0
+  let widest = (terms ?? definitions.map(\.term)).map(\.count).filter { $0 <= 26 }.max() ?? 0
   for (term, text) in definitions {
     let lines = wrapped(plain(text), widthColumns: helpWidthColumns - widest - 4)
     let indent = String(repeating: " ", count: widest + 4)

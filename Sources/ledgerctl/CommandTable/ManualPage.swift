@@ -95,8 +95,11 @@ extension RoffPage {
       prose(convention)
     }
     section("COMMANDS")
-    for command in table.commands {
-      item(reference: ManualPage(command: command).name, command.summary)
+    for (title, commands) in table.groups {
+      line(".SS \"\(title)\"")
+      for command in commands {
+        item(reference: ManualPage(command: command).name, command.summary)
+      }
     }
     section("OPTIONS")
     for option in Option.global { item(option) }
@@ -268,35 +271,56 @@ func writeMarkdownReference(
     |---|---|
 
     """)
-  for command in table.commands {
-    let anchor = command.words.joined(separator: "-")
-    try output.writeLine("| [`\(command.name)`](#\(anchor)) | \(command.summary) |")
+  for (title, commands) in table.groups {
+    try output.writeLine("| **\(title)** | |")
+    for command in commands {
+      let anchor = command.words.joined(separator: "-")
+      try output.writeLine("| [`\(command.name)`](#\(anchor)) | \(command.summary) |")
+    }
   }
-  try writeConventions(to: output)
-  for command in table.commands { try write(command, to: output) }
+  let shared = table.sharedOptions
+  try writeConventions(shared, to: output)
+  let rows = Set(shared.map(\.row))
+  for command in table.commands { try write(command, shared: rows, to: output) }
   try output.writeLine("\n## Exit codes\n\n| code | meaning |\n|---|---|")
   for code in ExitCode.allCases { try output.writeLine("| \(code.rawValue) | \(code.meaning) |") }
 }
 
-private func writeConventions(to output: Output) throws(OutputError) {
-  try output.writeLine("\n## Conventions\n\nOptions of all commands:\n")
-  try output.writeLine("| option | meaning |\n|---|---|")
-  for option in Option.global { try output.writeLine(row(option.signature, option.description)) }
-  try output.writeLine()
-  for convention in programConventions { try output.writeLine("- \(convention)") }
+extension CommandTable {
+  /// The options that several commands have in the same words, each once.
+  fileprivate var sharedOptions: [Option] {
+    let all = commands.flatMap(\.options).filter { !$0.isRequired }
+    let counts = Dictionary(all.map { ($0.row, 1) }, uniquingKeysWith: +)
+    var rows: Set<String> = []
+    return all.filter { counts[$0.row, default: 0] > 1 && rows.insert($0.row).inserted }
+  }
 }
 
-private func write(_ command: Command, to output: Output) throws(OutputError) {
+private func writeConventions(_ shared: [Option], to output: Output) throws(OutputError) {
+  try output.writeLine("\n## Conventions\n\nOptions of all commands:\n")
+  try output.writeLine("| option | meaning |\n|---|---|")
+  for option in Option.global { try output.writeLine(option.row) }
+  try output.writeLine()
+  for convention in programConventions { try output.writeLine("- \(convention)") }
+  try output.writeLine(
+    "\n## Shared options\n\nA command has those that its usage shows. Its own table has the others.\n")
+  try output.writeLine("| option | meaning |\n|---|---|")
+  for option in shared { try output.writeLine(option.row) }
+}
+
+private func write(
+  _ command: Command, shared: Set<String>, to output: Output
+) throws(OutputError) {
   try output.writeLine("\n## \(command.name)\n\n\(command.summary).\n")
   try output.writeLine(
     "```\n\(wrapped(command.usage, widthColumns: 96).joined(separator: "\n  "))\n```")
   for paragraph in command.details { try output.writeLine("\n" + paragraph) }
   let rows =
-    command.positionals.map { ($0.name, $0.description) }
-    + command.options.map { ($0.signature, $0.description) }
+    command.positionals.map { row($0.name, $0.description) }
+    + command.options.map(\.row).filter { !shared.contains($0) }
   if !rows.isEmpty {
     try output.writeLine("\n| argument | meaning |\n|---|---|")
-    for (name, text) in rows { try output.writeLine(row(name, text)) }
+    for row in rows { try output.writeLine(row) }
   }
   guard !command.examples.isEmpty else { return }
   try output.writeLine("\n```sh")
@@ -304,6 +328,11 @@ private func write(_ command: Command, to output: Output) throws(OutputError) {
     try output.writeLine("# \(example.says.filter { $0 != "`" })\n\(example.line)")
   }
   try output.writeLine("```")
+}
+
+extension Option {
+  /// Its row in a table of the reference.
+  fileprivate var row: String { Commands.row(signature, description) }
 }
 
 private func row(_ name: String, _ text: String) -> String {

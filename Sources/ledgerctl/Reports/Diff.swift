@@ -32,16 +32,7 @@ let diffCommand = Command(
       "from-day", value: .init("DAY"),
       help: "the first day of the lines to compare, as in `2026-03-01`"),
     Option("to-day", value: .init("DAY"), help: "the last day of the lines to compare"),
-    Option(
-      "timezone", value: .init("ZONE", standard: "UTC"),
-      help: "the time zone of days and months, as in `Europe/Berlin`"),
-    Option(
-      "in", value: .init("CURRENCY"),
-      help: "convert to this currency with the rates declared by then, as in `EUR`"),
-    Option(
-      "rates-max-age",
-      value: .init("DAYS", standard: String(ReportRequest.ratesAgeMaxDaysStandard)),
-      help: "how many days before a line's date its rate may be"),
+    .zone, .reportingCurrency, .ratesMaxAge,
     Option(
       "environment", value: .init("NAME", standard: EnvironmentName.production.description),
       help: "the environment to compare"),

@@ -13,7 +13,7 @@ let exportCommand = Command(
       + "`users`; `subscriptions`, as they stood at a moment or counted by month.",
     "Amounts are exact, with their currency next to them. Different currencies are never added up "
       + "unless `--in` converts them. Without `--format`, the name given to `--output` decides: `.csv`, `.json`, "
-      + "`.ndjson` or `.jsonl`, `.txt`; without either, the format is a table.",
+      + "`.ndjson` or `.jsonl`, `.txt`; without either, the format is a table. An Excel file has times in the zone of `--timezone`.",
     "In CSV, a text that a spreadsheet would execute gets a `'` in front: the user `+4930` is written "
       + "`'+4930`. This applies to texts that begin with `=`, `+`, `-`, `@`, their full-width forms, TAB, CR, LF "
       + "or NUL, never to numbers. To undo it, remove one `'` if one of these follows; docs/revenue.md shows how. "
@@ -95,32 +95,15 @@ private let exportQuestionOptions: [Option] = [
     "period",
     value: .init("PERIOD", allowed: Revenue.Period.Granularity.names, standard: "month"),
     help: "the length of the periods of `--by period`"),
-  Option(
-    "timezone", value: .init("ZONE", standard: "UTC"),
-    help: "the time zone of days, and of times in Excel files, as in `Europe/Berlin`"),
-  Option(
-    "refunds",
-    value: .init("DATE", allowed: RefundDate.names, standard: "event-date"),
-    help: "the date on which returns and reversals count"),
-  .asOf,
+  .zone, .refundDate, .asOf,
   Option(
     "at", value: .init("MOMENT"),
     help:
       "the moment at which subscriptions are judged, an RFC 3339 time or the start of a day, as in `2026-03-01`"
   ),
-  Option("from", value: .init("DAY"), help: "the first day, as in `2026-03-14`"),
-  Option("to", value: .init("DAY"), help: "the last day"),
-  Option(
-    "environment", value: .init("LIST", standard: EnvironmentName.production.description),
-    help: "environments, separated by commas, or `all`"),
+  .firstDay, .lastDay, .environments,
   Option("include-pending", help: "include sales that the App Store has not confirmed yet"),
-  Option(
-    "in", value: .init("CURRENCY"),
-    help: "convert to this currency with declared rates, as in `EUR`"),
-  Option(
-    "rates-max-age",
-    value: .init("DAYS", standard: String(ReportRequest.ratesAgeMaxDaysStandard)),
-    help: "how many days before a line's date its rate may be"),
+  .reportingCurrency, .ratesMaxAge,
 ]
 
 /// Where a report goes, and in which form.

@@ -99,6 +99,26 @@ struct ReportRefinements: Equatable, Sendable {
 }
 
 extension Option {
+  static let zone = Option(
+    "timezone", value: .init("ZONE", standard: "UTC"),
+    help: "the time zone of days, as in `Europe/Berlin`")
+  static let refundDate = Option(
+    "refunds", value: .init("DATE", allowed: RefundDate.names, standard: "event-date"),
+    help: "the date on which returns and reversals count")
+  static let firstDay = Option(
+    "from", value: .init("DAY"), help: "the first day, as in `2026-03-14`")
+  static let lastDay = Option("to", value: .init("DAY"), help: "the last day")
+  static let environments = Option(
+    "environment", value: .init("LIST", standard: EnvironmentName.production.description),
+    help: "environments, separated by commas, or `all`")
+  static let reportingCurrency = Option(
+    "in", value: .init("CURRENCY"),
+    help: "convert to this currency with declared rates, as in `EUR`")
+  static let ratesMaxAge = Option(
+    "rates-max-age",
+    value: .init("DAYS", standard: String(ReportRequest.ratesAgeMaxDaysStandard)),
+    help: "how many days before a line's date its rate may be")
+
   /// What narrows rows down.
   static let filters: [Option] = [
     Option("app", value: .init("LIST"), help: "only these apps, by bundle identifier or id"),

@@ -13,7 +13,7 @@ let reportCommand = Command(
       + "period before, revenue over time, by country and by product, returns and reversals, subscriptions, what "
       + "the figures rest on, exceptions in words, and the commands that give the same figures again. The file "
       + "needs no network and no scripts, and prints well.",
-    "Every figure is that of `export` with the same filters, to the last digit. Without days, the page is about "
+    "Every figure is that of `export` with the same filters, to the last digit. `--from` requires `--to`. Without days, the page is about "
       + "the newest month that has an entry; if there is none, about the month of the last event.",
     "With `--since`, the page also shows what has changed, since an earlier state of the ledger, in months that had "
       + "ended by then.",
@@ -21,25 +21,7 @@ let reportCommand = Command(
   ],
   options: [
     Option("month", value: .init("MONTH"), help: "the month, as in `2026-06`"),
-    Option("from", value: .init("DAY"), help: "the first day, as in `2026-06-01`; requires `--to`"),
-    Option("to", value: .init("DAY"), help: "the last day"),
-    Option(
-      "in", value: .init("CURRENCY"),
-      help: "convert to this currency with declared rates, as in `EUR`"),
-    Option(
-      "rates-max-age",
-      value: .init("DAYS", standard: String(ReportRequest.ratesAgeMaxDaysStandard)),
-      help: "how many days before a line's date its rate may be"),
-    Option(
-      "timezone", value: .init("ZONE", standard: "UTC"),
-      help: "the time zone of days, as in `Europe/Berlin`"),
-    Option(
-      "refunds", value: .init("DATE", allowed: RefundDate.names, standard: "event-date"),
-      help: "the date on which returns and reversals count"),
-    Option(
-      "environment", value: .init("LIST", standard: EnvironmentName.production.description),
-      help: "environments, separated by commas, or `all`"),
-    .asOf,
+    .firstDay, .lastDay, .reportingCurrency, .ratesMaxAge, .zone, .refundDate, .environments, .asOf,
     Option(
       "since", value: .init("POINT"),
       help: "also show what changed in ended months since then; takes the same values as `--as-of`"),
