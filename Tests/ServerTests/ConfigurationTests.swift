@@ -69,12 +69,152 @@ enum ConfigurationSample {
   static func serverAPI(_ members: String) -> String {
     #"{"apps":{"\#(family)":{"server_api":\#(members)}}}"#
   }
-  /// A configuration with one webhook.
-  static func webhook(_ members: String) -> String {
-    #"{"apps":{"\#(family)":{"webhook":\#(members)}}}"#
-  }
   static let goodToken =
     #""id":"tk-1","app_family_id":"\#(family)","created_at":"2026-01-02T03:04:05Z","sha256":"\#(digest)""#
+
+  /// Texts that are refused, each with the problem that comes first.
+  static let bad: [(text: String, problem: String)] = {
+    let lines = refused.split(separator: "\n")
+    return stride(from: 0, to: lines.count, by: 2).map {
+      (String(lines[$0]), String(lines[$0 + 1].dropFirst(2)))
+    }
+  }()
+  private static let refused = #"""
+    []
+      must be an object
+    {"tokens":[],"tokens":[]}
+      is not JSON: duplicate key
+    {"app_stor":{}}
+      app_stor: there is no such setting; did you mean app_store?
+    {"app_store":{"timeout":5}}
+      app_store.timeout: there is no such setting; did you mean timeout_ms?
+    {"app_store":[]}
+      app_store: must be an object
+    {"verification":{"forged_bytes_daily_max":1099511627777}}
+      verification.forged_bytes_daily_max: must be an integer from 0 to 1099511627776
+    {"app_store":{"timeout_ms":-1}}
+      app_store.timeout_ms: must be an integer from 1 to 600000
+    {"app_store":{"timeout_ms":"5"}}
+      app_store.timeout_ms: must be an integer from 1 to 600000
+    {"app_store":{"timeout_ms":1.5}}
+      app_store.timeout_ms: must be an integer from 1 to 600000
+    {"app_store":{"timeout_ms":null}}
+      app_store.timeout_ms: must be an integer from 1 to 600000
+    {"app_store":{"calls_max":99999999999999999999}}
+      app_store.calls_max: must be an integer from 1 to 1024
+    {"verification":{"retry_first_ms":5000,"retry_ceiling_ms":1000}}
+      verification.retry_ceiling_ms: is less than retry_first_ms, 5000
+    {"apps":[]}
+      apps: must be an object of app family ids and settings
+    {"apps":{"game":{}}}
+      apps: key number 1 is not an app family id
+    {"apps":{"\#(family)":{"accept_sandbox":"no"}}}
+      apps.\#(family).accept_sandbox: must be true or false
+    {"apps":{"\#(family)":{"accepts_sandbox":false}}}
+      apps.\#(family).accepts_sandbox: there is no such setting; did you mean accept_sandbox?
+    {"apps":{"\#(family)":{"webhook":"https://example.com"}}}
+      apps.\#(family).webhook: must be an object
+    {"apps":{"\#(family)":{"webhook":{"secret":"\#(webhookSecret)"}}}}
+      apps.\#(family).webhook.url: is missing
+    {"apps":{"\#(family)":{"webhook":{"url":"https://example.com/hook"}}}}
+      apps.\#(family).webhook.secret: is missing
+    {"apps":{"\#(family)":{"webhook":{"url":"https://example.com/hook","secret":"s3cret"}}}}
+      apps.\#(family).webhook.secret: must be whsec_ and the base64 of 24 to 64 bytes
+    {"apps":{"\#(family)":{"webhook":{"url":"https://example.com/","secret":"\#(webhookSecret)","previous_secret":"s3cret"}}}}
+      apps.\#(family).webhook.previous_secret: must be whsec_ and the base64 of 24 to 64 bytes
+    {"apps":{"\#(family)":{"webhook":{"url":"https://example.com/","secret":"\#(webhookSecret)","previous_secret":"\#(otherWebhookSecret)"}}}}
+      apps.\#(family).webhook.previous_secret_until: is missing
+    {"apps":{"\#(family)":{"webhook":{"url":"https://example.com/","secret":"\#(webhookSecret)","previous_secret_until":"2026-02-02T03:04:05.678Z"}}}}
+      apps.\#(family).webhook.previous_secret: is missing
+    {"apps":{"\#(family)":{"webhook":{"url":"https://example.com/","secret":"\#(webhookSecret)","previous_secret_until":"tomorrow"}}}}
+      apps.\#(family).webhook.previous_secret_until: is not a time such as 2026-01-02T03:04:05.678Z
+    {"apps":{"\#(family)":{"webhook":{"url":"http://example.com/","secret":"\#(webhookSecret)"}}}}
+      apps.\#(family).webhook.url: must be an https URL, or an http URL to a loopback address
+    {"app_store":{"server_api_calls_per_second":0}}
+      app_store.server_api_calls_per_second: must be an integer from 1 to 10000
+    {"app_store":{"server_api_sandbox_url":"http://example.com"}}
+      app_store.server_api_sandbox_url: must be an https URL, or an http URL to a loopback address
+    {"app_store":{"server_api_production_url":"https://example.com?a"}}
+      app_store.server_api_production_url: must not contain a query
+    {"app_store":{"daily_sync":1}}
+      app_store.daily_sync: must be true or false
+    {"apps":{"\#(family)":{"server_api":{"issuer_id":"i","key_id":"K"}}}}
+      apps.\#(family).server_api.private_key_file: is missing
+    {"apps":{"\#(family)":{"server_api":{"issuer_id":"a b"}}}}
+      apps.\#(family).server_api.issuer_id: must be 1 to 64 letters, digits and hyphens, as App Store Connect shows it
+    {"apps":{"\#(family)":{"server_api":{"issuer_id":"i","key_id":"K","private_key_file":"no.p8"}}}}
+      apps.\#(family).server_api.private_key_file: the file cannot be read: no such file or directory
+    {"webhooks":{"disable_after_days":0}}
+      webhooks.disable_after_days: must be an integer from 1 to 30
+    {"webhooks":{"private_networks":["10.0.0.0/8","0.0.0.0/0"]}}
+      webhooks.private_networks[1]: must not cover all addresses
+    {"webhooks":{"private_networks":["2000::/4","3000::/4"]}}
+      webhooks.private_networks: must not cover all addresses
+    {"webhooks":{"private_networks":["intranet"]}}
+      webhooks.private_networks[0]: must be an address or a network such as 10.0.0.0/8 or ::1
+    {"notifications":[]}
+      notifications: must be an object
+    {"notifications":{"path":7}}
+      notifications.path: must be a string
+    {"notifications":{"in_progress_max":0}}
+      notifications.in_progress_max: must be an integer from 1 to 65536
+    {"notifications":{"sandbox_per_second":100001}}
+      notifications.sandbox_per_second: must be an integer from 1 to 100000
+    {"notifications":{"sandbox":1}}
+      notifications.sandbox: there is no such setting; did you mean sandbox_per_second?
+    {"retention":{"ip_adress":"90d"}}
+      retention.ip_adress: there is no such setting; did you mean ip_address?
+    {"retention":{"metadata":90}}
+      retention.metadata: must be a string
+    {"retention":{"metadata":null}}
+      retention.metadata: must be a string
+    {"retention":{"metadata":"90 d"}}
+      retention.metadata: must be a whole number and d, w, m (30 days) or y (365 days), such as 90d: at most 100 years
+    {"erasures":{"daily_at":3}}
+      erasures.daily_at: must be a string
+    {"erasures":{"daily_at":"off"}}
+      erasures.daily_at: must be a time of the day in UTC, such as 03:00
+    {"trusted_proxies":"::1"}
+      trusted_proxies: must be a list
+    {"trusted_proxies":["10.0.0.0"," 10.0.0.1"]}
+      trusted_proxies[1]: must be an address or a network such as 10.0.0.0/8 or ::1
+    {"trusted_proxies":["10.0.0.0/33"]}
+      trusted_proxies[0]: has a prefix that is not from 0 to 32
+    {"trusted_proxies":["10.0.0.0/8","0.0.0.0/0"]}
+      trusted_proxies[1]: must not cover all addresses: every client would be trusted
+    {"trusted_proxies":["::/0"]}
+      trusted_proxies[0]: must not cover all addresses: every client would be trusted
+    {"trusted_proxies":["::ffff:0:0/96"]}
+      trusted_proxies[0]: must not cover all addresses: every client would be trusted
+    {"trusted_proxies":["0.0.0.0/1","128.0.0.0/1"]}
+      trusted_proxies: must not cover all addresses: every client would be trusted
+    {"trusted_proxies":["10.0.0.1/8"]}
+      trusted_proxies[0]: has bits set after its prefix of 8
+    {"trusted_proxies":["::1/"]}
+      trusted_proxies[0]: has a prefix that is not from 0 to 128
+    {"trust":{"additional_roots_sha256":["ab"]}}
+      trust.additional_roots_sha256[0]: must be a SHA-256 fingerprint: 64 hexadecimal digits
+    {"trust":{"transaction_intermediates":[{"file":"missing.pem"}]}}
+      trust.transaction_intermediates[0]: the file cannot be read: no such file or directory
+    {"trust":{"transaction_intermediates":[{"path":"missing.pem"}]}}
+      trust.transaction_intermediates[0]: must be a string or {"file": PATH}
+    {"trust":{"transaction_intermediates":["-----BEGIN CERTIFICATE-----\nAAAA\n"]}}
+      trust.transaction_intermediates[0]: is not a certificate in PEM or DER (in a string: base64)
+    {"trust":{"transaction_intermediates":["AAAA"]}}
+      trust.transaction_intermediates[0]: is a certificate that cannot be read
+    {"trust":{"transaction_intermediates":["\#(plainCertificate)"]}}
+      trust.transaction_intermediates[0]: is neither a pinned root nor an intermediate that signs receipt signers
+    {"tokens":[{"id":7}]}
+      tokens[0].id: must be a string
+    {"tokens":[{"id":"a","sha256":"x","created_at":"x"}]}
+      tokens[0].app_family_id: is missing
+    {"tokens":[{\#(goodToken),"scope":"write"}]}
+      tokens[0].scope: must be upload, read or erase
+    {"tokens":[{\#(goodToken),"revoked_at":"yesterday"}]}
+      tokens[0].revoked_at: is not a time such as 2026-01-02T03:04:05.678Z
+    {"tokens":[{\#(goodToken)},{\#(goodToken)}]}
+      tokens[1].id: is already used by another token
+    """#
 }
 
 @Suite struct ConfigurationTests {
@@ -172,251 +312,25 @@ enum ConfigurationSample {
     expectEqual(read.trust.verifierConfiguration.pinnedRoots, [.appleRoot, root])
   }
 
-  @Test(arguments: [
-    ("", "is not JSON: unexpected end at byte 0"),
-    ("[]", "must be an object"),
-    (#"{"tokens":[],"tokens":[]}"#, "is not JSON: duplicate key"),
-    (#"{"app_stor":{}}"#, "app_stor: there is no such setting; did you mean app_store?"),
-    (
-      #"{"app_store":{"timeout":5}}"#,
-      "app_store.timeout: there is no such setting; did you mean timeout_ms?"
-    ),
-    (#"{"app_store":[]}"#, "app_store: must be an object"),
-    (
-      #"{"verification":{"forged_bytes_daily_max":1099511627777}}"#,
-      "verification.forged_bytes_daily_max: must be an integer from 0 to 1099511627776"
-    ),
-    (
-      #"{"app_store":{"timeout_ms":-1}}"#,
-      "app_store.timeout_ms: must be an integer from 1 to 600000"
-    ),
-    (
-      #"{"app_store":{"timeout_ms":"5"}}"#,
-      "app_store.timeout_ms: must be an integer from 1 to 600000"
-    ),
-    (
-      #"{"app_store":{"timeout_ms":1.5}}"#,
-      "app_store.timeout_ms: must be an integer from 1 to 600000"
-    ),
-    (
-      #"{"app_store":{"timeout_ms":null}}"#,
-      "app_store.timeout_ms: must be an integer from 1 to 600000"
-    ),
-    (
-      #"{"app_store":{"calls_max":99999999999999999999}}"#,
-      "app_store.calls_max: must be an integer from 1 to 1024"
-    ),
-    (
-      #"{"verification":{"retry_first_ms":5000,"retry_ceiling_ms":1000}}"#,
-      "verification.retry_ceiling_ms: is less than retry_first_ms, 5000"
-    ),
-    (#"{"apps":[]}"#, "apps: must be an object of app family ids and settings"),
-    (#"{"apps":{"game":{}}}"#, "apps: key number 1 is not an app family id"),
-    (
-      #"{"apps":{"\#(ConfigurationSample.family)":{"accept_sandbox":"no"}}}"#,
-      "apps.\(ConfigurationSample.family).accept_sandbox: must be true or false"
-    ),
-    (
-      #"{"apps":{"\#(ConfigurationSample.family)":{"accepts_sandbox":false}}}"#,
-      "apps.\(ConfigurationSample.family).accepts_sandbox: there is no such setting; did you mean accept_sandbox?"
-    ),
-    (
-      ConfigurationSample.webhook(#""https://example.com""#),
-      "apps.\(ConfigurationSample.family).webhook: must be an object"
-    ),
-    (
-      ConfigurationSample.webhook(#"{"secret":"\#(ConfigurationSample.webhookSecret)"}"#),
-      "apps.\(ConfigurationSample.family).webhook.url: is missing"
-    ),
-    (
-      ConfigurationSample.webhook(#"{"url":"https://example.com/hook"}"#),
-      "apps.\(ConfigurationSample.family).webhook.secret: is missing"
-    ),
-    (
-      ConfigurationSample.webhook(#"{"url":"https://example.com/hook","secret":"s3cret"}"#),
-      "apps.\(ConfigurationSample.family).webhook.secret: must be whsec_ and the base64 of 24 to 64 bytes"
-    ),
-    (
-      ConfigurationSample.webhook(
-        #"{"url":"https://example.com/","secret":"\#(ConfigurationSample.webhookSecret)","previous_secret":"s3cret"}"#
-      ),
-      "apps.\(ConfigurationSample.family).webhook.previous_secret: must be whsec_ and the base64 of 24 to 64 bytes"
-    ),
-    (
-      ConfigurationSample.webhook(
-        #"{"url":"https://example.com/","secret":"\#(ConfigurationSample.webhookSecret)","previous_secret":"\#(ConfigurationSample.otherWebhookSecret)"}"#
-      ),
-      "apps.\(ConfigurationSample.family).webhook.previous_secret_until: is missing"
-    ),
-    (
-      ConfigurationSample.webhook(
-        #"{"url":"https://example.com/","secret":"\#(ConfigurationSample.webhookSecret)","previous_secret_until":"2026-02-02T03:04:05.678Z"}"#
-      ),
-      "apps.\(ConfigurationSample.family).webhook.previous_secret: is missing"
-    ),
-    (
-      ConfigurationSample.webhook(
-        #"{"url":"https://example.com/","secret":"\#(ConfigurationSample.webhookSecret)","previous_secret_until":"tomorrow"}"#
-      ),
-      "apps.\(ConfigurationSample.family).webhook.previous_secret_until: must be an RFC 3339 time"
-    ),
-    (
-      ConfigurationSample.webhook(
-        #"{"url":"http://example.com/","secret":"\#(ConfigurationSample.webhookSecret)"}"#),
-      "apps.\(ConfigurationSample.family).webhook.url: must be an https URL, or an http URL to a loopback address"
-    ),
-    (
-      #"{"app_store":{"server_api_calls_per_second":0}}"#,
-      "app_store.server_api_calls_per_second: must be an integer from 1 to 10000"
-    ),
-    (
-      #"{"app_store":{"server_api_sandbox_url":"http://example.com"}}"#,
-      "app_store.server_api_sandbox_url: must be an https URL, or an http URL to a loopback address"
-    ),
-    (
-      #"{"app_store":{"server_api_production_url":"https://example.com?a"}}"#,
-      "app_store.server_api_production_url: must not contain a query"
-    ),
-    (
-      #"{"app_store":{"daily_sync":1}}"#, "app_store.daily_sync: must be true or false"
-    ),
-    (
-      ConfigurationSample.serverAPI(#"{"issuer_id":"i","key_id":"K"}"#),
-      "apps.\(ConfigurationSample.family).server_api.private_key_file: is missing"
-    ),
-    (
-      ConfigurationSample.serverAPI(#"{"issuer_id":"a b"}"#),
-      "apps.\(ConfigurationSample.family).server_api.issuer_id: "
-        + "must be 1 to 64 letters, digits and hyphens, as App Store Connect shows it"
-    ),
-    (
-      ConfigurationSample.serverAPI(
-        #"{"issuer_id":"i","key_id":"K","private_key_file":"no.p8"}"#),
-      "apps.\(ConfigurationSample.family).server_api.private_key_file: "
-        + "the file cannot be read: no such file or directory"
-    ),
-    (
-      #"{"webhooks":{"disable_after_days":0}}"#,
-      "webhooks.disable_after_days: must be an integer from 1 to 30"
-    ),
-    (
-      #"{"webhooks":{"private_networks":["10.0.0.0/8","0.0.0.0/0"]}}"#,
-      "webhooks.private_networks[1]: must not cover all addresses"
-    ),
-    (
-      #"{"webhooks":{"private_networks":["2000::/4","3000::/4"]}}"#,
-      "webhooks.private_networks: must not cover all addresses"
-    ),
-    (
-      #"{"webhooks":{"private_networks":["intranet"]}}"#,
-      "webhooks.private_networks[0]: must be an address or a network such as 10.0.0.0/8 or ::1"
-    ),
-    (#"{"notifications":[]}"#, "notifications: must be an object"),
-    (#"{"notifications":{"path":7}}"#, "notifications.path: must be a string"),
-    (
-      #"{"notifications":{"in_progress_max":0}}"#,
-      "notifications.in_progress_max: must be an integer from 1 to 65536"
-    ),
-    (
-      #"{"notifications":{"sandbox_per_second":100001}}"#,
-      "notifications.sandbox_per_second: must be an integer from 1 to 100000"
-    ),
-    (
-      #"{"notifications":{"sandbox":1}}"#,
-      "notifications.sandbox: there is no such setting; did you mean sandbox_per_second?"
-    ),
-    (
-      #"{"retention":{"ip_adress":"90d"}}"#,
-      "retention.ip_adress: there is no such setting; did you mean ip_address?"
-    ),
-    (#"{"retention":{"metadata":90}}"#, "retention.metadata: must be a string"),
-    (#"{"retention":{"metadata":null}}"#, "retention.metadata: must be a string"),
-    (
-      #"{"retention":{"metadata":"90 d"}}"#,
-      "retention.metadata: must be a whole number and d, w, m (30 days) or y (365 days), such as 90d: "
-        + "at most 100 years"
-    ),
-    (#"{"erasures":{"daily_at":3}}"#, "erasures.daily_at: must be a string"),
-    (
-      #"{"erasures":{"daily_at":"off"}}"#,
-      "erasures.daily_at: must be a time of the day in UTC, such as 03:00"
-    ),
-    (#"{"trusted_proxies":"::1"}"#, "trusted_proxies: must be a list"),
-    (
-      #"{"trusted_proxies":["10.0.0.0"," 10.0.0.1"]}"#,
-      "trusted_proxies[1]: must be an address or a network such as 10.0.0.0/8 or ::1"
-    ),
-    (
-      #"{"trusted_proxies":["10.0.0.0/33"]}"#,
-      "trusted_proxies[0]: has a prefix that is not from 0 to 32"
-    ),
-    (
-      #"{"trusted_proxies":["10.0.0.0/8","0.0.0.0/0"]}"#,
-      "trusted_proxies[1]: must not cover all addresses: every client would be trusted"
-    ),
-    (
-      #"{"trusted_proxies":["::/0"]}"#,
-      "trusted_proxies[0]: must not cover all addresses: every client would be trusted"
-    ),
-    (
-      #"{"trusted_proxies":["::ffff:0:0/96"]}"#,
-      "trusted_proxies[0]: must not cover all addresses: every client would be trusted"
-    ),
-    (
-      #"{"trusted_proxies":["0.0.0.0/1","128.0.0.0/1"]}"#,
-      "trusted_proxies: must not cover all addresses: every client would be trusted"
-    ),
-    (
-      #"{"trusted_proxies":["10.0.0.1/8"]}"#,
-      "trusted_proxies[0]: has bits set after its prefix of 8"
-    ),
-    (
-      #"{"trusted_proxies":["::1/"]}"#, "trusted_proxies[0]: has a prefix that is not from 0 to 128"
-    ),
-    (
-      #"{"trust":{"additional_roots_sha256":["ab"]}}"#,
-      "trust.additional_roots_sha256[0]: must be a SHA-256 fingerprint: 64 hexadecimal digits"
-    ),
-    (
-      #"{"trust":{"transaction_intermediates":[{"file":"missing.pem"}]}}"#,
-      "trust.transaction_intermediates[0]: the file cannot be read: no such file or directory"
-    ),
-    (
-      #"{"trust":{"transaction_intermediates":[{"path":"missing.pem"}]}}"#,
-      #"trust.transaction_intermediates[0]: must be a string or {"file": PATH}"#
-    ),
-    (
-      #"{"trust":{"transaction_intermediates":["-----BEGIN CERTIFICATE-----\nAAAA\n"]}}"#,
-      "trust.transaction_intermediates[0]: is not a certificate in PEM or DER (in a string: base64)"
-    ),
-    (
-      #"{"trust":{"transaction_intermediates":["AAAA"]}}"#,
-      "trust.transaction_intermediates[0]: is a certificate that cannot be read"
-    ),
-    (
-      #"{"trust":{"transaction_intermediates":["\#(ConfigurationSample.plainCertificate)"]}}"#,
-      "trust.transaction_intermediates[0]: is neither a pinned root nor an intermediate that signs receipt signers"
-    ),
-    (ConfigurationSample.token(#""id":7"#), "tokens[0].id: must be a string"),
-    (
-      ConfigurationSample.token(#""id":"a","sha256":"x","created_at":"x""#),
-      "tokens[0].app_family_id: is missing"
-    ),
-    (
-      ConfigurationSample.token(ConfigurationSample.goodToken + #","scope":"write""#),
-      "tokens[0].scope: must be upload, read or erase"
-    ),
-    (
-      ConfigurationSample.token(ConfigurationSample.goodToken + #","revoked_at":"yesterday""#),
-      "tokens[0].revoked_at: is not a time such as 2026-01-02T03:04:05.678Z"
-    ),
-    (
-      #"{"tokens":[{\#(ConfigurationSample.goodToken)},{\#(ConfigurationSample.goodToken)}]}"#,
-      "tokens[1].id: is already used by another token"
-    ),
-  ]) func badConfigurationIsRefusedWithItsPlace(_ text: String, _ problem: String) throws {
+  @Test(arguments: [("", "is not JSON: unexpected end at byte 0")] + ConfigurationSample.bad)
+  func badConfigurationIsRefusedWithItsPlace(_ text: String, _ problem: String) throws {
     let problems = try ConfiguredLedger().problems(text)
     #expect(problems.first?.hasPrefix(problem) == true, "\(problems)")
+  }
+
+  @Test func thePageDescribesEverySetting() throws {
+    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
+      path: "../../docs/configuration.md")
+    let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+    let table = lines.drop { $0 != "|---|---|---|---|" }.dropFirst().prefix { $0.hasPrefix("|") }
+    let cells = Configuration.settingRows.map {
+      let standard = $0.isRequired ? "required" : $0.standard.map { "`\($0)`" } ?? ""
+      return "| `\($0.path)` | \($0.values) | \(standard) | "
+    }
+    expectEqual(table.count, cells.count)
+    for (line, cells) in zip(table, cells) {
+      #expect(line.hasPrefix(cells) && line.count > cells.count + 2, "\(cells)")
+    }
   }
 
   @Test func everyProblemIsListed() throws {

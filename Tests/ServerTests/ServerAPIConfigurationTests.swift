@@ -37,7 +37,7 @@ import Testing
       try ledger.write(Self.members(file))
       let configuration = try ledger.file.read()
       let key = try #require(configuration.apps[ConfigurationSample.family]?.serverAPI)
-      #expect(key.keyID == "2X9R4HXF34" && key.privateKeyFile == file)
+      #expect(key.keyID == "2X9R4HXF34" && key.privateKey?.name == file)
       #expect(key.account(bundleID: "app").token(nowMs: 0) != nil)
       let shown = String(decoding: configuration.masked.indentedBytes, as: UTF8.self)
       #expect(shown.contains("2X9R4HXF34"))

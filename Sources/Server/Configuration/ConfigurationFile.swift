@@ -147,7 +147,7 @@ package struct ConfigurationFile: Sendable {
         createdAtMs: nowMs)
       var tokens: [JSONValue] = []
       if case .array(let elements)? = root["tokens"] { tokens = elements }
-      root.set("tokens", .array(tokens + [kept.json]))
+      root.set("tokens", .array(tokens + [kept.json(isMasked: false)]))
       return (token, kept)
     }
   }
@@ -164,7 +164,7 @@ package struct ConfigurationFile: Sendable {
       }
       kept.revokedAtMs = max(nowMs, kept.createdAtMs)
       for index in elements.indices where elements[index]["id"]?.stringValue == id {
-        elements[index] = kept.json
+        elements[index] = kept.json(isMasked: false)
       }
       root.set("tokens", .array(elements))
       return (kept, false)
@@ -175,20 +175,8 @@ package struct ConfigurationFile: Sendable {
   /// to remove.
   package func setSharedSecret(_ secret: [UInt8]?, appFamilyID: String) throws -> Bool {
     try update { _, root in
-      var members: [JSONValue.Member] = []
-      if case .object(let existing)? = root["shared_secrets"] { members = existing }
-      // By hand it may have been written in capitals.
-      let place = members.firstIndex { UUID16($0.key)?.description == appFamilyID }
-      switch (place, secret) {
-      case (nil, nil): return false
-      case (let place?, nil): members.remove(at: place)
-      case (let place?, let secret?):
-        members[place].value = .string(String(decoding: secret, as: UTF8.self))
-      case (nil, let secret?):
-        members.append(.init(appFamilyID, .string(String(decoding: secret, as: UTF8.self))))
-      }
-      root.set("shared_secrets", .object(members))
-      return true
+      let text = secret.map { JSONValue.string(String(decoding: $0, as: UTF8.self)) }
+      return root.changeFamily(appFamilyID, of: "shared_secrets") { _ in text } || secret != nil
     }
   }
 
@@ -236,22 +224,76 @@ package struct ConfigurationFile: Sendable {
       let before = configuration.apps[appFamilyID]?.webhook
       let after = change(before)
       if after == before { return WebhookChange(before: before) }
-      var apps: [JSONValue.Member] = []
-      if case .object(let existing)? = root["apps"] { apps = existing }
-      let place =
-        apps.firstIndex { UUID16($0.key)?.description == appFamilyID }
-        ?? {
-          apps.append(.init(appFamilyID, .object([])))
-          return apps.count - 1
-        }()
-      guard case .object(var settings) = apps[place].value else {
-        return WebhookChange(before: before)
+      _ = root.changeFamily(appFamilyID, of: "apps") { settings in
+        var settings = settings ?? .object([])
+        settings.set("webhook", after?.json(isMasked: false))
+        return settings
       }
-      settings.removeAll { $0.key == "webhook" }
-      if let after { settings.append(.init("webhook", after.json)) }
-      apps[place].value = .object(settings)
-      root.set("apps", .object(apps))
       return WebhookChange(secret: after?.secret, before: before)
     }
+  }
+}
+
+extension JSONValue {
+  /// Sets a member of an object, in its place or as the last one; nil removes it.
+  fileprivate mutating func set(_ key: String, _ value: JSONValue?) {
+    guard case .object(var members) = self else { return }
+    let index = members.firstIndex { $0.key.hasSameBytes(as: key) }
+    switch (index, value) {
+    case (nil, nil): return
+    case (let index?, nil): members.remove(at: index)
+    case (let index?, let value?): members[index].value = value
+    case (nil, let value?): members.append(Member(key, value))
+    }
+    self = .object(members)
+  }
+
+  /// Changes the member of an app family in a section. Returns whether there was one.
+  fileprivate mutating func changeFamily(
+    _ id: String, of section: String, _ change: (JSONValue?) -> JSONValue?
+  ) -> Bool {
+    var families = self[section] ?? .object([])
+    guard case .object(let members) = families else { return false }
+    // By hand it may have been written in capitals.
+    let existing = members.first { UUID16($0.key)?.description == id }
+    let changed = change(existing?.value)
+    if existing == nil, changed == nil { return false }
+    families.set(existing?.key ?? id, changed)
+    set(section, families)
+    return existing != nil
+  }
+
+  /// The value's text with a member or element a line, and a line feed at its end.
+  package var indentedBytes: [UInt8] {
+    var text: [UInt8] = []
+    appendIndented(to: &text, level: 0)
+    text.append(UInt8(ascii: "\n"))
+    return text
+  }
+
+  private func appendIndented(to text: inout [UInt8], level: Int) {
+    let (brackets, items): (String, [(key: String?, value: JSONValue)])
+    switch self {
+    case .object(let members): (brackets, items) = ("{}", members.map { ($0.key, $0.value) })
+    case .array(let elements): (brackets, items) = ("[]", elements.map { (nil, $0) })
+    default: (brackets, items) = ("", [])
+    }
+    guard let open = brackets.utf8.first, let close = brackets.utf8.last, !items.isEmpty else {
+      text += bytes
+      return
+    }
+    func newLine(_ level: Int) {
+      text.append(UInt8(ascii: "\n"))
+      text.append(contentsOf: repeatElement(UInt8(ascii: " "), count: 2 * level))
+    }
+    text.append(open)
+    for (index, item) in items.enumerated() {
+      if index > 0 { text.append(UInt8(ascii: ",")) }
+      newLine(level + 1)
+      if let key = item.key { text += JSONValue.string(key).bytes + Array(": ".utf8) }
+      item.value.appendIndented(to: &text, level: level + 1)
+    }
+    newLine(level)
+    text.append(close)
   }
 }

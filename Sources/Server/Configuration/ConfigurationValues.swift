@@ -1,6 +1,17 @@
-// The texts that a configuration holds: addresses, networks, fingerprints, certificates, secrets.
-import Base
+// The texts that a configuration holds: addresses, networks, fingerprints, certificates, periods, tokens.
+package import Base
 import Glibc
+import Intake
+
+/// Whether a text has only ASCII letters, digits and some other characters.
+func isPlain(_ text: some StringProtocol, _ others: String) -> Bool {
+  text.utf8.allSatisfy {
+    switch $0 {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+    default: others.utf8.contains($0)
+    }
+  }
+}
 
 /// Where the App Store is asked.
 enum EndpointText {
@@ -41,12 +52,7 @@ enum EndpointText {
     }
     let parts = authority.split(separator: ":", omittingEmptySubsequences: false)
     guard parts.count <= 2, let host = parts.first, !host.isEmpty,
-      host.utf8.allSatisfy({
-        switch $0 {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."): true
-        default: false
-        }
-      })
+      isPlain(host, "-.")
     else { return nil }
     return (host, parts.count == 2 ? parts[1] : nil)
   }
@@ -54,22 +60,6 @@ enum EndpointText {
   private static func isLoopback(_ host: Substring) -> Bool {
     if host.lowercased() == "localhost" || host == "::1" { return true }
     return host.hasPrefix("127.") && NetworkText.isIPv4(host)
-  }
-}
-
-/// The ids that App Store Connect gives to teams and keys.
-enum ServerAPIText {
-  static let requirement =
-    "must be 1 to 64 letters, digits and hyphens, as App Store Connect shows it"
-
-  static func isID(_ text: String) -> Bool {
-    (1...64).contains(text.utf8.count)
-      && text.utf8.allSatisfy {
-        switch $0 {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"): true
-        default: false
-        }
-      }
   }
 }
 
@@ -83,7 +73,7 @@ enum NotificationsPath {
   static func fault(_ text: String) -> String? {
     let parts = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     guard text.hasPrefix("/"), text.utf8.count <= bytesMax,
-      parts.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." && $0.utf8.allSatisfy(isPlain) })
+      parts.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." && isPlain($0, "-._~") })
     else {
       return
         "must be a path such as /app_store/notifications: at most \(bytesMax) letters, digits and "
@@ -93,15 +83,6 @@ enum NotificationsPath {
       return "must not begin with /\(parts.first ?? ""), which the server needs for itself"
     }
     return nil
-  }
-
-  private static func isPlain(_ byte: UInt8) -> Bool {
-    switch byte {
-    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."),
-      UInt8(ascii: "_"), UInt8(ascii: "~"):
-      true
-    default: false
-    }
   }
 }
 
@@ -212,5 +193,118 @@ package enum SharedSecret {
 
   package static func isValid(_ secret: [UInt8]) -> Bool {
     (1...255).contains(secret.count) && secret.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+  }
+}
+
+/// A time for which something is kept: a whole number of days, weeks, months or years.
+package struct RetentionPeriod: Equatable, Sendable {
+  /// What a period is counted in. A month is 30 days and a year 365, so that a period is the same on every day.
+  package enum Unit: Character, CaseIterable, Sendable {
+    case days = "d"
+    case weeks = "w"
+    case months = "m"
+    case years = "y"
+
+    var dayCount: Int64 {
+      switch self {
+      case .days: 1
+      case .weeks: 7
+      case .months: 30
+      case .years: 365
+      }
+    }
+  }
+
+  static let yearsMax: Int64 = 100
+  static let requirement =
+    "must be a whole number and d, w, m (30 days) or y (365 days), such as 90d: at most \(yearsMax) years"
+  private static let dayMs: Int64 = 86_400_000
+
+  private let count: Int64
+  private let unit: Unit
+
+  /// Nil for a text of another form, for none, and for more than 100 years.
+  package init?(_ text: String) {
+    let digits = text.utf8.dropLast()
+    guard let last = text.last, let unit = Unit(rawValue: last), 1...5 ~= digits.count,
+      digits.allSatisfy({ 0x30...0x39 ~= $0 }), digits.first != 0x30,
+      let count = Int64(String(text.dropLast())),
+      count * unit.dayCount <= Self.yearsMax * Unit.years.dayCount
+    else { return nil }
+    (self.count, self.unit) = (count, unit)
+  }
+
+  /// As it was written.
+  package var text: String { "\(count)\(unit.rawValue)" }
+
+  /// In milliseconds.
+  package var milliseconds: Int64 { count * unit.dayCount * Self.dayMs }
+}
+
+/// A time of the day in UTC, to the minute.
+package struct TimeOfDay: Equatable, Sendable {
+  static let requirement = "must be a time of the day in UTC, such as 03:00"
+
+  /// Minutes after midnight.
+  private let minutes: Int
+
+  package init(hour: Int, minute: Int) {
+    precondition(0...23 ~= hour && 0...59 ~= minute, "a day has 24 hours of 60 minutes")
+    minutes = hour * 60 + minute
+  }
+
+  /// Nil unless the text is two digits, a colon and two digits, of a time that exists.
+  package init?(_ text: String) {
+    let bytes = Array(text.utf8)
+    guard bytes.count == 5, bytes[2] == UInt8(ascii: ":"),
+      [0, 1, 3, 4].allSatisfy({ 0x30...0x39 ~= bytes[$0] })
+    else { return nil }
+    let hour = Int(bytes[0] - 0x30) * 10 + Int(bytes[1] - 0x30)
+    let minute = Int(bytes[3] - 0x30) * 10 + Int(bytes[4] - 0x30)
+    guard hour <= 23, minute <= 59 else { return nil }
+    minutes = hour * 60 + minute
+  }
+
+  package var text: String {
+    func digits(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    return "\(digits(minutes / 60)):\(digits(minutes % 60))"
+  }
+
+  /// Milliseconds after midnight.
+  package var milliseconds: Int64 { Int64(minutes) * 60_000 }
+}
+
+/// The text of a token: a prefix that scanners for leaked secrets can know, then 32 random bytes in base64url.
+package enum TokenText {
+  package static let prefix = SecretText.tokenPrefix
+
+  /// A new token.
+  package static func make() -> String {
+    let text = Base64.text(randomBytes(32)).prefix { $0 != "=" }
+    return prefix + text.map { $0 == "+" ? "-" : $0 == "/" ? "_" : String($0) }.joined()
+  }
+
+  /// A new public name for a token, which tells nothing about it.
+  package static func makeID() -> String {
+    "tk-" + randomBytes(6).withUnsafeBytes { Hex.text($0) }
+  }
+
+  /// What is kept of a token: SHA-256 of its whole text.
+  package static func digest(_ token: UnsafeRawBufferPointer) -> SHA256Digest { SHA256.hash(token) }
+
+  /// What is kept of a token.
+  package static func digest(_ token: String) -> SHA256Digest {
+    Array(token.utf8).withUnsafeBytes { SHA256.hash($0) }
+  }
+
+  /// Whether a text can be a token's public name.
+  package static func isID(_ text: String) -> Bool {
+    (1...64).contains(text.utf8.count) && isPlain(text, "-_")
+  }
+
+  private static func randomBytes(_ count: Int) -> [UInt8] {
+    // The system's own source, fit for secrets.
+    var generator = SystemRandomNumberGenerator()
+    return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
   }
 }

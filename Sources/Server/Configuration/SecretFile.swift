@@ -6,6 +6,15 @@ import Glibc
 import Intake
 package import Ledger
 
+/// A file that config.json names, and what was read from it. No message shows the content.
+package struct NamedFile<Content: Sendable & Equatable>: Sendable, Equatable {
+  /// As config.json names it.
+  package let name: String
+  let content: Content
+
+  init(_ name: String, _ content: Content) { (self.name, self.content) = (name, content) }
+}
+
 /// Reads a secret file whole.
 enum SecretFile {
   /// Why a file cannot be used; starts with a lower-case letter.

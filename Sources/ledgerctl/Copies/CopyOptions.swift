@@ -29,9 +29,9 @@ extension Invocation {
       }
       return nil
     }
-    do throws(Configuration.Replication.GivenFault) {
+    do throws(Configuration.Replication.ArgumentFault) {
       return try Configuration.Replication(
-        given: target, option: option, endpoint: value("endpoint"), region: value("region"),
+        argument: target, option: option, endpoint: value("endpoint"), region: value("region"),
         credentialsFile: value("credentials-file"))
     } catch {
       throw Failure(operation: command.name, object: "--\(error.option)", cause: error.cause)
