@@ -50,7 +50,7 @@ let package = Package(
     .library(
       name: "LedgerModules",
       targets: [
-        "Base", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
+        "Base", "Ledger", "AppStore", "HTTPClient", "Revenue", "Projections", "Intake",
         "Erasure", "Replication", "Server", "AppStoreAuthority",
       ]),
   ],
@@ -68,7 +68,7 @@ let package = Package(
     inlinedLibrary("Ledger", knows: ["Base", "CDeflate", "CCrypto", "CLinux"]),
     inlinedLibrary("AppStore", knows: ["Base", "CCrypto"]),
     // Apart from AppStore, so that what never asks the App Store links no libcurl.
-    library("AppStoreClient", knows: ["Base", "AppStore", "CCrypto", "CCurl"]),
+    library("HTTPClient", knows: ["Base", "AppStore", "CCrypto", "CCurl"]),
     inlinedLibrary("Revenue", knows: ["Base", "AppStore"]),
     inlinedLibrary(
       "Projections",
@@ -81,18 +81,18 @@ let package = Package(
     library(
       "Erasure",
       knows: ["Base", "Ledger", "AppStore", "Revenue", "Projections", "CLinux"]),
-    library("Replication", knows: ["Base", "Ledger", "CCrypto", "CCurl"]),
+    library("Replication", knows: ["Base", "Ledger", "HTTPClient", "CCrypto"]),
     library(
       "Server",
       knows: [
-        "Base", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
-        "Erasure", "Replication", "CMicroHTTPD", "CCurl",
+        "Base", "Ledger", "AppStore", "HTTPClient", "Revenue", "Projections", "Intake",
+        "Erasure", "Replication", "CMicroHTTPD",
       ]),
     // All of ledgerctl but its start: tests see a library, and depend on no program.
     .target(
       name: "Commands",
       dependencies: [
-        "Base", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
+        "Base", "Ledger", "AppStore", "HTTPClient", "Revenue", "Projections", "Intake",
         "Erasure", "Replication", "Server", "AdditionalProjections",
         "ReportDocuments",
       ],
@@ -156,7 +156,7 @@ let package = Package(
     .executableTarget(
       name: "empty-program",
       dependencies: [
-        "Base", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
+        "Base", "Ledger", "AppStore", "HTTPClient", "Revenue", "Projections", "Intake",
         "Server", "ReportDocuments",
       ],
       path: "Benchmarks/empty-program", swiftSettings: strict),
@@ -168,7 +168,7 @@ let package = Package(
     tests("LedgerTests", of: ["Ledger", "Base", "CCrypto"]),
     tests(
       "AppStoreTests",
-      of: ["AppStore", "AppStoreClient", "AppStoreAuthority", "Base", "CCrypto"]),
+      of: ["AppStore", "HTTPClient", "AppStoreAuthority", "Base", "CCrypto"]),
     tests("ReplicationTests", of: ["Replication", "Ledger", "Base"]),
     tests("RevenueTests", of: ["Revenue", "AppStore", "Base"]),
     tests("ProjectionTests", of: ["Projections", "Revenue", "AppStore", "Ledger", "Base"]),
@@ -185,7 +185,7 @@ let package = Package(
     tests(
       "ServerTests",
       of: [
-        "Server", "Erasure", "Intake", "Projections", "Revenue", "AppStore", "AppStoreClient",
+        "Server", "Erasure", "Intake", "Projections", "Revenue", "AppStore", "HTTPClient",
         "AppStoreAuthority", "Ledger", "Base",
       ]),
     tests(

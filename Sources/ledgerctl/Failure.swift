@@ -1,8 +1,8 @@
 // The errors of commands, and the one place that turns errors into lines on standard error and an exit code.
 import AppStore
-import AppStoreClient
 import Base
 import Erasure
+import HTTPClient
 import Intake
 import Ledger
 import Projections

@@ -1,7 +1,7 @@
 // Numbers at the limits in what clients and the App Store send: each gets its response, and the server keeps running.
 import AppStore
-import AppStoreClient
 import Base
+import HTTPClient
 import Intake
 import Ledger
 import Projections

@@ -1,10 +1,10 @@
 // config.json: what is accepted, what is refused with which message, and changes of the file.
 import AppStore
-import AppStoreClient
 import Base
 import Erasure
 import Foundation
 import Glibc
+import HTTPClient
 import Ledger
 import Server
 import TestSupport

@@ -1,10 +1,10 @@
 // The key of the App Store Server API in config.json: which files are accepted, and that no key is shown.
 import AppStore
 import AppStoreAuthority
-import AppStoreClient
 import Base
 import Foundation
 import Glibc
+import HTTPClient
 import Ledger
 import Server
 import TestSupport

@@ -1,9 +1,9 @@
 // Signed transactions of a test chain, and how tests send them to a workflow.
 import AppStore
 import AppStoreAuthority
-import AppStoreClient
 import Base
 import Foundation
+import HTTPClient
 import Intake
 import Ledger
 import Server

@@ -1,8 +1,8 @@
 // Signed transactions: what is recorded of them, and the response to the client.
 import AppStore
 import AppStoreAuthority
-import AppStoreClient
 import Base
+import HTTPClient
 import Intake
 import Ledger
 import Server

@@ -1,7 +1,7 @@
 // Uploads that wait for the App Store: shared calls, reused replies, the queue, limits, ends.
 import AppStore
-import AppStoreClient
 import Base
+import HTTPClient
 import Ledger
 import Projections
 import Server

@@ -1,7 +1,7 @@
 // The App Store's replies, what is recorded of them, and the response to the client.
 import AppStore
-import AppStoreClient
 import Base
+import HTTPClient
 import Intake
 import Ledger
 import Projections
@@ -67,7 +67,7 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
       .init("an array", .json(Array("[]".utf8)), answer: 206, recorded: "unreachable no_status"),
       .init("no JSON", .other(Array("<html>".utf8)), answer: 206, recorded: "unreachable not_json"),
     ]
-    + VerifyReceiptFailure.allCases.map {
+    + AppStoreFailure.allCases.map {
       StatusCase(
         $0.rawValue, .none($0), answer: 206, recorded: "unreachable \($0.rawValue)")
     }

@@ -1,8 +1,8 @@
 // A workflow over a real log and real projections, with a scripted App Store.
 import AppStore
-import AppStoreClient
 import Base
 import Foundation
+import HTTPClient
 import Intake
 import Ledger
 import Projections

@@ -1,9 +1,8 @@
 // What an operator configures: every setting of config.json, with its default and the values it takes.
 package import AppStore
-package import AppStoreClient
 package import Base
 package import Erasure
-import Intake
+package import HTTPClient
 
 /// The configuration of a ledger's intake. Everything has a default: a ledger without config.json works.
 package struct Configuration: Sendable, Equatable, SettingsSection {

@@ -1,7 +1,7 @@
 // A changed config.json takes effect in a running server.
 import AppStore
-import AppStoreClient
 import Base
+import HTTPClient
 import Ledger
 
 /// What a configuration is handed to.

@@ -1,6 +1,7 @@
 // From the JSON of config.json to a configuration: strict, and every problem with its path.
 import AppStore
 import Base
+import HTTPClient
 import Intake
 
 /// A section of config.json: an object with settings of its own.

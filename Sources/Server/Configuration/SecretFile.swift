@@ -1,8 +1,8 @@
 // Files with secrets that config.json names: opened without following links, refused if others may read them.
 package import AppStore
-package import AppStoreClient
 import Base
 import Glibc
+package import HTTPClient
 import Intake
 package import Ledger
 

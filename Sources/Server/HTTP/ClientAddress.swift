@@ -38,7 +38,8 @@ package struct NetworkAddress: Equatable, Hashable, Sendable, CustomStringConver
   /// The address of a socket; nil for another family.
   init?(_ socketAddress: UnsafePointer<sockaddr>) {
     let raw = UnsafeRawPointer(socketAddress)
-    switch Int32(socketAddress.pointee.sa_family) {
+    // The family stands first in addresses of all families.
+    switch Int32(raw.loadUnaligned(as: sa_family_t.self)) {
     case AF_INET:
       let four = raw.loadUnaligned(as: sockaddr_in.self).sin_addr
       bytes = Self.mappedPrefix + withUnsafeBytes(of: four) { Array($0) }

@@ -1,7 +1,7 @@
 // Synchronization: asks the App Store Server API for notifications and histories, and appends what it gives.
 package import AppStore
-package import AppStoreClient
 import Base
+package import HTTPClient
 package import Intake
 import Projections
 

@@ -1,7 +1,7 @@
 // One question to the App Store Server API: about a customer, or for an app's notifications.
 import AppStore
-import AppStoreClient
 import Base
+import HTTPClient
 import Projections
 
 /// A call that is to be made, and whom it concerns.

@@ -1,7 +1,7 @@
 // Turns answers of the App Store Server API into events, and counts what was new in them.
 import AppStore
-import AppStoreClient
 import Base
+import HTTPClient
 import Intake
 import Ledger
 import Projections

@@ -1,7 +1,7 @@
 // What a synchronization with the App Store Server API works with, and what it says at its end.
 import AppStore
-package import AppStoreClient
 package import Base
+package import HTTPClient
 import Intake
 package import Ledger
 package import Projections

@@ -1,7 +1,7 @@
 // Synchronizations of a running server: after a pause, once a day, and for customers who are new.
 import AppStore
-import AppStoreClient
 import Base
+import HTTPClient
 import Intake
 import Ledger
 import Projections

@@ -1,7 +1,7 @@
 // Calls to the App Store: each with the uploads that wait for its reply, and what makes the calls.
 import AppStore
-import AppStoreClient
 import Base
+import HTTPClient
 import Ledger
 
 /// An upload that is durable and folded, and whose client waits.

@@ -1,7 +1,7 @@
 // What a reply of the App Store, or its absence, means for the waiting uploads.
 package import AppStore
-package import AppStoreClient
 import Base
+package import HTTPClient
 import Intake
 package import Ledger
 import Projections
@@ -151,7 +151,7 @@ package struct ReplyVerification {
 
   private mutating func read(_ bytes: [UInt8], _ compare: (Reply) -> ReplyMismatch?) {
     guard bytes.count <= EventLimits.replyBytes else {
-      reason = VerifyReceiptFailure.answerTooLarge.rawValue
+      reason = AppStoreFailure.answerTooLarge.rawValue
       return
     }
     let keeper = TextKeeper()

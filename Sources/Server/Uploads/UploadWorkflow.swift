@@ -1,11 +1,11 @@
 // From an upload to its answer: the service behind the client API.
 import AppStore
-package import AppStoreClient
 package import Base
+package import HTTPClient
 package import Intake
 package import Ledger
-import Synchronization
 import Projections
+import Synchronization
 
 /// Accepts uploads, records them, asks the App Store, answers; and retries what is pending.
 ///

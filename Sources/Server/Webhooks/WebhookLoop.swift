@@ -1,5 +1,6 @@
 // The webhooks' thread: reads what events changed, sends it, and keeps how far it came.
 import Base
+import HTTPClient
 package import Ledger
 package import Projections
 
@@ -31,7 +32,6 @@ final class WebhookLoop {
   private struct Target {
     var webhook: Configuration.Webhook
     var sha256Hex: String
-    var isForLoopback: Bool
     var queue: WebhookQueue
     /// Whether the file holds an earlier state.
     var isChanged = true
@@ -48,15 +48,15 @@ final class WebhookLoop {
   private static let dayMs: Int64 = 86_400_000
 
   private let orders: Monitor<WebhookOrders>
-  private let transfers: WebhookTransfers
   private let source: any WebhookSource
   private let files: WebhookFiles
   private let ledger: LedgerIdentity
   private let clock: WorkflowClock
   private let metrics: Metrics
   private let notes: OperatorNotes
-  private var sender: WebhookSender<Tag>
+  private let requests: RequestLoop<Tag>
   private var settings = Configuration.Webhooks()
+  private var rules = AddressRules()
   private var wanted: [String: Configuration.Webhook] = [:]
   private var targets: [String: Target] = [:]
   /// How far queues had come whose deliveries are to be read again.
@@ -67,19 +67,18 @@ final class WebhookLoop {
   private var lookedAtMs: Int64?
 
   init(
-    _ orders: Monitor<WebhookOrders>, _ transfers: WebhookTransfers, _ source: any WebhookSource,
+    _ orders: Monitor<WebhookOrders>, _ transfers: HTTPTransfers, _ source: any WebhookSource,
     _ directory: LedgerDirectory, _ clock: WorkflowClock, _ metrics: Metrics,
     _ notes: OperatorNotes
   ) {
     self.orders = orders
-    self.transfers = transfers
     self.source = source
     files = WebhookFiles(directory)
     ledger = directory.identity
     self.clock = clock
     self.metrics = metrics
     self.notes = notes
-    sender = WebhookSender(transfers, AddressRules())
+    requests = RequestLoop(WebhookRequests.options, transfers)
   }
 
   /// Runs until it is told to stop.
@@ -102,12 +101,12 @@ final class WebhookLoop {
         if read(family) { hasMore = true }
         send(family, nowMs)
       }
-      let ended = sender.perform()
-      for (tag, outcome) in ended { end(tag, outcome) }
+      let ended = requests.perform()
+      for (tag, outcome) in ended { end(tag, WebhookOutcome(outcome)) }
       store(after: Self.storePauseMs)
-      if !hasMore, ended.isEmpty { sender.wait(limitMs: Self.idleMs) }
+      if !hasMore, ended.isEmpty { requests.wait(limitMs: Self.idleMs) }
     }
-    for tag in sender.cancelAll() { targets[tag.family]?.queue.release(tag.point) }
+    cancelAll()
     store(after: 0)
   }
 
@@ -115,10 +114,9 @@ final class WebhookLoop {
 
   private func adopt(_ configuration: Configuration) {
     if configuration.webhooks.privateNetworks != settings.privateNetworks {
-      // Connections that are open may lead where none may go any more.
-      for tag in sender.cancelAll() { targets[tag.family]?.queue.release(tag.point) }
-      sender = WebhookSender(
-        transfers, AddressRules(privateNetworks: configuration.webhooks.privateNetworks))
+      // What is under way may go where nothing may go any more.
+      cancelAll()
+      rules = AddressRules(privateNetworks: configuration.webhooks.privateNetworks)
     }
     settings = configuration.webhooks
     wanted = configuration.apps.compactMapValues(\.webhook)
@@ -137,16 +135,20 @@ final class WebhookLoop {
     guard var target = targets[family], target.webhook != webhook else { return }
     target.webhook = webhook
     target.sha256Hex = webhook.sha256Hex
-    target.isForLoopback = EndpointText.isForLoopback(webhook.url)
     target.isChanged = true
     if target.queue.disabled != nil { target.queue.enable() }
     targets[family] = target
   }
 
+  /// Gives up the deliveries under way; they wait again.
+  private func cancelAll() {
+    for tag in requests.cancelAll() { targets[tag.family]?.queue.release(tag.point) }
+  }
+
   /// Forgets the deliveries that wait or are under way, as what they tell of may have been redacted. They are read
   /// again with the next look, and sent as the projections show them now.
   private func forgetWaiting() {
-    for tag in sender.cancelAll() { targets[tag.family]?.queue.release(tag.point) }
+    cancelAll()
     for (family, target) in targets {
       store(family)
       forgotten[family] = target.queue.state
@@ -195,9 +197,7 @@ final class WebhookLoop {
     var queue = WebhookQueue(state, deliveries, nowMs: nowMs)
     let sha256Hex = webhook.sha256Hex
     if let disabled = queue.disabled, disabled.webhookSHA256Hex != sha256Hex { queue.enable() }
-    targets[family] = Target(
-      webhook: webhook, sha256Hex: sha256Hex,
-      isForLoopback: EndpointText.isForLoopback(webhook.url), queue: queue)
+    targets[family] = Target(webhook: webhook, sha256Hex: sha256Hex, queue: queue)
     forgotten[family] = nil
     store(family)
   }
@@ -257,11 +257,10 @@ final class WebhookLoop {
     guard let due = targets[family]?.queue.takeDue(nowMs: nowMs), let target = targets[family]
     else { return }
     for delivery in due {
-      let request = target.webhook.request(
-        delivery, id: delivery.id(in: ledger),
-        nowMs: nowMs, isForLoopback: target.isForLoopback)
+      let request = WebhookRequests.request(
+        target.webhook, delivery, id: delivery.id(in: ledger), nowMs: nowMs, rules)
       let tag = Tag(family: family, point: delivery.point)
-      if !sender.start(request, tag) { end(tag, .failed("libcurl is out of memory")) }
+      if !requests.start(request, tag) { end(tag, WebhookOutcome(HTTPOutcome(.outOfMemory))) }
     }
   }
 
@@ -328,24 +327,5 @@ extension Configuration.Webhook {
   /// Tells one URL and secret from another, without showing them.
   package var sha256Hex: String {
     Array("\(url)\n\(secret.text)".utf8).withUnsafeBytes { SHA256.hash($0) }.hex
-  }
-
-  /// A delivery with the headers of Standard Webhooks.
-  func request(
-    _ delivery: WebhookDelivery, id: String, nowMs: Int64, isForLoopback: Bool
-  ) -> WebhookRequest {
-    let seconds = nowMs / 1000
-    var signatures = [secret.signature(id: id, timestampSeconds: seconds, body: delivery.body)]
-    if let previous, nowMs < previous.untilMs {
-      signatures.append(
-        previous.secret.signature(id: id, timestampSeconds: seconds, body: delivery.body))
-    }
-    return WebhookRequest(
-      url: url, isForLoopback: isForLoopback,
-      headers: [
-        "webhook-id: \(id)", "webhook-timestamp: \(seconds)",
-        "webhook-signature: \(signatures.joined(separator: " "))",
-      ],
-      body: delivery.body)
   }
 }

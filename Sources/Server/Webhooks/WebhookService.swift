@@ -1,13 +1,14 @@
 // Webhooks of a running server: starts their thread when the first is configured, and ends it.
 import Base
+import HTTPClient
 package import Ledger
 
 /// Tells apps' back ends of sales, refunds and frauds. The owner stops it.
 package final class WebhookService: Sendable {
   private let orders = Monitor(WebhookOrders())
   /// The loop's thread and what wakes it; nil while no webhook was ever configured.
-  private let running = Monitor<(thread: WorkerThread, transfers: WebhookTransfers)?>(nil)
-  private let start: @Sendable (WebhookTransfers) throws(SystemError) -> WorkerThread
+  private let running = Monitor<(thread: WorkerThread, transfers: HTTPTransfers)?>(nil)
+  private let start: @Sendable (HTTPTransfers) throws(SystemError) -> WorkerThread
   private let notes: OperatorNotes
 
   /// - Parameters:
@@ -35,11 +36,12 @@ package final class WebhookService: Sendable {
     let hasWebhook = configuration.apps.values.contains { $0.webhook != nil }
     running.withLock { running in
       if running == nil, hasWebhook, !isStopping {
-        guard let transfers = WebhookTransfers() else {
-          return notes.fault("send webhooks", WebhookFault("libcurl cannot be initialised"))
-        }
-        do { running = (try start(transfers), transfers) } catch {
-          notes.fault("send webhooks", WebhookFault("the system starts no more threads"))
+        do {
+          let transfers = try HTTPTransfers()
+          running = (try start(transfers), transfers)
+        } catch {
+          let cause = (error as? HTTPClientError)?.cause ?? "the system starts no more threads"
+          notes.fault("send webhooks", WebhookFault(cause))
         }
       }
       running?.transfers.wake()

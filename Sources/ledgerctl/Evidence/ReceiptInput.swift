@@ -1,8 +1,8 @@
 // Reads what is to be verified: a receipt, raw or in base64, or a signed object.
 import AppStore
-import AppStoreClient
 import Base
 import Glibc
+import HTTPClient
 import Intake
 import Ledger
 

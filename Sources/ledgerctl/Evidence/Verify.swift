@@ -1,8 +1,8 @@
 // `verify`: the content of a receipt or a signed object, and whether it is genuine.
 import AppStore
-import AppStoreClient
 import Base
 import Glibc
+import HTTPClient
 import Intake
 import Ledger
 import Projections

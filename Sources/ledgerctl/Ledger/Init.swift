@@ -1,8 +1,8 @@
 // `init`: a new, empty ledger.
 import AppStore
-import AppStoreClient
 import Base
 import Glibc
+import HTTPClient
 import Intake
 import Ledger
 import Projections

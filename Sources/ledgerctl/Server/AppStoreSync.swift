@@ -1,7 +1,7 @@
 // `app-store sync`: fetches from the App Store Server API what the ledger does not have.
 import AppStore
-import AppStoreClient
 import Base
+import HTTPClient
 import Intake
 import Ledger
 import Projections

@@ -1,8 +1,8 @@
 // `app-store test`: asks the App Store for a TEST notification, and what became of it.
 import AppStore
-import AppStoreClient
 import Base
 import Glibc
+import HTTPClient
 import Intake
 import Server
 

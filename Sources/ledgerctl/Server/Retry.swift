@@ -1,6 +1,6 @@
 // `retry`: asks the App Store once about each pending receipt.
 import AppStore
-import AppStoreClient
+import HTTPClient
 import Ledger
 import Projections
 import Server

@@ -1,7 +1,7 @@
 // The client against a server that misbehaves, or does not exist.
 import AppStore
-import AppStoreClient
 import Foundation
+import HTTPClient
 import TestSupport
 import Testing
 
@@ -12,7 +12,7 @@ import Testing
   struct Case: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let reaction: Reaction
-    let failure: VerifyReceiptFailure
+    let failure: AppStoreFailure
     var httpStatus: Int?
   }
 

@@ -1,8 +1,8 @@
 // The client under many calls: connections, the end.
 import AppStore
-import AppStoreClient
 import Base
 import Foundation
+import HTTPClient
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // What an operator may configure of the client, and what is refused.
 import AppStore
-import AppStoreClient
+import HTTPClient
 import TestSupport
 import Testing
 
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  static let refusedURLs: [(String, VerifyReceiptOptionsError.URLFault)] = [
+  static let refusedURLs: [(String, HTTPURL.Fault)] = [
     ("", .notAURL), ("verifyReceipt", .notAURL), ("https://", .notAURL),
     ("https://exa mple.com/", .notAURL), ("https://example.com/a b", .notAURL),
     ("https://example.com:99999/", .notAURL), ("https://example.com/\u{0}x", .notAURL),
@@ -37,7 +37,7 @@ import Testing
   ]
 
   @Test("another URL is refused, and not shown", arguments: refusedURLs)
-  func refused(_ url: String, _ fault: VerifyReceiptOptionsError.URLFault) {
+  func refused(_ url: String, _ fault: HTTPURL.Fault) {
     var options = VerifyReceiptOptions()
     options.sandboxURL = url
     let error = VerifyReceiptOptionsError.url(.sandbox, fault)

@@ -1,7 +1,7 @@
 // The client against a server that answers: requests, the switch of endpoints, contents, HTTP statuses.
 import AppStore
-import AppStoreClient
 import Foundation
+import HTTPClient
 import TestSupport
 import Testing
 

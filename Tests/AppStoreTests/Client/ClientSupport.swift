@@ -1,8 +1,8 @@
 // Shared by the client's tests: a client of a scripted server, and calls to it.
 import AppStore
-import AppStoreClient
 import Base
 import Foundation
+import HTTPClient
 import TestSupport
 
 extension VerifyReceiptOptions {
@@ -56,7 +56,7 @@ extension VerifyReceiptClient {
 enum Told: Equatable {
   case json(String)
   case other(String)
-  case nothing(VerifyReceiptFailure)
+  case nothing(AppStoreFailure)
 
   init(_ content: VerifyReceiptResponse.Content) {
     switch content {

@@ -1,10 +1,10 @@
 // The App Store Server API: keys, tokens, paths, and the meaning of responses.
 import AppStore
 import AppStoreAuthority
-import AppStoreClient
 import Base
 import CCrypto
 import Foundation
+import HTTPClient
 import TestSupport
 import Testing
 

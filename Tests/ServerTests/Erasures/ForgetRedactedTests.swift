@@ -1,8 +1,8 @@
 // What a running server reads again into memory after stored events have lost data.
 import AppStore
-import AppStoreClient
 import Base
 import Foundation
+import HTTPClient
 import Ledger
 import Projections
 import Server

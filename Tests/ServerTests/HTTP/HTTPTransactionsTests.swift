@@ -1,8 +1,8 @@
 // The path for signed transactions: which bodies it accepts, and the responses to the others.
 import AppStore
 import AppStoreAuthority
-import AppStoreClient
 import Base
+import HTTPClient
 import Intake
 import Server
 import TestSupport

@@ -1,8 +1,8 @@
 // Notifications that are duplicates, too fast, or sent while nothing can be appended.
 import AppStore
 import AppStoreAuthority
-import AppStoreClient
 import Base
+import HTTPClient
 import Intake
 import Ledger
 import Projections

@@ -1,8 +1,8 @@
 // Notifications: what is recorded of them, and the response to the App Store.
 import AppStore
 import AppStoreAuthority
-import AppStoreClient
 import Base
+import HTTPClient
 import Intake
 import Ledger
 import Server

@@ -1,9 +1,9 @@
 // Notifications of a test chain, and how tests post them to a workflow.
 import AppStore
 import AppStoreAuthority
-import AppStoreClient
 import Base
 import Foundation
+import HTTPClient
 import Server
 import TestSupport
 import Testing

@@ -1,8 +1,8 @@
 // Synchronizations with the App Store Server API: what is asked, what is appended, how errors are handled.
 import AppStore
-import AppStoreClient
 import Base
 import Foundation
+import HTTPClient
 import Intake
 import Ledger
 import Projections

@@ -1,9 +1,9 @@
 // Shared by tests of synchronizations: a scripted App Store Server API, and a ledger.
 import AppStore
 import AppStoreAuthority
-import AppStoreClient
 import Base
 import Foundation
+import HTTPClient
 import Intake
 import Ledger
 import Projections

@@ -1,9 +1,9 @@
 // A server that synchronizes by itself.
 import AppStore
-import AppStoreClient
 import AppStoreAuthority
 import Base
 import Foundation
+import HTTPClient
 import Ledger
 import Server
 import TestSupport

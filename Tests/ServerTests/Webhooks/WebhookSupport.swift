@@ -1,8 +1,8 @@
 // Webhooks for tests: made-up changes, a receiver on loopback, a service that can be restarted.
 import AppStore
-import AppStoreClient
 import Base
 import Foundation
+import HTTPClient
 import Ledger
 import Projections
 import Server

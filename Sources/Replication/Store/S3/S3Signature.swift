@@ -1,8 +1,7 @@
 // Signatures of requests: AWS Signature Version 4, in the header `Authorization`.
 import Base
 import CCrypto
-import CCurl
-import Glibc
+import HTTPClient
 
 /// Signs requests to one region's S3. libcurl's own signatures differ from version to version; see docs/decisions.md.
 package struct S3Signature: Sendable {
@@ -114,8 +113,6 @@ package struct S3Signature: Sendable {
 package struct S3Endpoint: Sendable, Equatable {
   /// `https://host`, with the port if it is not the scheme's.
   package let origin: String
-  /// The only protocol allowed.
-  let scheme: String
   /// The header `Host`.
   let host: String
   /// What the path begins with: `/bucket`, or nothing if the bucket is in the host's name.
@@ -140,18 +137,19 @@ package struct S3Endpoint: Sendable, Equatable {
   package init(url: String?, region: String?, bucket: String) throws(Fault) {
     if let region, !Self.isRegion(region) { throw .badRegion }
     if let url {
-      (scheme, host, isLoopback) = try Self.parts(of: url)
+      let store = try Self.address(url)
+      (origin, host, isLoopback) = ("\(store.scheme)://\(store.host)", store.host, store.isLoopback)
       bucketPath = "/" + bucket
     } else {
       guard let region else { throw .region }
       let service = "s3.\(region).amazonaws.com" + (region.hasPrefix("cn-") ? ".cn" : "")
       // The certificate of the service covers one label before its name.
       let isInPath = bucket.utf8.contains(UInt8(ascii: "."))
-      (scheme, isLoopback) = ("https", false)
+      isLoopback = false
       host = isInPath ? service : "\(bucket).\(service)"
       bucketPath = isInPath ? "/" + bucket : ""
+      origin = "https://\(host)"
     }
-    origin = "\(scheme)://\(host)"
   }
 
   static func isRegion(_ text: String) -> Bool {
@@ -161,44 +159,19 @@ package struct S3Endpoint: Sendable, Equatable {
       }
   }
 
-  private static func parts(
-    of url: String
-  ) throws(Fault) -> (scheme: String, host: String, isLoopback: Bool) {
-    guard let parts = curl_url() else { throw .notAURL }
-    defer { curl_url_cleanup(parts) }
-    guard !url.isEmpty, url.utf8.count <= 2_048,
-      url.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
-      curl_url_set(parts, CURLUPART_URL, url, UInt32(CURLU_NON_SUPPORT_SCHEME)) == CURLUE_OK
-    else { throw .notAURL }
-    guard part(CURLUPART_USER, of: parts) == nil, part(CURLUPART_PASSWORD, of: parts) == nil
-    else { throw .credentials }
-    guard let scheme = part(CURLUPART_SCHEME, of: parts)?.lowercased() else { throw .notAURL }
-    guard scheme == "https" || scheme == "http" else { throw .scheme }
-    guard let host = part(CURLUPART_HOST, of: parts)?.lowercased(), !host.isEmpty
-    else { throw .notAURL }
-    let isLoopback = isLoopback(host)
-    guard scheme == "https" || isLoopback else { throw .remoteHTTP }
-    guard part(CURLUPART_PATH, of: parts) ?? "/" == "/", part(CURLUPART_QUERY, of: parts) == nil,
-      part(CURLUPART_FRAGMENT, of: parts) == nil
-    else { throw .path }
-    let port = part(CURLUPART_PORT, of: parts)
-    let standardPort = scheme == "http" ? "80" : "443"
-    return (scheme, host + (port.flatMap { $0 == standardPort ? nil : ":\($0)" } ?? ""), isLoopback)
-  }
-
-  private static func part(_ part: CURLUPart, of parts: OpaquePointer) -> String? {
-    var text: UnsafeMutablePointer<CChar>?
-    guard curl_url_get(parts, part, &text, 0) == CURLUE_OK, let text else { return nil }
-    defer { curl_free(text) }
-    return String(cString: text)
-  }
-
-  /// `localhost` (which libcurl never looks up), 127.0.0.0/8 or ::1.
-  private static func isLoopback(_ host: String) -> Bool {
-    if host == "localhost" || host == "[::1]" { return true }
-    var address = in_addr()
-    return inet_pton(AF_INET, host, &address) == 1
-      && UInt32(bigEndian: address.s_addr) >> 24 == 127
+  private static func address(_ url: String) throws(Fault) -> HTTPURL {
+    guard !url.isEmpty, url.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw .notAURL }
+    let address: HTTPURL
+    do throws(HTTPURL.Fault) { address = try HTTPURL(url) } catch {
+      switch error {
+      case .notAURL: throw .notAURL
+      case .credentials: throw .credentials
+      case .scheme: throw .scheme
+      case .remoteHTTP: throw .remoteHTTP
+      }
+    }
+    guard address.isOrigin else { throw .path }
+    return address
   }
 }
 
@@ -210,12 +183,12 @@ struct S3Refusal: Equatable {
   /// Has the status and the store's error code; starts with a lower-case letter.
   let cause: String
 
-  init(_ answer: S3Answer, signedRegion: String) {
-    let document = S3ErrorDocument(answer.body)
+  /// - Parameter region: what the header says.
+  init(status: Int, _ document: S3ErrorDocument?, region: String?, signedRegion: String) {
     let code = document?.code
-    let shown = "the store answers \(answer.status)" + (code.map { " \($0)" } ?? "")
-    kind = Self.kind(status: answer.status, code: code)
-    let region = answer.region ?? document?.region
+    let shown = "the store answers \(status)" + (code.map { " \($0)" } ?? "")
+    kind = Self.kind(status: status, code: code)
+    let region = region ?? document?.region
     switch (kind, code) {
     case (.noBucket, _) where region != nil && region != signedRegion:
       cause = "\(shown): the bucket is in the region \(region ?? "")"
@@ -226,12 +199,12 @@ struct S3Refusal: Equatable {
     case (.denied, "SignatureDoesNotMatch"): cause = "\(shown): the secret access key is wrong"
     case (.denied, "InvalidAccessKeyId"): cause = "\(shown): the access key is unknown"
     case (.denied, "ExpiredToken"): cause = "\(shown): the credentials have expired"
-    case (.denied, "AccessDenied") where answer.status == 403:
+    case (.denied, "AccessDenied") where status == 403:
       cause =
         "\(shown): the credentials do not allow this; they need to read, write, delete and list"
-    case (.unexpected, _) where answer.status == 404:
+    case (.unexpected, _) where status == 404:
       cause = "\(shown), and does not say what is missing; check the endpoint"
-    case (.unexpected, _) where answer.status == 501:
+    case (.unexpected, _) where status == 501:
       cause = "\(shown): it cannot do what a copy needs"
     default: cause = shown
     }

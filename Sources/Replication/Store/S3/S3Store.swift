@@ -1,5 +1,16 @@
 // A bucket that is asked over S3's API.
 import Base
+import HTTPClient
+
+/// Limits of transfers.
+package struct S3Limits: Sendable {
+  package var connectTimeoutMs = 10_000
+  /// A transfer slower than `stallBytesPerSecond` for so long is given up.
+  package var stallSeconds = 30
+  package var stallBytesPerSecond = 1_024
+
+  package init() {}
+}
 
 /// Objects in a bucket. Each call takes a connection from a pool, or opens one.
 package final class S3Store: ObjectStore {
@@ -8,16 +19,19 @@ package final class S3Store: ObjectStore {
   private let signature: S3Signature
   /// With its slash, or empty.
   private let prefix: String
-  private let limits: S3Limits
+  private let options: HTTPOptions
   private let cancelFlag = CancelFlag()
   private let idle = Monitor(Idle())
   private let clock: @Sendable () -> Int64
 
   /// Transfers between two calls. Sendable because each is used by the one thread that took it out.
-  private struct Idle: @unchecked Sendable { var transfers: [S3Transfer] = [] }
+  private struct Idle: @unchecked Sendable { var transfers: [HTTPTransfer] = [] }
 
   /// More calls at once than these work, but open connections of their own.
   private static let idleCountMax = 16
+  /// Lists of 1,000 objects take about 0.5 MB.
+  private static let documentBytesMax = 4 << 20
+  private static let regionHeader = "x-amz-bucket-region"
 
   /// - Parameters:
   ///   - bucket: its name; `ReplicationTarget` checks it.
@@ -33,8 +47,14 @@ package final class S3Store: ObjectStore {
     self.prefix = prefix.isEmpty ? "" : prefix + "/"
     self.endpoint = endpoint
     signature = S3Signature(credentials: credentials, region: region)
-    self.limits = limits
     self.clock = clock
+    var options = HTTPOptions(connectTimeoutMs: limits.connectTimeoutMs)
+    options.stallSeconds = limits.stallSeconds
+    options.stallBytesPerSecond = limits.stallBytesPerSecond
+    options.keptHeaders = [Self.regionHeader]
+    (options.needsBodyLength, options.keepsPath, options.hasLargeBuffers) = (true, true, true)
+    options.cancelFlag = cancelFlag
+    self.options = options
   }
 
   package func cancel() { cancelFlag.set() }
@@ -59,7 +79,7 @@ package final class S3Store: ObjectStore {
   }
 
   /// An answer can be 200 and still say that it went wrong.
-  private static func isStored(_ answer: S3Answer) -> Bool {
+  private static func isStored(_ answer: HTTPOutcome) -> Bool {
     (answer.status == 200 || answer.status == 201 || answer.status == 204)
       && S3ErrorDocument(answer.body) == nil
   }
@@ -77,15 +97,18 @@ package final class S3Store: ObjectStore {
     _ body: (UnsafeRawBufferPointer) throws(ObjectStoreError) -> Void
   ) throws(ObjectStoreError) -> Bool {
     let call = try Call("read", key, .get)
+    var thrown: ObjectStoreError?
     // Nothing keeps it beyond the call.
     let result = withoutActuallyEscaping(body) { body in
       Result { () throws(ObjectStoreError) in
         try perform(call, byteCountMax: byteCountMax) { bytes in
-          Result { () throws(ObjectStoreError) in try body(bytes) }
+          do throws(ObjectStoreError) { try body(bytes) } catch { thrown = error }
+          return thrown == nil
         }
       }
     }
     let answer = try result.get()
+    if let thrown { throw thrown }
     if answer.status == 200 { return true }
     if Self.isMissing(answer) { return false }
     throw failure(answer, of: call)
@@ -95,7 +118,8 @@ package final class S3Store: ObjectStore {
   package func contains(_ key: String) throws(ObjectStoreError) -> Bool {
     var call = try Call("look for", key, .get)
     call.headers = [("range", "bytes=0-0")]
-    let answer = try perform(call, wantsStatusOnly: true)
+    // A store that ignores the range sends all of it.
+    let answer = try perform(call, byteCountMax: .max) { _ in false }
     // 416: it is empty.
     if answer.status == 200 || answer.status == 206 || answer.status == 416 { return true }
     if Self.isMissing(answer) { return false }
@@ -111,7 +135,7 @@ package final class S3Store: ObjectStore {
   }
 
   /// Only what the store itself says: any server may answer 404.
-  private static func isMissing(_ answer: S3Answer) -> Bool {
+  private static func isMissing(_ answer: HTTPOutcome) -> Bool {
     answer.status == 404 && S3ErrorDocument(answer.body)?.code == "NoSuchKey"
   }
 
@@ -139,7 +163,7 @@ package final class S3Store: ObjectStore {
       ("list-type", "2"), ("max-keys", String(entryCountMax)), ("prefix", whole),
     ]
     if let after { call.query.append(("start-after", prefix + after)) }
-    let answer = try perform(call, byteCountMax: S3Transfer.documentBytesMax)
+    let answer = try perform(call, byteCountMax: Self.documentBytesMax)
     guard answer.status == 200 else { throw failure(answer, of: call) }
     let document: S3ListDocument?
     do throws(XMLFault) {
@@ -176,7 +200,7 @@ package final class S3Store: ObjectStore {
   private struct Call {
     let operation: String
     let object: String
-    let method: S3Request.Method
+    let method: HTTPRequest.Method
     /// Without the prefix; nil asks for the bucket.
     let key: String?
     let body: ObjectBody?
@@ -185,7 +209,7 @@ package final class S3Store: ObjectStore {
     var headers: [(name: String, value: String)] = []
 
     init(
-      _ operation: String, _ key: String, _ method: S3Request.Method, body: ObjectBody? = nil
+      _ operation: String, _ key: String, _ method: HTTPRequest.Method, body: ObjectBody? = nil
     ) throws(ObjectStoreError) {
       try ObjectKey.check(key, operation: operation)
       (self.operation, object, self.method, self.key, self.body) = (
@@ -198,7 +222,7 @@ package final class S3Store: ObjectStore {
     }
   }
 
-  private func signed(_ call: Call) -> S3Request {
+  private func signed(_ call: Call, byteCountMax: Int) -> HTTPRequest {
     let time = S3Signature.time(ms: clock())
     let payload = (call.body ?? .bytes([])).sha256.hex
     let key = call.key.map { "/" + S3Signature.encoded(prefix + $0, keepsSlashes: true) }
@@ -217,37 +241,59 @@ package final class S3Store: ObjectStore {
     headers.append(("authorization", authorization))
     if call.body != nil { headers.append(("content-type", "application/octet-stream")) }
     let query = S3Signature.query(call.query)
-    return S3Request(
-      method: call.method, url: endpoint.origin + path + (query.isEmpty ? "" : "?" + query),
-      headers: headers.map { "\($0.name): \($0.value)" }, body: call.body)
+    var request = HTTPRequest(
+      call.method, endpoint.origin + path + (query.isEmpty ? "" : "?" + query),
+      headers: headers.map { "\($0.name): \($0.value)" },
+      bodyBytesMax: byteCountMax, errorBytesMax: Self.documentBytesMax)
+    if let body = call.body {
+      request.body = HTTPBody(byteCount: body.byteCount) { (buffer, offset) throws(SystemError) in
+        try body.copy(to: buffer, fromOffset: offset)
+      }
+    }
+    request.avoidsProxy = endpoint.isLoopback
+    return request
   }
 
+  /// - Parameters:
+  ///   - byteCountMax: of the body of a response with status 200 or 206; others may have 4 MiB.
+  ///   - receiver: gets that body, and may end it; without one it is collected.
   private func perform(
-    _ call: Call, byteCountMax: Int = S3Transfer.documentBytesMax, wantsStatusOnly: Bool = false,
-    taker: S3Transfer.Taker? = nil
-  ) throws(ObjectStoreError) -> S3Answer {
+    _ call: Call, byteCountMax: Int = documentBytesMax, _ receiver: HTTPTransfer.Receiver? = nil
+  ) throws(ObjectStoreError) -> HTTPOutcome {
     if cancelFlag.isSet { throw error(.cancelled, call, "the store is no longer used") }
-    guard
-      let transfer = idle.withLock({ $0.transfers.popLast() })
-        ?? S3Transfer(endpoint, limits, cancelFlag)
-    else { throw error(.unavailable, call, "libcurl lacks memory or a feature") }
+    guard let transfer = idle.withLock({ $0.transfers.popLast() }) ?? HTTPTransfer(options) else {
+      throw error(.unavailable, call, "libcurl lacks memory or a feature")
+    }
     defer {
       idle.withLock { idle in
         if idle.transfers.count < Self.idleCountMax { idle.transfers.append(transfer) }
       }
     }
-    do throws(S3TransferFailure) {
-      return try transfer.perform(
-        signed(call), byteCountMax: byteCountMax, wantsStatusOnly: wantsStatusOnly, taker: taker)
-    } catch {
-      switch error {
-      case .connection(let cause): throw self.error(.unavailable, call, cause)
-      case .tooLarge: throw self.error(.tooLarge, call, "the answer is larger than allowed")
-      case .cancelled: throw self.error(.cancelled, call, "the store is no longer used")
-      case .file(let cause): throw unexpected(call, cause)
-      case .taker(let error): throw error
-      case .noMemory: throw self.error(.unavailable, call, "libcurl lacks memory")
-      }
+    let outcome = transfer.perform(signed(call, byteCountMax: byteCountMax), receiver)
+    switch outcome.failure {
+    case nil, .stopped: return outcome
+    case .headerTooLarge, .bodyTooLarge:
+      throw error(.tooLarge, call, "the answer is larger than allowed")
+    case .cancelled: throw error(.cancelled, call, "the store is no longer used")
+    case .unreadableBody(nil): throw unexpected(call, "the file is shorter than it was")
+    case .unreadableBody(let fault?):
+      throw unexpected(call, "the file cannot be read: \(SmallFileError.system(fault).cause)")
+    case let failure?: throw error(.unavailable, call, Self.cause(failure))
+    }
+  }
+
+  private static func cause(_ failure: HTTPFailure) -> String {
+    switch failure {
+    case .unknownHost: "the host's name is unknown"
+    case .cannotConnect: "no connection"
+    case .connectTimeout, .timeout: "the time is up: no connection, or nothing more comes"
+    case .incompleteHeader, .incompleteBody: "the answer is cut off"
+    case .unknownLength: "the answer does not say how long it is"
+    case .closedWithoutResponse: "the connection was closed without an answer"
+    case .untrustedCertificate: "the server's certificate is not trusted"
+    case .outOfMemory: "libcurl lacks memory"
+    case .tlsFailed(let text), .other(let text): "no answer: libcurl says '\(text)'"
+    default: "no answer"
     }
   }
 
@@ -261,8 +307,11 @@ package final class S3Store: ObjectStore {
     error(.unexpected, call, cause)
   }
 
-  private func failure(_ answer: S3Answer, of call: Call) -> ObjectStoreError {
-    let refusal = S3Refusal(answer, signedRegion: signature.region)
+  private func failure(_ answer: HTTPOutcome, of call: Call) -> ObjectStoreError {
+    let refusal = S3Refusal(
+      status: answer.status ?? 0, S3ErrorDocument(answer.body),
+      region: answer.headers[Self.regionHeader].flatMap { S3Endpoint.isRegion($0) ? $0 : nil },
+      signedRegion: signature.region)
     return ObjectStoreError(
       refusal.kind, operation: call.operation, object: call.object, cause: refusal.cause,
       retryAfterMs: answer.retryAfterMs)

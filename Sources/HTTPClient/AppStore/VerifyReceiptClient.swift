@@ -5,33 +5,17 @@ import Base
 /// Asks the App Store: production first and, on status 21007 or 21008, once the other endpoint. Connections
 /// are kept and reused. Each call starts at once; the caller limits how many run.
 package final class VerifyReceiptClient: VerifyReceiptService {
-  private let http: HTTPClient
-  private let targets: Targets
-
-  /// The endpoints' addresses.
-  private struct Targets: Sendable {
-    let production: EndpointTarget
-    let sandbox: EndpointTarget
-
-    subscript(_ endpoint: AppStoreEndpoint) -> EndpointTarget {
-      endpoint == .production ? production : sandbox
-    }
-  }
-
+  private let http: AppStoreSession
   /// How much of an answer that is not JSON is recorded.
   private static let otherBytesMax = 64 << 10
 
   /// Starts the client's thread. Throws unless `options.check()` passes.
   package init(_ options: VerifyReceiptOptions = .init()) throws(VerifyReceiptOptionsError) {
     try options.check()
-    targets = Targets(
-      production: try options.target(of: .production), sandbox: try options.target(of: .sandbox))
-    let httpOptions = HTTPClientOptions(
+    http = try AppStoreSession(
+      production: try options.target(of: .production), sandbox: try options.target(of: .sandbox),
       connectTimeoutMs: options.connectTimeoutMs, timeoutMs: options.timeoutMs,
       answerBytesMax: options.answerBytesMax, callsMax: options.callsMax)
-    do throws(HTTPClientError) { http = try HTTPClient(httpOptions) } catch {
-      throw .noResources(error.cause)
-    }
   }
 
   // Calls under way keep the client of HTTP alive, and must end nevertheless.
@@ -43,7 +27,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
     completion: @escaping @Sendable (VerifyReceiptResponse) -> Void
   ) {
     Call(
-      http: http, targets: targets, body: Self.body(request), completion: completion,
+      http: http, body: Self.body(request), completion: completion,
       askedAtMs: MonotonicClock.nowMs()
     ).ask(.production, isSecond: false)
   }
@@ -54,15 +38,14 @@ package final class VerifyReceiptClient: VerifyReceiptService {
 
   /// One call, as requested.
   private struct Call: Sendable {
-    let http: HTTPClient
-    let targets: Targets
+    let http: AppStoreSession
     let body: [UInt8]
     let completion: @Sendable (VerifyReceiptResponse) -> Void
     /// Monotonic clock.
     let askedAtMs: Int64
 
     func ask(_ endpoint: AppStoreEndpoint, isSecond: Bool) {
-      http.send(HTTPRequest(targets[endpoint], .post, body: body)) { outcome in
+      http.send(.post, to: endpoint, body: body) { outcome in
         let content = VerifyReceiptClient.content(outcome)
         if !isSecond, VerifyReceiptClient.pointsElsewhere(content) {
           return ask(endpoint.other, isSecond: true)
@@ -70,8 +53,8 @@ package final class VerifyReceiptClient: VerifyReceiptService {
         completion(
           VerifyReceiptResponse(
             content: content, endpoint: endpoint,
-            host: outcome.wasStarted ? targets[endpoint].host : nil, httpStatus: outcome.status,
-            durationMs: MonotonicClock.nowMs() - askedAtMs))
+            host: outcome.wasStarted ? http.url(of: endpoint).host : nil,
+            httpStatus: outcome.status, durationMs: MonotonicClock.nowMs() - askedAtMs))
       }
     }
   }
@@ -95,11 +78,8 @@ package final class VerifyReceiptClient: VerifyReceiptService {
   }
 
   private static func content(_ outcome: HTTPOutcome) -> VerifyReceiptResponse.Content {
-    switch outcome.content {
-    case .failure(let failure):
-      .none(VerifyReceiptFailure(rawValue: failure.rawValue) ?? .connectionFailed)
-    case .answer(let bytes): outcome.status == 200 ? content(bytes) : .none(.httpStatus)
-    }
+    if let failure = outcome.failure { return .none(AppStoreFailure(failure)) }
+    return outcome.status == 200 ? content(outcome.body) : .none(.httpStatus)
   }
 
   private static func content(_ answer: [UInt8]) -> VerifyReceiptResponse.Content {
@@ -138,22 +118,6 @@ package struct VerifyReceiptRequest: Sendable {
   }
 }
 
-/// Why there is no answer. The texts are safe to show and to record.
-package enum VerifyReceiptFailure: String, Error, Sendable, CaseIterable {
-  case connectTimeout = "connect_timeout"
-  case timeout
-  case connectionFailed = "connection_failed"
-  case tlsFailed = "tls_failed"
-  case answerTooLarge = "answer_too_large"
-  case httpStatus = "http_status"
-  case cancelled
-
-  /// The failure in words, for people.
-  package var meaning: String {
-    HTTPFailure(rawValue: rawValue)?.meaning ?? "the HTTP status is not 200"
-  }
-}
-
 /// The result of one call, after the switch of endpoints if there was one.
 package struct VerifyReceiptResponse: Sendable {
   package enum Content: Sendable {
@@ -162,7 +126,7 @@ package struct VerifyReceiptResponse: Sendable {
     /// An answer that is not JSON: its first 64 KiB.
     case other([UInt8])
     /// There was no answer to record.
-    case none(VerifyReceiptFailure)
+    case none(AppStoreFailure)
   }
 
   package let content: Content

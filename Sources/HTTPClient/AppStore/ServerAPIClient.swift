@@ -34,9 +34,7 @@ package protocol ServerAPIService: AnyObject, Sendable {
 
 /// Calls the App Store Server API. Each call starts at once; the caller limits how many run, and how fast.
 package final class ServerAPIClient: ServerAPIService {
-  private let http: HTTPClient
-  private let production: EndpointTarget
-  private let sandbox: EndpointTarget
+  private let http: AppStoreSession
   private let nowMs: @Sendable () -> Int64
 
   /// Starts the client's thread. Throws where a URL cannot be used, or the system gives no thread.
@@ -44,26 +42,23 @@ package final class ServerAPIClient: ServerAPIService {
   package init(
     _ options: ServerAPIOptions = .init(), nowMs: @escaping @Sendable () -> Int64 = Timestamp.now
   ) throws(VerifyReceiptOptionsError) {
-    production = try Self.target(.production, options)
-    sandbox = try Self.target(.sandbox, options)
     self.nowMs = nowMs
-    let httpOptions = HTTPClientOptions(
+    http = try AppStoreSession(
+      production: try Self.target(.production, options),
+      sandbox: try Self.target(.sandbox, options),
       connectTimeoutMs: options.connectTimeoutMs, timeoutMs: options.timeoutMs,
       answerBytesMax: options.answerBytesMax, callsMax: options.callsMax)
-    do throws(HTTPClientError) { http = try HTTPClient(httpOptions) } catch {
-      throw .noResources(error.cause)
-    }
   }
 
   deinit { http.close() }
 
   private static func target(
     _ endpoint: AppStoreEndpoint, _ options: ServerAPIOptions
-  ) throws(VerifyReceiptOptionsError) -> EndpointTarget {
+  ) throws(VerifyReceiptOptionsError) -> HTTPURL {
     // Paths are put behind it.
     var url = options.url(of: endpoint)
     while url.hasSuffix("/") { url.removeLast() }
-    do { return try EndpointTarget(url) } catch { throw .url(endpoint, error) }
+    do { return try HTTPURL(url) } catch { throw .url(endpoint, error) }
   }
 
   package func send(
@@ -73,17 +68,15 @@ package final class ServerAPIClient: ServerAPIService {
     guard let token = account.token(nowMs: nowMs()) else {
       return completion(.failure(.cannotSign))
     }
-    let request = HTTPRequest(
-      endpoint == .production ? production : sandbox, call.method, path: call.path,
-      headers: ["Authorization: Bearer \(token)"], body: call.body)
-    http.send(request) { [nowMs] outcome in
+    http.send(
+      call.method, to: endpoint, path: call.path, headers: ["Authorization: Bearer \(token)"],
+      body: call.body
+    ) { [nowMs] outcome in
       completion(ServerAPIResponse(call, outcome, nowMs: nowMs()))
     }
   }
 
-  package func host(of endpoint: AppStoreEndpoint) -> String {
-    (endpoint == .production ? production : sandbox).host
-  }
+  package func host(of endpoint: AppStoreEndpoint) -> String { http.url(of: endpoint).host }
 
   /// Ends all calls with `.cancelled`, and waits until their completions have returned.
   package func shutDown() { http.shutDown() }

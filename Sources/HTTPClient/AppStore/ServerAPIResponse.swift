@@ -44,7 +44,7 @@ package struct TestNotificationResult: Sendable, Equatable {
 
 /// Why a call has no answer. Its text holds no identifier and no secret.
 package enum ServerAPIFailure: Error, Sendable, Equatable, CustomStringConvertible {
-  case transport(HTTPFailure)
+  case transport(AppStoreFailure)
   case status(Int, errorCode: Int64?)
   /// The answer is not as Apple documents it.
   case malformedAnswer
@@ -97,21 +97,23 @@ package enum ServerAPIResponse: Sendable, Equatable {
 
   /// - Parameter nowMs: epoch milliseconds, which `Retry-After` may be given in.
   init(_ call: ServerAPICall, _ outcome: HTTPOutcome, nowMs: Int64) {
-    switch outcome.content {
-    case .failure(let failure): self = .failure(.transport(failure))
-    case .answer(let bytes):
-      let value = try? JSONValue(bytes)
-      switch outcome.status {
-      case 200: self = value.flatMap { Self.read(call, $0) } ?? .failure(.malformedAnswer)
-      case 401: self = .unauthorized
-      case 429: self = .rateLimited(pauseMs: Self.pauseMs(outcome.retryAfter, nowMs: nowMs))
-      default:
-        let code = value?["errorCode"]?.integerValue
-        if let code, Self.settlingCodes.contains(code) {
-          self = .settled(errorCode: code)
-        } else {
-          self = .failure(.status(outcome.status ?? 0, errorCode: code))
-        }
+    if let failure = outcome.failure {
+      self = .failure(.transport(AppStoreFailure(failure)))
+      return
+    }
+    let value = try? JSONValue(outcome.body)
+    switch outcome.status {
+    case 200: self = value.flatMap { Self.read(call, $0) } ?? .failure(.malformedAnswer)
+    case 401: self = .unauthorized
+    case 429:
+      let retryAfter = outcome.headers[AppStoreSession.retryAfter]
+      self = .rateLimited(pauseMs: Self.pauseMs(retryAfter, nowMs: nowMs))
+    default:
+      let code = value?["errorCode"]?.integerValue
+      if let code, Self.settlingCodes.contains(code) {
+        self = .settled(errorCode: code)
+      } else {
+        self = .failure(.status(outcome.status ?? 0, errorCode: code))
       }
     }
   }
