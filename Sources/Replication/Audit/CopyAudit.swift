@@ -2,7 +2,7 @@
 import Base
 package import Ledger
 
-/// Reads a copy and compares it with the ledger, while its writer may go on. Changes nothing.
+/// Compares a copy with the ledger; the ledger's writer may keep running. Changes nothing.
 package struct CopyAudit {
   /// Whether the chain of steps is followed from step 0, rather than from the newest complete step.
   package var followsAllSteps = false
@@ -13,7 +13,7 @@ package struct CopyAudit {
 
   package init() {}
 
-  /// What was found.
+  /// The result of an audit.
   package struct Report: Sendable {
     package var newest: Step
     /// How many steps were followed.
@@ -23,11 +23,11 @@ package struct CopyAudit {
     package var byteCount = 0
     /// Events that the ledger holds.
     package var localSize = 0
-    /// What is wrong with the copy, or differs from the ledger.
+    /// Faults of the copy, and differences from the ledger.
     package var faults: [CopyFault] = []
-    /// Steps that are missing and that nothing needs: a complete one has followed.
+    /// Missing steps that nothing needs because a complete step follows.
     package var lostSteps: [CopyFault] = []
-    /// Objects that hold what an erasure has taken out of the ledger: the copy will follow.
+    /// Objects that hold data which the ledger has erased; the next steps replace them.
     package var outdated: [String] = []
 
     package var isWhole: Bool { faults.isEmpty }
@@ -65,10 +65,10 @@ package struct CopyAudit {
 
   // MARK: Steps
 
-  /// How many steps before the newest complete one are listed, if they are not all followed.
+  /// How many steps before the newest complete one are listed when not all steps are followed.
   private static let listedStepCountMax = 100_000
 
-  /// Names steps that are missing among those that the store lists.
+  /// Reports steps that are missing from the store's list.
   private func addGaps(
     _ sequence: StepSequence, _ range: Range<Int>, _ report: inout Report,
     _ body: (Int) throws -> Void = { _ in }
@@ -96,7 +96,7 @@ package struct CopyAudit {
     var previous: CopyState?
     var (faults, count) = ([CopyFault](), 0)
     try addGaps(sequence, 0..<(state.newest.number + 1), &report) { number in
-      // A fault may be one of each step: the rest tells nothing new.
+      // Every step may have a fault; a longer list adds nothing.
       if faults.count >= Self.faultCountMax { return }
       do {
         guard let stored = try sequence.step(number) else { return }
@@ -178,14 +178,14 @@ package struct CopyAudit {
     }
   }
 
-  /// Frames of a step are not the same as the step.
+  /// Names a step's frames apart from the step itself.
   private static func name(_ piece: CopyPiece) -> String {
     "\(piece.key) \(Hex.text(piece.sha256))"
   }
 
   // MARK: The ledger
 
-  /// Frames are never redacted: a tail is sealed before its lines are.
+  /// Frames are never redacted: a tail is sealed before its lines are redacted.
   private func addOutdatedFrames(
     _ state: CopyState, _ reader: LogReader, _ report: inout Report
   ) throws {
@@ -219,7 +219,7 @@ package struct CopyAudit {
     guard try reader.frontier(at: state.size).root == state.root else {
       return fault("its \(state.size) events are not the ledger's first \(state.size)")
     }
-    // The trees are equal, so the events are. Other bytes come from an erasure, or are wrong.
+    // Equal trees mean equal events. Different bytes come from an erasure, or are wrong.
     let allowsRedactions =
       try directory.reread().identity.formatVersion >= Format.versionWithRedactions
     if allowsRedactions { try addOutdatedFrames(state, reader, &report) }

@@ -1,16 +1,16 @@
-// What a fenced ledger holds that the copy's new writer has not, as lines for an import.
+// Finds where a fenced ledger diverged from its copy, and writes its uploads as lines for an import.
 import Base
 package import Ledger
 
-/// Why the divergence can't be told.
+/// Why the divergence can't be determined.
 package enum DivergenceError: Error, Sendable, Equatable, CustomStringConvertible {
   case noCopy(store: String)
   case otherLedger(store: String)
   /// The ledger has no record of a copy.
   case neverReplicated
-  /// The ledger lacks events that the copy has from it.
+  /// The ledger lacks events that it has copied.
   case shorter(local: Int, confirmed: Int)
-  /// The ledger's log is not the one that it copied.
+  /// The ledger's log is not the log that it copied.
   case unrelated
 
   package var description: String {
@@ -25,16 +25,16 @@ package enum DivergenceError: Error, Sendable, Equatable, CustomStringConvertibl
   }
 }
 
-/// Where a ledger parted from its copy.
+/// Where a ledger diverged from its copy.
 package struct Divergence: Sendable, Equatable {
   /// The step with which another writer took over.
   package let takeover: Step
-  /// The first position that the copy has not from this ledger.
+  /// The position of the first event that the copy does not have from this ledger.
   package let start: Position
   /// How many events the ledger holds.
   package let size: Int
 
-  /// Finds where the histories part; nil if no other writer has taken over.
+  /// Finds where the histories diverge; nil if no other writer has taken over.
   ///
   /// Throws `DivergenceError`, `CopyError` and `LedgerError`.
   package static func find(
@@ -61,14 +61,14 @@ package struct Divergence: Sendable, Equatable {
     if try reader.frontier(at: takeover.size).root == takeover.root {
       return Divergence(takeover: takeover, start: takeover.size, size: size)
     }
-    // What this ledger knows to be confirmed comes before anything of others.
+    // Check this ledger's own record before the steps of other writers.
     guard record.step != nil, record.size <= size,
       try reader.frontier(at: record.size).root == record.root
     else { throw DivergenceError.unrelated }
     return Divergence(takeover: takeover, start: record.size, size: size)
   }
 
-  /// The first step of another writer, after those of this ledger. Epochs never decrease, so halving finds it.
+  /// The first step of another writer, after those of this ledger. Epochs never decrease, so a binary search finds it.
   private static func firstForeign(
     _ sequence: StepSequence, _ record: ReplicationRecord, _ last: Step
   ) throws(CopyError) -> Step {
@@ -76,7 +76,7 @@ package struct Divergence: Sendable, Equatable {
     while end - own > 1 {
       let middle = own + (end - own) / 2
       var step: Step?
-      // Lost steps tell nothing: the next one that is there does.
+      // A lost step has no epoch to compare; use the next step that exists.
       var number = middle
       while number < end, step == nil {
         step = try sequence.step(number)?.step
@@ -96,17 +96,17 @@ package struct Divergence: Sendable, Equatable {
   }
 }
 
-// MARK: - Uploads of a fenced ledger as lines of an import file; docs/import-format.md
+// MARK: - Diverged uploads as import lines
 
-/// Writes the uploads from a position on as import lines.
+/// Writes the uploads from a position on as lines of an import file; docs/import-format.md.
 package struct DivergedLines {
-  /// What became of the events.
+  /// What happened to the events.
   package struct Report: Sendable, Equatable {
-    /// Lines by what they hold: `receipts`, `signed_transactions`, `notifications`.
+    /// The number of lines by content: `receipts`, `signed_transactions`, `notifications`.
     package var receipts = 0
     package var signedTransactions = 0
     package var notifications = 0
-    /// Events that no line can say, by type, with the reason.
+    /// Events that import lines can't express, by type and reason.
     package var left: [LeftOut: Int] = [:]
 
     package init() {}
@@ -115,7 +115,7 @@ package struct DivergedLines {
     package var leftCount: Int { left.values.reduce(0, +) }
   }
 
-  /// Events that no line can say.
+  /// Events of one type that import lines can't express, with the reason.
   package struct LeftOut: Hashable, Sendable {
     package let type: String
     package let reason: String
@@ -133,7 +133,7 @@ package struct DivergedLines {
     (self.reader, self.start) = (reader, start)
   }
 
-  /// A verification that goes into an upload's line.
+  /// A verification that is written into an upload's line.
   private struct Reply {
     /// The event that holds the reply.
     var position: Position
@@ -142,8 +142,8 @@ package struct DivergedLines {
     var isValid: Bool
   }
 
-  /// Passes on each line with its line feed. Lines are in the order of the uploads, and the same each time: an import
-  /// knows those that it has had.
+  /// Calls the body with each line and its line feed. The order and the bytes are the same each time, so an import
+  /// recognises lines that it has already imported.
   package func write(_ body: ([UInt8]) throws -> Void) throws -> Report {
     var report = Report()
     let replies = try replies(&report)
@@ -170,7 +170,7 @@ package struct DivergedLines {
           let verified = try? ReceiptVerifiedView(data: event.data)
         else { return }
         if verified.upload < start {
-          // The new writer has the upload, and asks the App Store itself.
+          // The new writer has the upload and asks the App Store itself.
           if verified.authority == .appStore, verified.outcome != .unreachable {
             counted.leave(event, "about an upload that the copy has")
           }
@@ -194,16 +194,16 @@ package struct DivergedLines {
     return replies
   }
 
-  /// A reply as recorded, one JSON object, and what is kept of the version 1 notification that brought it.
+  /// A recorded reply, one JSON object, and what is kept of the version 1 notification that delivered it.
   private struct RecordedReply {
     var reply: [UInt8]
     var notification: [UInt8]?
   }
 
-  /// Nil if that event holds no reply.
+  /// Nil if that event has no reply.
   private func recorded(_ position: Position) throws -> RecordedReply? {
     var position = position
-    // A reply may be that of an earlier one.
+    // A verification may refer to the reply of an earlier one.
     for _ in 0..<16 {
       let line = try reader.event(at: position)
       let found = line.withUnsafeBytes { bytes -> (reply: RecordedReply?, next: Position?) in
@@ -211,7 +211,7 @@ package struct DivergedLines {
           let verified = try? ReceiptVerifiedView(data: event.data)
         else { return (nil, nil) }
         if let replyOf = verified.replyOf { return (nil, Position(replyOf)) }
-        // The reply is the last member: what is read of it ends with the brace of the event's data.
+        // The reply is the last member: the text read so far ends with the closing brace of the event's data.
         let reply = verified.reply.flatMap { Self.object($0) }
         let notification = verified.notification.map { Array($0) }
         return (reply.map { RecordedReply(reply: $0, notification: notification) }, nil)
@@ -290,7 +290,7 @@ package struct DivergedLines {
     return writer.bytes
   }
 
-  /// A version 1 notification, whose reply has the receipt inside.
+  /// A version 1 notification, whose reply contains the receipt.
   private static func notificationLine(
     _ kept: [UInt8], _ reply: [UInt8], atMs: Int64
   ) -> [UInt8] {
@@ -303,7 +303,7 @@ package struct DivergedLines {
     return writer.bytes
   }
 
-  /// Nil for what an import refuses: signed transactions that are not valid, and those of Xcode.
+  /// Nil for what an import rejects: signed transactions that are not valid, and those of Xcode.
   private func transactionsLine(_ event: EventLine) -> [UInt8]? {
     guard let upload = try? TransactionsReceivedView(data: event.data), upload.isValid,
       upload.objects.allSatisfy({ $0.root != nil && !$0.isReduced })

@@ -1,17 +1,17 @@
-// What must go from a copy, and when a copy is looked through: a value without I/O.
+// Decides what to delete from a copy and when to sweep it: a value without I/O.
 import Base
 import Ledger
 
-/// What steps have replaced and sweeps have found, until it has gone, and what a sweep has found missing. Used by the
-/// copying thread alone.
+/// Tracks what steps have replaced and sweeps have found until it is deleted, and what a sweep has found missing. Only
+/// the replication thread uses it.
 struct CopyHousekeeping {
   private enum Limit {
     static let cleanupCount = 200
-    /// More than this is left to the sweep.
+    /// Anything beyond this is left to the sweep.
     static let wasteCount = 20_000
-    /// How soon something is tried again that needed something else first.
+    /// How soon something is tried again that had to wait for something else.
     static let damagePauseMs: Int64 = 1_000
-    /// So often the same loss is mended at once; after that, now and then.
+    /// The same loss is repaired at once this often; after that, only at intervals.
     static let mendingCount = 3
   }
 
@@ -22,49 +22,49 @@ struct CopyHousekeeping {
   private var wasteSteps: [Int: SupersededStep] = [:]
   private(set) var cleanup: Cleanup?
   private var cleanupAtMs: Int64 = 0
-  /// The short headers of steps whose frames are still needed.
+  /// The short headers of steps whose superseded frames are still stored.
   private var headers: [Int: [UInt8]] = [:]
 
   private var sweep: Sweep?
   private var sweepAtMs: Int64 = 0
-  /// Whether a sweep is wanted at once; one that is under way is no answer.
+  /// Whether a sweep is wanted at once; a sweep that is already running does not count.
   private var isSweepWanted = false
   private var hasSwept = false
-  /// What a sweep found. It may be deleted once a later step was created: no other writer has stored it then.
+  /// The result of a sweep. It may be deleted after the next step: no other writer has stored any of it then.
   private var finding: (SweepFinding, newest: Int)?
 
-  /// What was stored again, and must be read back.
+  /// Keys that were stored again and must be read back.
   private var mended: Set<String> = []
   /// How many sweeps in a row have found something missing.
   private(set) var lossCount = 0
-  /// How much of the contents the next sweep reads back; nil if none was asked for.
+  /// The part of the contents that the next sweep reads back; nil if none was requested.
   private var sample: Double?
 
   init(deletionPauseMs: Int64, sweepMs: Int64) {
     (self.deletionPauseMs, self.sweepMs) = (deletionPauseMs, sweepMs)
   }
 
-  /// How many objects and frames were replaced and have not gone yet.
+  /// How many replaced objects and frames are not deleted yet.
   var replacedCount: Int { wasteKeys.count + wasteSteps.count + (cleanup?.count ?? 0) }
-  /// Whether a step must be made so that what was found may go.
+  /// Whether a step must be created before what was found may be deleted.
   var needsStep: Bool { finding != nil }
-  /// Whether nothing is under way or due; what could not be deleted may be left.
+  /// Whether nothing is running or due; what could not be deleted may remain.
   func isIdle(_ nowMs: Int64) -> Bool {
     sweep == nil && finding == nil && cleanup == nil && sample == nil && !isSweepWanted
       && nowMs < sweepAtMs
   }
-  /// Whether the store does not keep what is stored again and again.
+  /// Whether the store repeatedly fails to keep what is stored.
   var isHopeless: Bool { lossCount >= Limit.mendingCount }
 
-  // MARK: What happens
+  // MARK: Events
 
-  /// The copy was opened: what steps have replaced that this process has not made is not known.
+  /// The copy was opened: what the steps of earlier processes have replaced is unknown.
   mutating func opened(_ nowMs: Int64) {
     hasSwept = false
     sweepAtMs = nowMs
   }
 
-  /// Makes the next sweep begin at once.
+  /// Starts the next sweep at once.
   mutating func sweepSoon() { isSweepWanted = true }
 
   /// Makes the next sweep read contents back.
@@ -73,8 +73,8 @@ struct CopyHousekeeping {
     isSweepWanted = true
   }
 
-  /// A step was confirmed. What it has replaced goes, and so does what a sweep had found before: another writer that had
-  /// taken over, and had stored some of it, would have fenced this one.
+  /// A step was confirmed. Deletes what it has replaced, and what a sweep found before it: another writer that had
+  /// taken over and stored some of it would have fenced this one.
   mutating func confirmed(
     _ step: Step, _ replaced: CopyState.Replaced, framesBefore: [EarlierFrames],
     _ state: CopyState
@@ -95,7 +95,7 @@ struct CopyHousekeeping {
     for step in found.steps where !needed.contains(step.number) { wasteSteps[step.number] = step }
   }
 
-  /// A cleanup has ended; returns what was begun.
+  /// A cleanup has ended; returns the cleanup as it was started.
   mutating func take(_ left: Cleanup, _ nowMs: Int64) -> Cleanup? {
     guard let begun = cleanup else { return nil }
     cleanup = nil
@@ -118,7 +118,7 @@ struct CopyHousekeeping {
   ) {
     sweep = nil
     guard let found else {
-      // It is read back by the next one.
+      // The next sweep reads it back.
       if case .sample(let sample) = ended.reading { self.sample = sample }
       sweepAtMs = nowMs + deletionPauseMs
       return
@@ -133,13 +133,13 @@ struct CopyHousekeeping {
     }
   }
 
-  /// Something that was missing was stored again: the next sweep reads it back.
+  /// Something missing was stored again: the next sweep reads it back.
   mutating func mended(_ keys: Set<String>) {
     mended.formUnion(keys)
     if !isHopeless { isSweepWanted = true }
   }
 
-  // MARK: What is due
+  // MARK: Due work
 
   /// The sweep that is due.
   mutating func nextSweep(
@@ -153,7 +153,7 @@ struct CopyHousekeeping {
       hasSwept = false
     }
     guard sweep == nil, finding == nil, isSweepWanted || nowMs >= sweepAtMs else { return nil }
-    // The step from which on superseded frames may be left.
+    // Superseded frames may remain from this step on.
     let first =
       emptiedBefore
       ?? max(
@@ -167,7 +167,7 @@ struct CopyHousekeeping {
     return next
   }
 
-  /// What is to be deleted next.
+  /// The next deletions.
   mutating func nextCleanup(
     _ state: CopyState, orphans: [String], _ nowMs: Int64, mayDelete: (String) -> Bool
   ) -> Cleanup? {
@@ -192,7 +192,7 @@ struct CopyHousekeeping {
 
   mutating func started(_ cleanup: Cleanup) { self.cleanup = cleanup }
 
-  /// The step before which no superseded frames are left; nil if that is not known.
+  /// The step before which no superseded frames remain; nil if that is not known.
   func emptiedBefore(_ state: CopyState) -> Int? {
     guard hasSwept else { return nil }
     var first = state.frames.first?.step ?? state.newest.number + 1

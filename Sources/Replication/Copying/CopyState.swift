@@ -1,4 +1,4 @@
-// What a copy holds, as its steps say.
+// The contents of a copy according to its steps.
 package import Base
 package import Ledger
 
@@ -24,20 +24,20 @@ package struct CopyState: Sendable, Equatable {
   package private(set) var work: SHA256Digest?
   /// By position, without gaps from 0.
   package private(set) var segments: [CopiedSegment] = []
-  /// Of the newest segment, behind the closed ones, without gaps.
+  /// Of the newest segment, after the closed ones, without gaps.
   package private(set) var blocks: [CopiedBlock] = []
   package private(set) var checkpoints: [CopiedCheckpoint] = []
-  /// The steps that hold the frames behind the blocks, in order.
+  /// The steps that hold the frames after the blocks, in order.
   package private(set) var frames: [EarlierFrames] = []
   /// How many steps there were since the newest complete one.
   package private(set) var stepsSinceComplete = 0
-  /// How many objects and frames these named.
+  /// How many objects and frames those steps named.
   private(set) var objectsSinceComplete = 0
 
-  /// What a step took the place of, and may be deleted now.
+  /// What a step replaced, and may be deleted now.
   package struct Replaced: Sendable, Equatable {
     package var keys: [String] = []
-    /// The steps whose frames blocks have replaced.
+    /// The steps whose frames are now in blocks.
     package var steps: [Int] = []
 
     package var isEmpty: Bool { keys.isEmpty && steps.isEmpty }
@@ -61,8 +61,8 @@ package struct CopyState: Sendable, Equatable {
     try check()
   }
 
-  /// What is left to go on from where steps were lost: the newest step, and what steps before the gap have named. Only a
-  /// complete step may follow.
+  /// The state from which to continue after steps were lost: the newest step, and what the steps before the gap named.
+  /// Only a complete step may follow.
   init(newest: Step, sha256: SHA256Digest, after known: CopyState?) {
     (self.newest, newestSHA256) = (newest, sha256)
     (identity, work) = (known?.identity ?? Step.noDigest, known?.work)
@@ -72,7 +72,7 @@ package struct CopyState: Sendable, Equatable {
   }
 
   /// Adds the next step. Throws if it does not follow.
-  /// - Returns: what it took the place of.
+  /// - Returns: what it replaced.
   package mutating func apply(
     _ step: Step, sha256: SHA256Digest
   ) throws(CopyFault) -> Replaced {
@@ -120,7 +120,7 @@ package struct CopyState: Sendable, Equatable {
       .union([CopyLayout.identityKey(identity)] + (work.map { [CopyLayout.workKey($0)] } ?? []))
   }
 
-  /// - Returns: the steps whose frames are not needed any more.
+  /// - Returns: the steps whose frames are no longer needed.
   private mutating func replaceAll(by step: Step) -> [Int] {
     (segments, blocks, checkpoints) = (step.segments, step.blocks, step.checkpoints)
     let kept = Set(step.earlierFrames.map(\.step))
@@ -153,7 +153,7 @@ package struct CopyState: Sendable, Equatable {
     return dropped
   }
 
-  /// Checkpoints by size, with others added; of two with the same size the added one stays.
+  /// Merges checkpoints by size; of two with the same size the added one is kept.
   static func merged(
     _ checkpoints: [CopiedCheckpoint], _ added: [CopiedCheckpoint]
   ) -> [CopiedCheckpoint] {
@@ -162,7 +162,7 @@ package struct CopyState: Sendable, Equatable {
     return (checkpoints.filter { !sizes.contains($0.size) } + added).sorted { $0.size < $1.size }
   }
 
-  /// Forgets frames that are in blocks; returns their steps.
+  /// Drops frames that are in blocks; returns their steps.
   private mutating func dropFrames() -> [Int] {
     let end = blocksEnd
     let dropped = frames.filter { $0.frames.end <= end }.map(\.step)
@@ -199,10 +199,11 @@ package struct CopyState: Sendable, Equatable {
   }
 }
 
-// MARK: - The SHA-256 of segments that are in the copy, so that a start need not read all of them
+// MARK: - Digests of copied segments
 
-/// The file `replication/segments`: a line for each segment with its first position, size, file number, time of change,
-/// SHA-256, and `1` once the copy's object was read back. It only saves work: a line that can't be read is left out.
+/// The file `replication/segments`, which saves a start from reading all segments: a line for each segment in the copy
+/// with its first position, size, file number, time of change, SHA-256, and `1` once the copy's object was read back. A
+/// line that can't be read is ignored.
 struct SegmentDigests: Equatable {
   static let fileName = "segments"
   private static let byteCountMax = 64 << 20

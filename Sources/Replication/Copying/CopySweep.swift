@@ -1,9 +1,9 @@
-// Looks through a copy: what no step names, and what steps name and is not there.
+// Sweeps a copy: finds objects that no step names, and missing objects that steps name.
 import Base
 import Ledger
 
 extension SweepFinding {
-  /// The most keys and steps to be deleted that one sweep finds; the next one finds the others.
+  /// The most keys and steps to delete that one sweep finds; the next sweep finds the rest.
   static let keyCountMax = 10_000
   static let stepCountMax = 10_000
 }
@@ -11,7 +11,7 @@ extension SweepFinding {
 extension CopyWorker {
   /// Nil if the objects could not be listed.
   func found(_ sweep: Sweep) -> SweepFinding? {
-    // Somebody waits for what is read back.
+    // A caller waits for what is read back.
     let path: ReplicationMailbox.Path =
       if case .sample = sweep.reading { .content } else { .deletions }
     do throws(ObjectStoreError) {
@@ -52,7 +52,7 @@ extension CopyWorker {
         finding.lost.append(expected)
         continue
       }
-      // Two small ones whose size is not known either.
+      // Two small objects whose size is also unknown.
       let isAlwaysRead = expected.object == .identity || expected.object == .work
       guard isAlwaysRead || sweep.reading.includes(expected.key) else { continue }
       try goOn()
@@ -64,7 +64,7 @@ extension CopyWorker {
 
   // MARK: Steps
 
-  /// Finds superseded frames, and steps that are needed and not there.
+  /// Finds superseded frames, and missing steps that are needed.
   private func look(
     atStepsOf sweep: Sweep, _ finding: inout SweepFinding
   ) throws(ObjectStoreError) {
@@ -96,7 +96,7 @@ extension CopyWorker {
     finding.lostSteps += StepSequence.faults(ofMissing: steps.filter { sizes[$0] == nil })
     for number in steps {
       guard let size = sizes[number] else { continue }
-      // A header precedes the frames.
+      // The header precedes the frames.
       if size <= needed[number]?.byteCount ?? 0 {
         finding.lostSteps.append(
           CopyFault(object: CopyLayout.stepKey(number), cause: "a part of it is missing"))
@@ -112,7 +112,7 @@ extension CopyWorker {
     }
   }
 
-  /// Whether a step can be read, and has the frames that are needed of it.
+  /// Whether a step can be read and has the frames that are needed from it.
   private func isRight(_ number: Int, _ frames: CopiedFrames?) throws(ObjectStoreError) -> Bool {
     guard
       let bytes = try store.get(
@@ -143,7 +143,7 @@ extension CopyWorker {
       let entries = try store.list(prefix: prefix, after: after)
       for entry in entries where !body(entry) { return }
       guard entries.count >= CopyLayout.listCountMax, let last = entries.last else { return }
-      // A store that lists the same again would be asked for ever.
+      // Without this check, a store that repeats its list would be asked forever.
       guard after.map({ ObjectKey.precedes($0, last.key) }) ?? true else { return }
       after = last.key
     }

@@ -1,8 +1,9 @@
-// Work that is done beside the steps: storing objects, deleting what was replaced, looking for what was left.
+// Tasks that run concurrently with the steps: storing objects, deleting what was replaced, sweeping; and the scan for
+// lines whose redaction is listed later.
 import Base
 import Ledger
 
-/// An object of the copy that steps name, by its place and without its digest.
+/// An object of the copy that steps name, by its position and without its digest.
 enum CopyObject: Hashable, Sendable {
   case identity
   case work
@@ -25,7 +26,7 @@ enum CopyObject: Hashable, Sendable {
   }
 }
 
-/// What a state names, by place.
+/// The objects that a state names, by position.
 struct NamedObjects {
   var segments: [Position: CopiedSegment] = [:]
   var blocks: [Position: CopiedBlock] = [:]
@@ -59,18 +60,18 @@ struct NamedObjects {
 struct Upload: Sendable {
   enum Source: Sendable {
     case bytes([UInt8])
-    /// A closed segment, as its file is when the work begins.
+    /// A closed segment, as its file is when the task begins.
     case segment(Position)
     case part(StorageFile, offsetBytes: Int, byteCount: Int)
   }
 
   let object: CopyObject
   let source: Source
-  /// What the file was when the work was planned.
+  /// The stamp of the file when the task was planned.
   let stamp: FileStamp
-  /// The digest of what the copy has in this place: the same bytes need not be stored again. Nil if they must be.
+  /// The digest of what the copy has at this position: the same bytes need not be stored again. Nil if they must be.
   let stored: SHA256Digest?
-  /// The number of the request; later ones have greater numbers.
+  /// The number of the task; later tasks have greater numbers.
   let number: Int
 }
 
@@ -78,21 +79,21 @@ struct Upload: Sendable {
 struct Stored: Sendable {
   let sha256: SHA256Digest
   let byteCount: Int
-  /// What the file was when it was read.
+  /// The stamp of the file when it was read.
   let stamp: FileStamp
-  /// Whether this upload put it there.
+  /// Whether this upload stored it.
   let isNew: Bool
 }
 
-/// An object and what it must hold.
+/// An object and its expected contents.
 struct ExpectedObject: Sendable, Hashable {
   let object: CopyObject
   let key: String
   let sha256: SHA256Digest
-  /// Nil for small objects whose size no step says.
+  /// Nil for small objects whose size no step records.
   let byteCount: Int?
 
-  /// The most bytes that are read of an object.
+  /// The most bytes that are read from an object.
   var byteCountMax: Int { byteCount ?? (object == .work ? OpenWork.byteCountMax : 1 << 20) }
 }
 
@@ -104,19 +105,19 @@ struct SupersededStep: Sendable {
   let number: Int
   /// The positions of the frames.
   let positions: Range<Position>
-  /// Nil if it is not known any more, and must be read from the store.
+  /// Nil if it is no longer in memory and must be read from the store.
   let header: [UInt8]?
 }
 
-/// What steps have replaced, and may be deleted once what replaced it was read back.
+/// What steps have replaced; it may be deleted once its replacement was read back.
 struct Cleanup: Sendable {
   var keys: [String] = []
-  /// Steps whose frames go.
+  /// Steps whose frames are to be deleted.
   var steps: [SupersededStep] = []
   var expected: [ExpectedObject] = []
-  /// The objects that were found right.
+  /// The objects that were read back intact.
   var verified: [ExpectedObject] = []
-  /// The objects that are not what they must be.
+  /// The objects that do not have their expected contents.
   var damaged: [ExpectedObject] = []
 
   var isDone: Bool { keys.isEmpty && steps.isEmpty }
@@ -133,9 +134,9 @@ struct Sweep: Sendable {
   }
 
   let state: CopyState
-  /// Superseded frames before this step have gone already.
+  /// Superseded frames before this step are already deleted.
   let firstStep: Int
-  /// Those of checkpoints, which no step says.
+  /// The sizes of checkpoints, which no step records.
   let sizes: [String: Int]
   let reading: Reading
   /// On the wall clock.
@@ -144,22 +145,22 @@ struct Sweep: Sendable {
 
 /// What a sweep found.
 struct SweepFinding: Sendable {
-  /// What no step names.
+  /// Objects that no step names.
   var keys: [String] = []
   var steps: [SupersededStep] = []
-  /// There is more of that.
+  /// Whether there are more of them.
   var isPartial = false
-  /// What steps name and the store does not have, or not as they name it.
+  /// Objects that steps name and the store lacks or has with other contents.
   var lost: [ExpectedObject] = []
-  /// Steps that are needed and are missing, empty or damaged.
+  /// Needed steps that are missing, empty or damaged.
   var lostSteps: [CopyFault] = []
-  /// What was read back.
+  /// How many objects were read back.
   var readCount = 0
   var readByteCount = 0
 }
 
 extension CopyState {
-  /// The objects that it names, without steps.
+  /// The objects that the state names, without steps.
   var expectedObjects: [ExpectedObject] {
     var expected = segments.map {
       ExpectedObject(
@@ -190,21 +191,21 @@ enum CopyTask: Sendable {
 
 enum CopyResult: Sendable {
   case uploaded(Upload, Result<Stored, LedgerError>)
-  /// What is left of a cleanup.
+  /// What remains of a cleanup.
   case cleaned(Cleanup)
   /// Nil if the objects could not be listed.
   case swept(Sweep, SweepFinding?)
 }
 
-// MARK: - Finds redacted lines whose erasure lists them only later
+// MARK: - Redacted lines and their listing
 
-/// Follows a log: a redacted line can be vouched for once an event has listed it.
+/// Finds redacted lines that their erasure lists only later: a redacted line is proven once an event has listed it.
 struct RedactionScan {
   /// Redacted lines that no event has listed yet, and their erasures.
   private var unlisted: [Position: Position] = [:]
   /// The next event.
   private(set) var next: Position = 0
-  /// The first end from the wanted one on at which every redacted line is listed.
+  /// The first end, from the wanted one on, at which every redacted line is listed.
   private(set) var soundEnd: Position?
   private let wanted: Position
 
@@ -212,7 +213,7 @@ struct RedactionScan {
 
   var unlistedCount: Int { unlisted.count }
 
-  /// Reads on to the end of a log, or until a sound end is found.
+  /// Reads to the end of a log, or until a sound end is found.
   mutating func read(_ reader: LogReader) throws {
     if next == wanted, unlisted.isEmpty { soundEnd = wanted }
     if soundEnd != nil || next >= reader.head.size { return }

@@ -1,8 +1,8 @@
-// Carries out tasks on a thread of its own; several may run at once.
+// Carries out replication tasks on a thread; several workers may run at once.
 import Base
 import Ledger
 
-/// Stores and deletes objects. Sendable because each thread has one of its own.
+/// Stores and deletes objects. Sendable because each worker is used by one thread.
 final class CopyWorker: @unchecked Sendable {
   private static let bufferByteCount = 1 << 20
 
@@ -38,7 +38,7 @@ final class CopyWorker: @unchecked Sendable {
 
   // MARK: Storing
 
-  /// Nil if the worker must end.
+  /// Nil if the worker must stop.
   private func uploaded(_ upload: Upload) -> Result<Stored, LedgerError>? {
     var backoff = Backoff()
     while true {
@@ -114,7 +114,7 @@ final class CopyWorker: @unchecked Sendable {
 
   // MARK: Deleting
 
-  /// Deletes what it can; what is left is tried again later.
+  /// Deletes what it can; the rest is tried again later.
   private func cleaned(_ cleanup: Cleanup) -> Cleanup {
     var rest = cleanup
     do throws(ObjectStoreError) {
@@ -126,7 +126,7 @@ final class CopyWorker: @unchecked Sendable {
         }
         rest.expected.removeLast()
       }
-      // What damaged objects replace is still needed.
+      // What a damaged object replaces is still needed.
       guard rest.damaged.isEmpty else { return rest }
       while let key = rest.keys.last {
         try goOn()
@@ -154,7 +154,7 @@ final class CopyWorker: @unchecked Sendable {
     }
   }
 
-  /// Whether the store returns exactly what an object must hold.
+  /// Whether the store returns exactly the expected contents of an object.
   func isRight(_ expected: ExpectedObject) throws(ObjectStoreError) -> Bool {
     var byteCount = 0
     _ = hasher.finish()
@@ -173,8 +173,8 @@ final class CopyWorker: @unchecked Sendable {
     return isThere && byteCount == expected.byteCount ?? byteCount && sha256 == expected.sha256
   }
 
-  /// Writes a step anew with its header alone. That is right whoever owns the sequence now: the frames were superseded
-  /// by a step that comes before any other writer's.
+  /// Rewrites a step with its header alone. That is right whoever owns the sequence now: the frames were superseded by
+  /// a step that precedes any other writer's.
   private func removeFrames(of step: SupersededStep) throws(ObjectStoreError) {
     let key = CopyLayout.stepKey(step.number)
     if let header = step.header { return try put(header, key) }
@@ -201,7 +201,7 @@ extension Step {
   }
 }
 
-// MARK: - Runs numbered pieces of work on a few threads
+// MARK: - Numbered work on a few threads
 
 enum ParallelWork {
   private struct State {
@@ -209,8 +209,8 @@ enum ParallelWork {
     var error: CopyError?
   }
 
-  /// Calls the body with each number once, in ascending order as threads become free. After an error no further work
-  /// is begun, and the first error is thrown once all threads have ended.
+  /// Calls the body with each number once, in ascending order as threads become free. After an error no further call
+  /// begins, and the first error is thrown once all threads have ended.
   static func run(
     _ count: Int, threads: Int, _ body: @escaping @Sendable (Int) throws(CopyError) -> Void
   ) throws(CopyError) {
@@ -230,7 +230,7 @@ enum ParallelWork {
     }
     var workers: [WorkerThread] = []
     for _ in 0..<max(0, min(threads, count) - 1) {
-      // Fewer threads do the same work.
+      // The work can be done with fewer threads.
       if let worker = try? WorkerThread(.usual, work) { workers.append(worker) }
     }
     work()

@@ -1,15 +1,15 @@
-// The thread that makes steps: looks at the log, decides what the next step holds, and creates it.
+// The replication thread: reads the log, decides what the next step holds, and creates it.
 import Base
 import Ledger
 
-/// What the copying thread knows. Sendable because that thread alone uses it; what it shares is in the exchange.
+/// The state of the replication thread. Sendable because only that thread uses it; shared state is in the mailbox.
 ///
-/// It keeps one step in memory, and nothing that grows while the store is away: what waits is the log.
+/// It keeps one step in memory and nothing that grows while the store is unavailable: the backlog is the log.
 final class ReplicationLoop: @unchecked Sendable {
   private enum Limit {
-    /// How often the record is written at most: it may lag, since what it says stays true.
+    /// The shortest time between two writes of the record, which may lag because what it records stays true.
     static let recordMs: Int64 = 1_000
-    /// Content waits for more to be named with it for this part of the delay.
+    /// Content waits for this part of the delay, so that one step names more of it.
     static let contentDelayDivisor: Int64 = 2
   }
 
@@ -24,15 +24,15 @@ final class ReplicationLoop: @unchecked Sendable {
   private var isOpen = false
   private var record: ReplicationRecord?
   private var state: CopyState?
-  /// What is wrong with the steps: the state is not whole, and the next step must say again all that the copy holds.
+  /// Faults of the steps: the state is incomplete, and the next step must name everything that the copy holds.
   private var lostSteps: [CopyFault] = []
   private var pending: PendingStep?
-  /// Whether the copy was found to be this writer's.
+  /// Whether the copy was found to belong to this writer.
   private var hasOpened = false
   private var backoff = Backoff()
   private var retryAtMs: Int64 = 0
 
-  /// Since when events wait, and since when content could be named; nil if none does.
+  /// Since when events have been waiting, and content that could be named; nil if there is none.
   private var waitingSinceMs: Int64?
   private var contentSinceMs: Int64?
   private var lookedAtMs: Int64 = 0
@@ -43,7 +43,7 @@ final class ReplicationLoop: @unchecked Sendable {
   private var recordWrittenMs: Int64 = 0
 
   private var housekeeping: CopyHousekeeping
-  /// Whether something of the copy was lost that was not found again yet.
+  /// Whether the copy has lost something that was not found again yet.
   private var hasLost = false
 
   init(
@@ -92,7 +92,7 @@ final class ReplicationLoop: @unchecked Sendable {
     var confirmedWorkDemand: Int
   }
 
-  /// Does what can be done now. Returns how long to wait before the next turn; nil to end.
+  /// Does all work that is possible now. Returns how long to wait before the next turn; nil to stop.
   private func turn() -> Int64? {
     let (wishes, results, sample) = exchange.monitor.withLock { state in
       state.lookCount += 1
@@ -132,7 +132,7 @@ final class ReplicationLoop: @unchecked Sendable {
 
   private func pauseMs(_ nowMs: Int64, _ wishes: PendingRequests) -> Int64 {
     if retryAtMs > nowMs { return max(1, min(options.pollMs, retryAtMs - nowMs)) }
-    // A step that was just made may be followed by the next at once.
+    // After one step, the next may follow at once.
     if hasMore { return 0 }
     return options.pollMs
   }
@@ -145,7 +145,7 @@ final class ReplicationLoop: @unchecked Sendable {
     switch failure {
     case .store(let error):
       retryAfterMs = error.retryAfterMs
-      // Its mark may be what is lost. Opening the copy finds that.
+      // The store's mark may be what is lost. Opening the copy detects that.
       if publisher.store is any MarkedStore, isOpen {
         isOpen = false
         pending = nil
@@ -168,7 +168,7 @@ final class ReplicationLoop: @unchecked Sendable {
     do { return try body() } catch { throw .store(error) }
   }
 
-  /// Reads what was appended, and what else has changed on disk.
+  /// Reads what was appended, and other changes on disk.
   private func look(_ nowMs: Int64, _ wishes: PendingRequests) throws(StepPublisher.Failure) {
     if retryAtMs > nowMs && reader == nil { return }
     try ledger { () throws(LedgerError) in
@@ -201,7 +201,7 @@ final class ReplicationLoop: @unchecked Sendable {
 
   // MARK: Opening
 
-  /// False as long as the copy could not be read.
+  /// False until the copy can be read.
   private func open(_ nowMs: Int64) throws(StepPublisher.Failure) -> Bool {
     if isOpen { return true }
     guard nowMs >= retryAtMs, let reader else { return false }
@@ -257,7 +257,7 @@ final class ReplicationLoop: @unchecked Sendable {
     exchange.succeeded(.steps)
   }
 
-  /// Ends replication for good.
+  /// Ends replication permanently.
   private func end(_ ending: ReplicationEnding) {
     exchange.change { status in
       status.ending = ending
@@ -352,7 +352,7 @@ final class ReplicationLoop: @unchecked Sendable {
         || wishes.workDemand > wishes.confirmedWorkDemand
         || nowMs - (contentSinceMs ?? nowMs) >= options.delayMs / Limit.contentDelayDivisor)
     guard framesAreDue || contentIsDue || housekeeping.needsStep else { return nil }
-    // A layout that frames do not continue yet is named later.
+    // A layout that the frames do not continue yet is named later.
     for candidate in layout == current ? [nil] : [layout, nil] {
       let end = max(state.size, candidate?.end ?? 0)
       var frames: CopyableFrames?
@@ -403,8 +403,8 @@ final class ReplicationLoop: @unchecked Sendable {
     return pending
   }
 
-  /// Holds nothing but the identity: whoever creates it owns the sequence before it stores a large log, and a start
-  /// that is interrupted goes on with what is named by then.
+  /// Holds nothing but the identity: the writer owns the sequence before it stores a large log, and a start that is
+  /// interrupted continues with what is named by then.
   private func firstStep(_ record: ReplicationRecord) throws(LedgerError) -> PendingStep? {
     guard let identity = content.newIdentity,
       let ledger = UUID16(directory.identity.id.description)
@@ -452,7 +452,7 @@ final class ReplicationLoop: @unchecked Sendable {
     }
   }
 
-  /// What a sweep has found missing, or wrong, and is still needed is stored again.
+  /// Stores again what a sweep has found missing or wrong and is still needed.
   private func take(_ sweep: Sweep, _ found: SweepFinding?, _ nowMs: Int64) {
     guard let state else { return }
     let lost = content.markLost(found?.lost ?? [])
@@ -483,10 +483,10 @@ final class ReplicationLoop: @unchecked Sendable {
     hasLost = false
   }
 
-  /// Makes a complete step the next one.
+  /// Makes the next step a complete one.
   private func mend(_ steps: [CopyFault], from complete: Int) {
     if steps.contains(where: { CopyLayout.stepNumber($0.object) ?? 0 >= complete }) {
-      // The newest may be among them; then its number is free.
+      // The newest step may be among them; then its number is free.
       writeRecord()
       isOpen = false
       pending = nil
@@ -503,7 +503,7 @@ final class ReplicationLoop: @unchecked Sendable {
     let further = lost.count > 3 ? " and \(lost.count - 3) more" : ""
     let cause = "the store does not have what was stored: \(names)\(further)"
     options.notice("\(cause); it is stored again from this disk")
-    // A store that loses the same again and again can't be trusted with more.
+    // A store that repeatedly loses the same object can't be trusted with more.
     if housekeeping.isHopeless { exchange.failed(.loss, cause, .unexpected) }
   }
 
@@ -515,14 +515,14 @@ final class ReplicationLoop: @unchecked Sendable {
         + lostSteps.prefix(3).map(\.description).joined(separator: "; "))
   }
 
-  /// While something is known to be missing, nothing is acknowledged.
+  /// Nothing is acknowledged while something is known to be missing.
   private func noteMissing() {
     let count = content.lost.count + lostSteps.count
     exchange.monitor.withLock { $0.status.missingCount = count }
   }
 
   private func startHousekeeping(_ nowMs: Int64) {
-    // A step whose fate is not known may name what would be deleted, and so may steps that were lost.
+    // A step with an unknown outcome may name what would be deleted; so may lost steps.
     guard pending == nil, lostSteps.isEmpty, let state else { return }
     let mended = content.takeMended()
     if !mended.isEmpty { housekeeping.mended(mended) }
@@ -568,7 +568,7 @@ final class ReplicationLoop: @unchecked Sendable {
         lagPosition == known
         ? exchange.monitor.withLock { $0.status.oldestUnconfirmedAtMs }
         : try? reader.recordedAtMs(of: known)
-      // No step is planned while one is under way, however long that takes.
+      // No step is planned while another is being created, however long that takes.
       if lagPosition != known || state == nil || pending != nil {
         lagBytes = (try? reader.byteCount(from: known)) ?? lagBytes
       }
@@ -587,7 +587,7 @@ final class ReplicationLoop: @unchecked Sendable {
       shared.status.oldestUnconfirmedAtMs = oldest
       shared.status.replacedCount = replacedCount
       shared.confirmedWorkDemand = max(shared.confirmedWorkDemand, confirmedWork)
-      // What can't be deleted now is not waited for.
+      // Do not wait for what can't be deleted now.
       if isSettled, shared.failures[.loss] == nil,
         replacedCount == 0 || shared.failures[.deletions] != nil
       {

@@ -2,9 +2,9 @@
 import Base
 import Ledger
 
-/// The state that the copying thread, its workers, and those that wait for a copy share.
+/// The state that the replication thread, its workers, and callers that wait for the copy share.
 final class ReplicationMailbox: Sendable {
-  /// Which kind of request fails.
+  /// The kind of request that fails.
   enum Path { case steps, content, loss, deletions, record }
 
   struct Failure {
@@ -17,26 +17,27 @@ final class ReplicationMailbox: Sendable {
 
   struct State {
     var status: ReplicationStatus
-    /// The end of the events that somebody waits for.
+    /// The end of the events that callers wait for.
     var demand: Position = 0
-    /// How many have asked for open work to be in the copy, and up to which of them it is.
+    /// How many callers have asked for open work to be in the copy, and how many of these requests are met.
     var workDemand = 0
     var confirmedWorkDemand = 0
-    /// The part of all objects that somebody wants to be read back; nil once that was begun.
+    /// The part of all objects that a caller wants read back; nil once that has begun.
     var sample: Double?
-    /// Whether somebody waits until all content is in place and all that was replaced has gone.
+    /// Whether a caller waits until all content is stored and everything replaced is deleted.
     var wantsAll = false
-    /// The last look after which nothing was left to be done.
+    /// The number of the last look at the log after which no work was left.
     var settledLook = 0
-    /// How often the copying thread has looked at the log; whoever waits compares.
+    /// How often the replication thread has looked at the log; waiting callers compare it.
     var lookCount = 0
     var isWoken = false
-    /// Until when what is on disk is copied before the thread ends, on the monotonic clock; nil while it goes on.
+    /// The deadline for copying what is on disk before the thread ends, on the monotonic clock; nil while it keeps
+    /// running.
     var stopAtMs: Int64?
     var tasks: [CopyTask] = []
     var results: [CopyResult] = []
     var failures: [Path: Failure] = [:]
-    /// How many calls have failed without which nothing can be confirmed.
+    /// How many calls have failed that confirmations depend on.
     var failureCount = 0
     var hasEnded = false
 
@@ -46,9 +47,9 @@ final class ReplicationMailbox: Sendable {
   }
 
   enum Condition {
-    /// For the copying thread.
+    /// For the replication thread.
     static let wake = 0
-    /// For those that wait for a confirmation, or for the end.
+    /// For callers that wait for a confirmation, or for the end.
     static let progress = 1
     /// For the workers.
     static let work = 2
@@ -95,7 +96,7 @@ final class ReplicationMailbox: Sendable {
   func failed(_ path: Path, _ error: String, _ kind: ObjectStoreError.Kind?) {
     let isNew = monitor.withLock { state in
       let before = state.failures[path]
-      // Said once while the store is away, however many calls notice.
+      // Logged once while the store is unavailable, however many calls fail.
       let isFirst = path.isOfStore ? state.failure == nil : before == nil
       state.failures[path] = Failure(
         error: error, kind: kind, sinceMs: before?.sinceMs ?? Timestamp.now(),
@@ -149,7 +150,7 @@ final class ReplicationMailbox: Sendable {
     while true {
       let rest = end - MonotonicClock.nowMs()
       if rest <= 0 { return !isStopping }
-      // A new task wakes a worker too; it goes on waiting.
+      // A new task wakes the worker too; it keeps waiting.
       let hasEnded =
         monitor.wait(on: Condition.progress, limitMs: min(rest, 500)) { state -> Bool? in
           state.hasEnded || state.stopAtMs != nil ? true : nil
@@ -160,7 +161,7 @@ final class ReplicationMailbox: Sendable {
 }
 
 extension ReplicationMailbox.Path {
-  /// Whether nothing can be confirmed while it fails.
+  /// Whether nothing can be confirmed while this kind of request fails.
   fileprivate var isOfStore: Bool { self == .steps || self == .content || self == .loss }
 
   fileprivate var failureText: String {

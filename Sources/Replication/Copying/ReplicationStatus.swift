@@ -1,13 +1,13 @@
-// What replication is doing, for `status`, metrics and messages.
+// The state of replication, for `status`, metrics and messages.
 package import Base
 package import Ledger
 
-/// How replication is doing at a moment.
+/// The state of replication at a moment.
 package struct ReplicationStatus: Sendable, Equatable {
   package enum Mode: String, Sendable {
     /// The copy has not been read yet.
     case opening
-    /// Steps are being made.
+    /// Steps are being created.
     case copying
     /// Another writer has taken over.
     case fenced
@@ -31,26 +31,26 @@ package struct ReplicationStatus: Sendable, Equatable {
   package var lagBytes = 0
   /// When the oldest event that is not confirmed was recorded, in epoch milliseconds; nil if all are.
   package var oldestUnconfirmedAtMs: Int64?
-  /// What fails at the moment; nil if nothing does.
+  /// The current failure; nil if there is none.
   package var error: String?
-  /// Since when the store can't be used, in epoch milliseconds; nil if it can.
+  /// Since when the store has been unavailable, in epoch milliseconds; nil if it is available.
   package var unreachableSinceMs: Int64?
-  /// Objects and frames that were replaced and are not deleted yet.
+  /// How many replaced objects and frames are not deleted yet.
   package var replacedCount = 0
-  /// Objects and steps that the copy is known to lack at the moment, and how many were found missing or wrong since the
+  /// How many objects and steps the copy is known to lack now, and how many were found missing or wrong since the
   /// start.
   package var missingCount = 0
   package var lostCount = 0
-  /// When the copy was last found whole, in epoch milliseconds; nil before that.
+  /// When the copy was last found complete, in epoch milliseconds; nil before that.
   package var wholeAtMs: Int64?
   /// How many objects were read back on request, and of how many bytes.
   package var verifiedCount = 0
   package var verifiedByteCount = 0
-  /// How many steps this process has made, and how many bytes it has stored.
+  /// How many steps this process has created, and how many bytes it has stored.
   package var stepCount = 0
   package var storedObjectCount = 0
   package var storedByteCount = 0
-  /// Why replication has ended; nil while it goes on, and after an ordinary stop.
+  /// Why replication has ended; nil while it runs, and after an ordinary stop.
   package var ending: ReplicationEnding?
 
   package init(target: String) { self.target = target }
@@ -64,13 +64,14 @@ package struct ReplicationStatus: Sendable, Equatable {
   }
 }
 
-/// Why replication ended by itself. A person must decide what happens next.
+/// Why replication ended by itself. An operator must decide what happens next.
 package enum ReplicationEnding: Error, Sendable, Equatable, CustomStringConvertible {
   /// Another writer has taken over.
   case fenced(by: ForeignStep)
   /// The store can't be used. A sentence without its full stop.
   case refused(String)
-  /// The copy is not of this disk's history: whoever appends here makes a second one. A sentence without its full stop.
+  /// The copy's history differs from this disk's: appending here would create a second history. A sentence without its
+  /// full stop.
   case contradicted(String)
 
   /// The step of another writer that was found.
@@ -78,7 +79,7 @@ package enum ReplicationEnding: Error, Sendable, Equatable, CustomStringConverti
     package let number: Int
     package let epoch: Int
     package let writer: UUID16
-    /// When it was made, in epoch milliseconds.
+    /// When it was created, in epoch milliseconds.
     package let atMs: Int64
 
     package init(_ step: Step) {
@@ -95,7 +96,7 @@ package enum ReplicationEnding: Error, Sendable, Equatable, CustomStringConverti
     }
   }
 
-  /// Why nothing may be appended.
+  /// The error with which appends fail.
   package func ledgerError(operation: String, object: String) -> LedgerError {
     switch self {
     case .fenced:

@@ -1,10 +1,10 @@
-// Keeps a copy of a ledger in a store, on threads of its own.
+// Keeps a copy of a ledger in a store, on its own threads.
 import Base
 package import Ledger
 
 /// Copies a ledger to a store as it grows, until it is stopped or another writer takes over. Thread-safe.
 ///
-/// Several processes must not do that for one ledger: the first holds `replication/lock`.
+/// Only one process may replicate a ledger: it holds `replication/lock`.
 package final class Replicator: Sendable {
   private static let lockName = "lock"
 
@@ -31,10 +31,10 @@ package final class Replicator: Sendable {
 
   deinit { stop(deadlineMs: 0) }
 
-  /// How it is doing.
+  /// The current state.
   package var status: ReplicationStatus { exchange.status }
 
-  /// What lets appends wait for the copy.
+  /// Lets appends wait for the copy.
   /// - Parameter limitMs: how long an append waits at most.
   package func gate(limitMs: Int64 = 10_000) -> ReplicationGate {
     ReplicationGate(exchange, limitMs: limitMs)
@@ -42,8 +42,8 @@ package final class Replicator: Sendable {
 
   // MARK: Starting and stopping
 
-  /// Takes the lock and starts the threads. What the store holds is read afterwards: a store that can't be
-  /// reached does not keep a server from starting.
+  /// Takes the lock and starts the threads. The store is read afterwards, so that a server starts even if the store is
+  /// unreachable.
   ///
   /// Throws `locked` if another process replicates this ledger. May be called once.
   package func start() throws(LedgerError) {
@@ -86,8 +86,8 @@ package final class Replicator: Sendable {
     return file
   }
 
-  /// Tries to confirm what is on disk until the deadline, then ends the threads and releases the lock. The store can't be
-  /// used after that.
+  /// Tries to confirm what is on disk until the deadline, then ends the threads and releases the lock. The store can't
+  /// be used after that.
   package func stop(deadlineMs: Int64) {
     let hasStarted = threads.withLock { $0.hasStarted }
     guard hasStarted else { return }
@@ -101,12 +101,12 @@ package final class Replicator: Sendable {
     _ = exchange.monitor.wait(
       on: ReplicationMailbox.Condition.progress, limitMs: max(0, deadlineMs)
     ) { $0.hasEnded ? true : nil }
-    // Ends calls that are still under way.
+    // Ends calls that are still running.
     store.cancel()
     exchange.monitor.broadcast(ReplicationMailbox.Condition.work)
     threads.withLock { threads in
       if let copying = threads.copying {
-        // Whoever is told that another writer has taken over may stop replication at once.
+        // `onFenced` may stop replication at once, on this thread.
         if copying.isCurrent { copying.detach() } else { copying.join() }
       }
       for worker in threads.workers { worker.join() }
@@ -119,15 +119,15 @@ package final class Replicator: Sendable {
 
   // MARK: Waiting
 
-  /// What came of reading the store.
+  /// The result of reading the store.
   package enum Opening: Sendable, Equatable {
     case copying
     case ended(ReplicationEnding)
-    /// It could not be read in this time; it is tried again and again. The error, if there is one.
+    /// It could not be read in this time; reading is retried. The error, if there is one.
     case notYet(String?)
   }
 
-  /// Waits until it is known whether this ledger may go on with the copy.
+  /// Waits until it is known whether this ledger may continue the copy.
   package func waitUntilOpen(limitMs: Int64) -> Opening {
     let opening = exchange.monitor.wait(
       on: ReplicationMailbox.Condition.progress, limitMs: limitMs
@@ -138,14 +138,14 @@ package final class Replicator: Sendable {
     return opening ?? .notYet(exchange.status.error)
   }
 
-  /// Copies all that is on disk, puts segments and blocks in the place of frames, and returns.
+  /// Copies all that is on disk, replaces frames by segments and blocks, and returns.
   ///
-  /// Throws `ReplicationEnding`, or `LedgerError` (`unconfirmed`) with what fails: at once if only an operator can help,
-  /// otherwise after a while.
+  /// Throws `ReplicationEnding`, or `LedgerError` (`unconfirmed`) with the failure: at once if only an operator can
+  /// help, otherwise after a while.
   /// - Parameters:
-  ///   - sample: the part of all objects that is read back and compared, from 0 to 1; nil for none. What is wrong is
+  ///   - sample: the part of all objects that is read back and compared, from 0 to 1; nil for none. Damaged objects are
   ///     stored again.
-  ///   - giveUpMs: how long the store may be away.
+  ///   - giveUpMs: how long the store may be unavailable.
   ///   - progress: called now and then.
   /// - Returns: false if it was cancelled.
   package func copyAll(
@@ -166,7 +166,7 @@ package final class Replicator: Sendable {
       ) { state throws -> Bool? in
         if state.hasEnded, let ending = state.status.ending { throw ending }
         if state.settledLook > start { return true }
-        // The first may be of a call that was under way already.
+        // The first failure may be that of a call that was already running.
         if let failure = state.failure, state.failureCount >= failureCount + 2,
           self.isHopeless(failure, giveUpMs)
         {
@@ -191,9 +191,9 @@ package final class Replicator: Sendable {
   }
 }
 
-// MARK: - With `sync`, an append returns when the copy has confirmed it
+// MARK: - Appends that wait for the copy
 
-/// Makes appends wait until their events are in a step of the copy.
+/// Makes an append return only after its events are in a step of the copy (`sync`).
 package final class ReplicationGate: AppendConfirmation {
   private static let operation = "append"
 
@@ -208,7 +208,7 @@ package final class ReplicationGate: AppendConfirmation {
   /// Waits until all events before a position are in the copy.
   ///
   /// Throws `standby` if another writer has taken over, and `unconfirmed` if it takes longer than the limit. Once the
-  /// store has been away for that long, no caller waits any more; the events are copied when it is back.
+  /// store has been unavailable for that long, callers no longer wait; the events are copied when it is back.
   package func waitUntilConfirmed(_ end: Position, sinceMs: Int64) throws(LedgerError) {
     exchange.monitor.withLock { state in
       state.demand = max(state.demand, end)
@@ -218,7 +218,7 @@ package final class ReplicationGate: AppendConfirmation {
     try wait(limitMs: max(0, limitMs - waitedMs)) { $0.status.confirmedSize >= end }
   }
 
-  /// Waits until what is on disk of open work is in the copy: how far webhooks came, and requests to erase.
+  /// Waits until the open work on disk is in the copy: the progress of webhooks, and erasure requests.
   ///
   /// Throws what `waitUntilConfirmed` throws.
   package func waitForOpenWork() throws(LedgerError) {
@@ -237,8 +237,8 @@ package final class ReplicationGate: AppendConfirmation {
     let hasEnded = try exchange.monitor.wait(
       on: ReplicationMailbox.Condition.progress, limitMs: restMs
     ) { state throws(LedgerError) -> Bool? in
-      // An event that was confirmed before another writer took over is in that writer's history too.
-      // What is missing may be what comes before it.
+      // An event that was confirmed before another writer took over is in that writer's history too. What is missing
+      // may be what precedes it.
       if isConfirmed(state), state.status.missingCount == 0 { return true }
       if let ending = state.status.ending {
         throw ending.ledgerError(operation: Self.operation, object: state.status.target)
@@ -272,39 +272,39 @@ package final class ReplicationGate: AppendConfirmation {
   }
 }
 
-// MARK: - How replication behaves, and whom it tells
+// MARK: - Options
 
 /// The options of a replicator. The times are in milliseconds.
 package struct ReplicatorOptions: Sendable {
-  /// Events wait for at most this long before they are in a step, if the store answers.
+  /// The longest time that events wait before they are in a step, if the store answers.
   package var delayMs: Int64 = 2_000
-  /// A step is made at once when this many bytes wait.
+  /// A step is created at once when this many bytes wait.
   package var waitingByteCount = 1 << 20
   /// The most bytes of frames in a step, unless a single frame is larger.
   package var stepByteCount = 8 << 20
-  /// How often the log is looked at.
+  /// How often the log is read.
   package var pollMs: Int64 = 250
   /// How often segments, checkpoints and the identity are compared with what was copied.
   package var checkMs: Int64 = 5_000
-  /// How often open work is stored at most, unless somebody waits for it.
+  /// The shortest time between two uploads of open work, unless a caller waits for it.
   package var workMs: Int64 = 10_000
-  /// How long deletions wait after one has failed.
+  /// How long deletions pause after a failure.
   package var deletionPauseMs: Int64 = 60_000
   /// How often all objects are listed, to delete what no step names.
   package var sweepMs: Int64 = 24 * 3_600_000
-  /// At least every step of this number after a complete one is complete.
+  /// The most steps from one complete step to the next.
   package var stepsBetweenComplete = CopyLayout.stepsBetweenCompleteMax
   /// How many threads store objects and delete them.
   package var workerCount = 2
-  /// Whether the store does what a copy needs, tried before anything is written to it.
+  /// Checks that the store does what a copy needs before anything is written to it.
   package var probe: @Sendable (any ObjectStore) throws(StoreProbe.Failure) -> Void = {
     store throws(StoreProbe.Failure) in try StoreProbe.check(store)
   }
-  /// Takes a message for the log: one line, when something changes.
+  /// Receives a message for the log: one line, when something changes.
   package var notice: @Sendable (String) -> Void = { _ in }
-  /// Called when another writer has taken over, after the note about it was written: nothing may be appended any more.
+  /// Called when another writer has taken over, after that was recorded: nothing may be appended any more.
   package var onFenced: @Sendable (LedgerError) -> Void = { _ in }
-  /// Waits between attempts are at most this long.
+  /// The longest wait between attempts.
   package var retryMsMax = 30_000
 
   package init() {}

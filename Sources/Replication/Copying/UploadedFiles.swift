@@ -1,9 +1,9 @@
-// What a ledger's directory holds apart from frames, and what of it is in the copy already.
+// The files of a ledger's directory other than frames, and which of them are already in the copy.
 import Base
 import Ledger
 
-/// Segments, blocks, checkpoints, the identity and open work: found on disk, stored beside the steps, named by them. Used
-/// by the copying thread alone.
+/// Segments, blocks, checkpoints, the identity and open work: found on disk, stored concurrently with the steps, named
+/// by them. Only the replication thread uses it.
 final class UploadedFiles {
   private struct ClosedSegment {
     let range: Range<Position>
@@ -24,7 +24,7 @@ final class UploadedFiles {
   }
 
   private enum Limit {
-    /// How many objects of a kind are on their way at once.
+    /// How many objects of a kind are uploaded at once.
     static let segments = 3
     static let blocks = 8
     static let checkpoints = 4
@@ -39,7 +39,7 @@ final class UploadedFiles {
   private var checkpointStamps: [Int: FileStamp] = [:]
   private var identityStamp: FileStamp?
 
-  /// Also of segments that are not closed any more, or have changed: their stamps tell.
+  /// Also of segments that are no longer closed or have changed: their stamps show that.
   private(set) var digests: SegmentDigests
   private(set) var digestsHaveChanged = false
   private var blocks: [Position: KnownBlock] = [:]
@@ -47,24 +47,24 @@ final class UploadedFiles {
   private var identity: KnownFile?
   private var verifiedKeys: Set<String> = []
   private var workReader = OpenWorkReader()
-  /// Open work as it was read last; nil if there is none and the copy names none.
+  /// Open work as last read; nil if there is none and the copy names none.
   private var work: (bytes: [UInt8], sha256: SHA256Digest)?
   private var workReadMs: Int64?
-  /// Up to which demand the open work that was read last is known to be complete.
+  /// The demand up to which the open work that was last read is known to be complete.
   private var workDemand = 0
 
   private var named = NamedObjects()
-  /// Stored by this process, and not named by a step yet.
+  /// Objects that this process has stored and no step names yet.
   private var unnamed: [String: CopyObject] = [:]
   private var underWay: [CopyObject: Int] = [:]
-  /// What the store has lost or damaged, and must be stored again.
+  /// Objects that the store has lost or damaged and that must be stored again.
   private(set) var lost: Set<CopyObject> = []
-  /// The keys under which that was done.
+  /// The keys that were stored again.
   private var mended: Set<String> = []
-  /// When keys were deleted, counted in requests: an upload that began before may have been undone.
+  /// When keys were deleted, as a task number: the result of an upload that began earlier may be deleted.
   private var deletions: [String: Int] = [:]
   private var requestCount = 0
-  /// What `layout` last returned; nil once anything has changed that it depends on.
+  /// The last result of `layout`; nil once anything has changed that it depends on.
   private var knownLayout: ContentLayout?
 
   init(_ directory: LedgerDirectory) {
@@ -72,9 +72,9 @@ final class UploadedFiles {
     digests = SegmentDigests(of: directory)
   }
 
-  // MARK: Looking
+  // MARK: Reading
 
-  /// Looks at the log, and now and then at the other files.
+  /// Reads the log, and at intervals the other files.
   func observe(_ reader: LogReader, nowMs: Int64, checkMs: Int64) throws(LedgerError) {
     let wasHeld = isHeld
     isHeld = try reader.hasUnwrittenRedactions()
@@ -117,7 +117,7 @@ final class UploadedFiles {
     knownLayout = nil
   }
 
-  /// Forgets segments that there are not any more: an earlier log was restored.
+  /// Drops the digests of segments that no longer exist because an earlier log was restored.
   private func dropDigests() {
     let firsts = Set(closed.map(\.range.lowerBound))
     let entries = digests.entries.filter { firsts.contains($0.key) }
@@ -142,14 +142,14 @@ final class UploadedFiles {
     checkpointsChangedAtNs = changedAtNs
   }
 
-  /// Looks at open work, now and then or if somebody waits for it.
+  /// Reads open work at intervals, or when a caller waits for it.
   /// - Parameters:
-  ///   - pauseMs: the shortest time between two looks.
-  ///   - demand: counts those who have waited.
+  ///   - pauseMs: the shortest time between two reads.
+  ///   - demand: how many callers have waited.
   func observeWork(
     nowMs: Int64, pauseMs: Int64, demand: Int, wantsAll: Bool
   ) throws(LedgerError) {
-    // What was read is named first: one that is stored and never named would have to be deleted.
+    // The open work that was read is named first: stored but never named, it would have to be deleted.
     guard underWay[.work] == nil, !unnamed.values.contains(.work) else { return }
     let isDue = workReadMs.map { nowMs - $0 >= pauseMs } ?? true
     guard isDue || wantsAll || demand > workDemand else { return }
@@ -160,7 +160,7 @@ final class UploadedFiles {
     work = (bytes, bytes.withUnsafeBytes { SHA256.hash($0) })
   }
 
-  /// Up to which demand open work is in the copy, as of the newest step's state.
+  /// The demand up to which open work is in the copy, as of the newest step's state.
   var confirmedWorkDemand: Int { work?.sha256 == named.work ? workDemand : 0 }
 
   // MARK: Storing
@@ -175,8 +175,8 @@ final class UploadedFiles {
     if !isOwner { return uploads }
     addWork(to: &uploads)
     try addCheckpoints(to: &uploads)
-    // What the files of the log still hold must go. What the copy has lost comes back all the same, and is replaced
-    // as it would have been: the erasure itself may wait for the copy.
+    // What the files of the log still hold is about to be erased. What the copy has lost is stored all the same and
+    // replaced later: the erasure itself may wait for the copy.
     if isHeld, !isBroken, lost.isEmpty { return uploads }
     var room = Limit.segments - underWay.keys.count { $0.isSegment }
     for segment in closed where room > 0 {
@@ -241,7 +241,7 @@ final class UploadedFiles {
       stored: lost.contains(object) ? nil : named.digest(object), number: requestCount)
   }
 
-  /// Takes what came of an upload.
+  /// Applies the result of an upload.
   /// - Parameter deleted: keys that are being deleted.
   func take(_ upload: Upload, _ result: Result<Stored, LedgerError>, deleting deleted: [String]) {
     underWay[upload.object] = nil
@@ -249,7 +249,7 @@ final class UploadedFiles {
     defer { if underWay.isEmpty { deletions = [:] } }
     guard case .success(let stored) = result else { return checkSoon() }
     let key = upload.object.key(stored.sha256)
-    // It may have gone again. It is stored anew once it is certain that nothing deletes it.
+    // It may be deleted again. It is stored again once no deletion is running.
     if deleted.contains(key) { return }
     if let deletion = deletions[key], deletion > upload.number { return }
     if lost.remove(upload.object) != nil { mended.insert(key) }
@@ -288,7 +288,7 @@ final class UploadedFiles {
       && (named.digest(object) == sha256 || unnamed[object.key(sha256)] != nil)
   }
 
-  /// A segment as a step names it; nil if its present bytes are not in the copy.
+  /// A segment as a step names it; nil if its current bytes are not in the copy.
   private func copied(_ segment: ClosedSegment) -> CopiedSegment? {
     let first = segment.range.lowerBound
     guard let entry = digests.entries[first], entry.stamp == segment.stamp,
@@ -309,7 +309,7 @@ final class UploadedFiles {
   }
 
   /// The segments and blocks that the next step may name: what is stored, up to the first gap. Never less than the
-  /// state has.
+  /// state names.
   func layout(after state: CopyState) -> ContentLayout {
     if let knownLayout { return knownLayout }
     let layout = foundLayout(after: state)
@@ -330,7 +330,7 @@ final class UploadedFiles {
       layout.segments.append(copied)
     }
     if layout.segments.count < closed.count {
-      // The blocks of a segment that is closed and not stored as a whole yet stay.
+      // Keep the blocks of a segment that is closed and not stored as a whole yet.
       if known.first?.first == layout.segmentsEnd { layout.blocks = known }
     } else if let newest {
       for part in newest.parts {
@@ -341,7 +341,7 @@ final class UploadedFiles {
     return layout
   }
 
-  /// What is on disk, but frames, and stored; nil until a step can name it.
+  /// What is on disk, except frames, and stored; nil until a step can name it.
   /// - Parameter state: its checkpoints are named again unless the store has lost them.
   func stored(after state: CopyState) -> StoredContent? {
     guard let identity, isStored(.identity, identity.sha256),
@@ -378,7 +378,7 @@ final class UploadedFiles {
     return work.sha256
   }
 
-  /// Takes note of what the newest step's state names.
+  /// Records what the newest step's state names.
   func takeState(_ state: CopyState) {
     knownLayout = nil
     named = NamedObjects(state)
@@ -387,7 +387,7 @@ final class UploadedFiles {
     lost = lost.filter { named.digest($0) != nil }
   }
 
-  /// Whether everything that is on disk, but frames, is in the copy as it is on disk.
+  /// Whether everything on disk, except frames, is in the copy in its current form.
   func isSettled(_ state: CopyState) -> Bool {
     let layout = layout(after: state)
     return underWay.isEmpty && unnamed.isEmpty && lost.isEmpty && mended.isEmpty && !isHeld
@@ -400,7 +400,7 @@ final class UploadedFiles {
 
   // MARK: Deleting
 
-  /// What was stored and will not be named: its file was changed meanwhile.
+  /// Objects that were stored and will not be named because their files have changed since.
   func takeOrphans() -> [String] {
     let orphans = unnamed.filter { !isWanted($0.value, key: $0.key) }.map(\.key)
     for key in orphans { unnamed[key] = nil }
@@ -433,7 +433,7 @@ final class UploadedFiles {
       && named.digest(object).map(object.key) != key
   }
 
-  /// The objects that took the place of others, and were not read back yet.
+  /// The objects that replaced others and were not read back yet.
   func expected(
     replacing keys: [String], frames: [Range<Position>], in state: CopyState
   ) -> [ExpectedObject] {
@@ -452,7 +452,7 @@ final class UploadedFiles {
     }
     for range in frames {
       var position = range.lowerBound
-      // A step's frames are of one tail, and so of one block, or of few where the log was laid out anew.
+      // A step's frames are of one tail, and so of one block, or of a few if the log was laid out again.
       while position < range.upperBound, let end = self.end(of: position, state) {
         if let cover = cover(of: position, state) { expected.insert(cover) }
         position = end
@@ -500,7 +500,7 @@ final class UploadedFiles {
     return verifiedKeys.contains(expected.key)
   }
 
-  /// Takes what came of a cleanup.
+  /// Applies the result of a cleanup.
   func take(_ before: Cleanup, _ after: Cleanup) {
     requestCount += 1
     let left = Set(after.keys)
@@ -521,7 +521,7 @@ final class UploadedFiles {
 
   // MARK: Losses
 
-  /// Takes note of objects that the store does not have as they were stored.
+  /// Records objects that the store does not have as they were stored.
   /// - Returns: those that are still needed.
   @discardableResult
   func markLost(_ objects: [ExpectedObject]) -> [ExpectedObject] {
@@ -540,7 +540,7 @@ final class UploadedFiles {
     return mended
   }
 
-  /// What this disk does not have either: a step must leave it out.
+  /// What is missing on this disk as well: a step must omit it.
   var unrecoverable: [CopyFault] {
     lost.compactMap { object in
       guard case .checkpoint(let size) = object, checkpointStamps[size] == nil,
@@ -550,7 +550,7 @@ final class UploadedFiles {
     }
   }
 
-  /// The sizes of the checkpoints that the copy names: no step says them.
+  /// The sizes of the checkpoints that the copy names: no step records them.
   var sizes: [String: Int] {
     var sizes: [String: Int] = [:]
     // A checkpoint's file never changes.
@@ -565,7 +565,7 @@ final class UploadedFiles {
     knownLayout = nil
     switch object {
     case .identity: identity = nil
-    // It is at hand.
+    // It is in memory.
     case .work: break
     case .segment(let first):
       digests.entries[first] = nil

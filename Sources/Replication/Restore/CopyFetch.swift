@@ -1,4 +1,4 @@
-// Fetches the files of a copy into a ledger's folders: several objects at once, each checked on the way.
+// Fetches the files of a copy into a ledger's folders: several objects at once, each checked as it arrives.
 import Base
 import Ledger
 
@@ -6,17 +6,17 @@ import Ledger
 package struct FetchCounts: Sendable, Equatable {
   package var objects = 0
   package var bytes = 0
-  /// Objects whose bytes were in the folder already.
+  /// Objects whose bytes were already in the folder.
   package var kept = 0
   package var keptBytes = 0
 
   package init() {}
 }
 
-/// Fetches files as `NAME.new`. Files that are in place already, and parts of unfinished ones, are kept if their
+/// Fetches files as `NAME.new`. Files that are already in place, and parts of unfinished ones, are kept if their
 /// SHA-256 is right.
 final class CopyFetch: Sendable {
-  /// Called from time to time, by any thread.
+  /// Called at intervals, by any thread.
   typealias Progress = @Sendable (_ doneBytes: Int, _ totalBytes: Int) -> Void
 
   private let store: RetryingStore
@@ -32,7 +32,7 @@ final class CopyFetch: Sendable {
 
   var total: FetchCounts { counts.withLock { $0 } }
 
-  /// A fault, and the position from which on the copy is not whole because of it.
+  /// A fault, and the position from which the copy is incomplete because of it.
   struct Fault: Sendable, Equatable {
     let fault: CopyFault
     let position: Position
@@ -49,7 +49,7 @@ final class CopyFetch: Sendable {
       var isWhole = true
     }
     private let state: Monitor<State>
-    /// Whether no piece of it is there yet.
+    /// Whether none of its pieces is there yet.
     private let isNew: Bool
 
     init(_ file: CopyFile, _ folder: Folder, missing: [Int]) {
@@ -61,7 +61,7 @@ final class CopyFetch: Sendable {
     var temporaryName: String { file.name + Format.temporarySuffix }
     var missing: [Int] { state.withLock { $0.missing } }
 
-    /// The file, opened for the first piece that is written.
+    /// The file, opened when its first piece is written.
     func opened() throws(LedgerError) -> StorageFile {
       try state.withLock { state throws(LedgerError) in
         if let handle = state.handle { return handle }
@@ -77,7 +77,7 @@ final class CopyFetch: Sendable {
       }
     }
 
-    /// Notes that a piece was dealt with; syncs and closes the file after the last.
+    /// Marks a piece as finished; syncs and closes the file after the last one.
     func finish(_ piece: Int, isWhole: Bool) throws(LedgerError) {
       let handle = state.withLock { state -> StorageFile? in
         state.missing.removeAll { $0 == piece }
@@ -96,8 +96,8 @@ final class CopyFetch: Sendable {
 
   // MARK: Fetching
 
-  /// Fetches what is not there.
-  /// - Returns: what the store does not have as the steps say; the files that are concerned are not whole.
+  /// Fetches what is missing.
+  /// - Returns: what the store does not have as the steps describe it; the files concerned are incomplete.
   func fetch(
     _ files: [CopyFile], into folder: (CopyFile) throws(LedgerError) -> Folder
   ) throws(CopyError) -> [Fault] {
@@ -146,7 +146,7 @@ final class CopyFetch: Sendable {
     return targets.withLock { found in files.indices.compactMap { found[$0] } }
   }
 
-  /// What of a fetch the store could not give. Changes nothing.
+  /// What the store could not provide for a fetch. Changes nothing.
   func faults(
     _ files: [CopyFile], in folder: (CopyFile) -> Folder
   ) throws(CopyError) -> [CopyFault] {
@@ -170,7 +170,7 @@ final class CopyFetch: Sendable {
     return faults.withLock { $0 }.sorted { $0.object < $1.object }
   }
 
-  /// Whether a file has its name and is whole.
+  /// Whether a file has its final name and is complete.
   private func isInPlace(_ file: CopyFile, _ folder: Folder) throws(LedgerError) -> Bool {
     guard let status = try folder.status(file.name), status.kind == .regular,
       status.sizeBytes == file.byteCount ?? status.sizeBytes
@@ -178,14 +178,14 @@ final class CopyFetch: Sendable {
     return try wrongPieces(of: file, folder.openFile(file.name, .readOnly)).isEmpty
   }
 
-  /// The pieces that are not in `NAME.new`; nil if the file itself is in place and whole.
+  /// The pieces that are missing from `NAME.new`; nil if the file itself is in place and complete.
   private func missing(
     of file: CopyFile, _ folder: Folder
   ) throws(LedgerError) -> [Int]? {
     let temporary = file.name + Format.temporarySuffix
     if try isInPlace(file, folder) {
       noteKept(file, file.pieces.indices.map { $0 })
-      // A writer may have left one; it must not take the place of this file.
+      // A writer may have left a file of this name; it must not replace this one.
       try folder.unlink(temporary)
       return nil
     }
@@ -194,11 +194,11 @@ final class CopyFetch: Sendable {
     let wrong = try wrongPieces(of: file, handle)
     noteKept(file, file.pieces.indices.filter { !wrong.contains($0) })
     if wrong.isEmpty {
-      // More of it was wanted before.
+      // An earlier run wanted more of it.
       if let byteCount = file.byteCount, try handle.sizeBytes() > byteCount {
         try handle.truncate(sizeBytes: byteCount)
       }
-      // It may have been written, but not synced, before an interruption.
+      // An earlier run may have written it without syncing it.
       try handle.syncData()
     }
     return wrong
@@ -229,7 +229,7 @@ final class CopyFetch: Sendable {
     return wrong
   }
 
-  /// Fetches a piece into its file; returns what is wrong with it.
+  /// Fetches a piece into its file; returns its fault.
   private func fetch(_ piece: CopyPiece, into target: Target) throws(CopyError) -> CopyFault? {
     var byteCount = 0
     let fault = try CopyReader(store).read(piece) { bytes, offset throws(LedgerError) in
@@ -256,7 +256,7 @@ final class CopyFetch: Sendable {
 enum FileHash {
   private static let pieceByteCount = 1 << 20
 
-  /// Nil if the file ends before.
+  /// Nil if the file is shorter.
   static func sha256(
     _ file: StorageFile, _ range: Range<Int>
   ) throws(LedgerError) -> SHA256Digest? {

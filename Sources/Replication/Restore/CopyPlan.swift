@@ -1,4 +1,4 @@
-// Which files a copy makes, and which objects they consist of.
+// Which files a copy consists of, and the objects that make up each file.
 import Base
 import Ledger
 
@@ -11,7 +11,7 @@ struct CopyPiece: Sendable, Equatable {
 
   let source: Source
   let offsetBytes: Int
-  /// Nil if the steps do not say it.
+  /// Nil if the steps do not record it.
   let byteCount: Int?
   let sha256: SHA256Digest
   /// The positions that it holds; empty for a checkpoint.
@@ -34,7 +34,7 @@ struct CopyFile: Sendable, Equatable {
   }
 
   let kind: Kind
-  /// The position that its name says; a checkpoint's size.
+  /// The position in its name; a checkpoint's size.
   let first: Position
   var pieces: [CopyPiece]
 
@@ -53,7 +53,7 @@ struct CopyFile: Sendable, Equatable {
 
   var end: Position { pieces.last?.range.upperBound ?? first }
 
-  /// Nil if the steps do not say it.
+  /// Nil if the steps do not record it.
   var byteCount: Int? {
     pieces.last.flatMap { last in last.byteCount.map { last.offsetBytes + $0 } }
   }
@@ -64,7 +64,7 @@ struct CopyFile: Sendable, Equatable {
   }
 }
 
-/// The files of a log up to a position, by position, then the checkpoints of it.
+/// The files of a log up to a position, by position, then its checkpoints.
 struct CopyPlan: Sendable, Equatable {
   /// How many events the files hold; the last file may hold more, and is cut.
   let size: Int
@@ -86,7 +86,7 @@ struct CopyPlan: Sendable, Equatable {
     var tail: Position?
     for entry in state.frames where entry.frames.first < size {
       let frames = entry.frames
-      // Frames that continue a tail whose beginning is in blocks make a tail of their own.
+      // Frames that continue a tail whose beginning is in blocks make a new tail.
       let continues = tail == frames.tail && files.last?.kind == .tail
       tail = frames.tail
       add(
@@ -122,7 +122,7 @@ struct CopyPlan: Sendable, Equatable {
     }
   }
 
-  /// No file is larger than a file can be: the numbers come from a store.
+  /// Rejects offsets that no file can have: the numbers come from a store.
   private func checkOffsets() throws(CopyFault) {
     for file in files {
       for piece in file.pieces {
@@ -136,6 +136,6 @@ struct CopyPlan: Sendable, Equatable {
   /// The files of the log.
   var logFiles: [CopyFile] { files.filter { $0.kind != .checkpoint } }
   var checkpointSizes: [Int] { files.filter { $0.kind == .checkpoint }.map(\.first) }
-  /// The file through which the end goes.
+  /// The file that contains the end and must be cut.
   var cutFile: CopyFile? { logFiles.last.flatMap { $0.end > size ? $0 : nil } }
 }

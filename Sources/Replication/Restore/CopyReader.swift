@@ -1,15 +1,15 @@
-// Reads single objects of a copy and checks them on the way.
+// Reads single objects of a copy and checks them; lists what can be restored.
 import Base
 import Ledger
 
 /// Reads objects of a copy.
 struct CopyReader: Sendable {
-  /// Receives an object's bytes, and where in the object they begin. After a failed try they come again.
+  /// Receives an object's bytes and their offset in the object. After a failed attempt they are passed again.
   typealias Sink = (UnsafeRawBufferPointer, _ offsetBytes: Int) throws(LedgerError) -> Void
 
-  /// The largest object whose size the steps do not say: a signed head.
+  /// The size limit of an object whose size the steps do not record: a signed head.
   private static let smallByteCountMax = 1 << 20
-  /// How often an object may be wrong: once may be the network's fault.
+  /// How often an object may be wrong: one wrong read may be the network's fault.
   private static let wrongCountMax = 2
 
   private enum Reading {
@@ -23,9 +23,10 @@ struct CopyReader: Sendable {
 
   init(_ store: RetryingStore) { self.store = store }
 
-  /// Reads an object, or the frames of a step; returns what is wrong with it. Failures that pass are waited for.
+  /// Reads an object, or the frames of a step; returns what is wrong with it. Waits and retries after transient
+  /// failures.
   ///
-  /// Throws what the store refuses, and what the sink throws.
+  /// Throws what the store rejects, and what the sink throws.
   func read(_ piece: CopyPiece, _ sink: Sink) throws(CopyError) -> CopyFault? {
     switch piece.source {
     case .object(let key): try readObject(key, piece, sink)
@@ -113,9 +114,9 @@ struct CopyReader: Sendable {
   }
 }
 
-// MARK: - What can be restored from a copy: its newest state, and one state of each day
+// MARK: - Listing of restore points
 
-/// States of a copy that a restore can name.
+/// The states of a copy that a restore can name: the newest, and one of each day.
 package struct CopyListing: Sendable {
   /// The last step of a day.
   package struct Point: Sendable, Equatable {
@@ -135,7 +136,7 @@ package struct CopyListing: Sendable {
   package static let dayCountMax = 31
 
   package let newest: Step
-  /// The newest first; that of the newest step is the first of all.
+  /// Newest first, beginning with the newest step.
   package private(set) var points: [Point]
   /// The sizes of the signed heads.
   package let checkpointSizes: [Int]
@@ -160,7 +161,7 @@ package struct CopyListing: Sendable {
     return rest < 0 ? rest + Timestamp.dayMs : rest
   }
 
-  /// The last step that was made before a time, by halving: steps are made one after another.
+  /// The last step that was created before a time, by binary search: steps are in the order of time.
   private static func last(
     before timeMs: Int64, _ end: Int, _ sequence: StepSequence
   ) throws -> Step? {
@@ -168,7 +169,7 @@ package struct CopyListing: Sendable {
     var found: Step?
     while low < high {
       let middle = low + (high - low) / 2
-      // A step that is missing or damaged hides itself alone.
+      // A missing or damaged step hides only itself.
       guard let step = try? sequence.step(middle)?.step else {
         low = middle + 1
         continue

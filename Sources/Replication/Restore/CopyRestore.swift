@@ -1,16 +1,16 @@
-// Makes a ledger from a copy.
+// Restores a ledger from a copy.
 package import Base
 package import Ledger
 
-/// Why no ledger was made.
+/// Why no ledger was restored.
 package enum RestoreError: Error, Sendable, CustomStringConvertible {
   /// There is nothing to restore from.
   case noCopy(store: String)
-  /// The copy is not whole. All faults that were found, by position.
+  /// The copy is incomplete. All faults that were found, by position.
   case faults([CopyFault])
-  /// Something that was asked for is not possible.
+  /// The request can't be met.
   case refused(object: String, cause: String)
-  /// Every object is what the steps say, but the log that they make is not whole.
+  /// Every object matches the steps, but the log that they make is not sound.
   case audit([AuditFinding])
 
   package var description: String {
@@ -23,7 +23,7 @@ package enum RestoreError: Error, Sendable, CustomStringConvertible {
   }
 }
 
-/// A signed head that was given to compare with.
+/// A signed head to compare the restored ledger with.
 package struct GivenHead: Sendable {
   package let name: String
   package let checkpoint: Checkpoint
@@ -33,37 +33,37 @@ package struct GivenHead: Sendable {
   }
 }
 
-/// Restores a ledger into a new directory. Repeating an interrupted restore continues it, and restoring into a ledger
-/// that was restored brings it up to the copy.
+/// Restores a ledger into a new directory. Running it again continues an interrupted restore, and brings a restored
+/// ledger up to date with the copy.
 package struct CopyRestore {
-  /// What is being done.
+  /// The current phase.
   package enum Phase: Sendable { case fetching, checking }
 
-  /// How many events to restore; nil is all.
+  /// How many events to restore; nil for all.
   package var size: Int?
-  /// The time until which events are restored, by when they were recorded, in epoch milliseconds; nil for all.
+  /// Restores events recorded until this time, in epoch milliseconds; nil for all.
   package var untilMs: Int64?
-  /// Whether to restore the events before the first fault, rather than none.
+  /// Whether to restore the events before the first fault instead of failing.
   package var isPartial = false
   package var threadCount = 4
   package var storage: any Storage = PosixStorage()
-  /// Called from time to time, by any thread.
+  /// Called at intervals, by any thread.
   package var progress: @Sendable (Phase, _ doneBytes: Int, _ totalBytes: Int) -> Void = {
     _, _, _ in
   }
   /// Throws to cancel; called between objects.
   package var checkCancelled: () throws -> Void = {}
-  /// The heads to compare with, given the ledger as it will be.
+  /// The heads to compare with, for the restored ledger.
   package var givenHeads: (LedgerDirectory) throws -> [GivenHead] = { _ in [] }
-  /// A webhook's file for a log of so many events.
+  /// Adjusts a webhook's file to a log of this many events.
   package var boundedWebhook: ([UInt8], Int) -> [UInt8] = { bytes, _ in bytes }
-  /// Removes all that was derived from events, since some of them have lost their data.
+  /// Removes all that was derived from events, because some of them have lost their data.
   package var forgetProjections: (LedgerDirectory) throws -> Void = { _ in }
   package var nowMs: () -> Int64 = { Timestamp.now() }
 
   package init() {}
 
-  /// What was restored.
+  /// The result of a restore.
   package struct Report: Sendable {
     /// The step whose state was restored.
     package var step: Step
@@ -74,10 +74,10 @@ package struct CopyRestore {
     package var fetched = FetchCounts()
     /// What was missing or damaged.
     package var missing: [CopyFault] = []
-    /// What the audit found besides.
+    /// Further notes of the audit.
     package var notes: [String] = []
     package var unredactedCount = 0
-    /// Redacted lines whose listing is missing.
+    /// How many redacted lines are not listed by any event.
     package var unlistedCount = 0
     /// The erasures that the restored events begin and do not finish.
     package var unfinishedErasures: [UnfinishedErasure] = []
@@ -87,7 +87,8 @@ package struct CopyRestore {
 
   /// Restores.
   ///
-  /// Throws `RestoreError`, `CopyError`, `LedgerError`, and what the closures throw; the directory is no ledger then.
+  /// Throws `RestoreError`, `CopyError`, `LedgerError`, and what the closures throw; the directory is then not a
+  /// ledger.
   package func run(from store: RetryingStore, to path: String) throws -> Report {
     if let report = try followed(store, path) { return report }
     let run = try RestoreRun(self, store, path)
@@ -95,16 +96,16 @@ package struct CopyRestore {
   }
 }
 
-// MARK: - Puts fetched files in their places, and cuts the last one where the history is to end
+// MARK: - Installing fetched files
 
-/// Gives fetched files their names in a ledger's folders.
+/// Gives fetched files their names in a ledger's folders, and cuts the last one at the end of the history.
 struct CopyInstall {
   let log: Folder
   let checkpoints: Folder?
   let ledger: LedgerID
 
-  /// Puts the files of a plan in place, by position; files that are in place already stay. Then the log has no
-  /// other segments and tails.
+  /// Puts the files of a plan in place, by position; files that are in place already stay. Afterwards the log has no
+  /// other segments or tails.
   /// - Parameter without: sizes of checkpoints that were not fetched.
   func install(_ plan: CopyPlan, without excluded: Set<Int> = []) throws(LedgerError) {
     var names: Set<String> = []
@@ -123,7 +124,7 @@ struct CopyInstall {
     for file in plan.files where file.kind == .checkpoint && !excluded.contains(file.first) {
       if let checkpoints { try putInPlace(file, in: checkpoints) }
     }
-    // What was fetched and is of no use after all.
+    // Fetched files that turned out not to be needed.
     for name in try checkpoints?.names() ?? [] where name.hasSuffix(Format.temporarySuffix) {
       try checkpoints?.unlink(name)
     }
@@ -133,11 +134,11 @@ struct CopyInstall {
 
   private func putInPlace(_ file: CopyFile, in folder: Folder) throws(LedgerError) {
     let temporary = file.name + Format.temporarySuffix
-    // Without it the file itself was found whole.
+    // Without it, the file itself was found to be complete.
     guard try folder.status(temporary) != nil else { return }
     let handle = try folder.openFile(temporary, .readOnly)
     try handle.changePermissions(file.permissions)
-    // It was synced when its last piece had come.
+    // It was synced when its last piece arrived.
     try folder.rename(temporary, to: file.name, of: handle)
   }
 
@@ -150,11 +151,11 @@ struct CopyInstall {
     }
   }
 
-  /// Cuts the last file; returns the names of what is in place then.
+  /// Cuts the last file; returns the names of the files that are then in place.
   private func cut(_ file: CopyFile, at size: Position) throws(LedgerError) -> [String] {
     let temporary = file.name + Format.temporarySuffix
     if try log.status(temporary) == nil {
-      // An earlier run put it in place whole; a closed segment is read-only.
+      // An earlier run installed the whole file; a closed segment is read-only.
       let whole = try log.openFile(file.name, .readOnly)
       try whole.changePermissions(Format.filePermissions)
       try log.rename(file.name, to: temporary, of: whole)
@@ -171,7 +172,7 @@ struct CopyInstall {
       names.append(name)
     }
     if isSegment, rest?.first == file.first, file.first > 0 {
-      // No block is left, and the log begins in another segment.
+      // No block remains, and the log begins in another segment.
       try log.unlink(temporary)
     } else {
       try handle.changePermissions(Format.filePermissions)

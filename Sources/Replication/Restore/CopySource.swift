@@ -1,13 +1,13 @@
-// A copy as it is read: its newest state, and the files that it makes, while its writer may go on.
+// Reads a copy, its newest state and its files, while its writer may keep running; and the tree of its first events.
 import Base
 import Ledger
 
-/// Reads a copy. Objects that the writer replaces meanwhile are read as newer steps name them.
+/// Reads a copy. If the writer replaces objects meanwhile, they are read as newer steps name them.
 package final class CopySource {
   let store: RetryingStore
   let sequence: StepSequence
   package private(set) var state: CopyState
-  /// Whether newer steps are not read: they are damaged.
+  /// Whether newer steps are ignored because they are damaged.
   private let isFrozen: Bool
 
   /// The newest state; nil if there is no copy.
@@ -45,7 +45,7 @@ package final class CopySource {
   /// The open work that the newest state names; nil if it names none.
   func work() throws(CopyError) -> OpenWork? {
     guard let first = state.work else { return nil }
-    // Once named, open work stays named, if only as none.
+    // Once named, open work stays named, even if it is empty.
     let (key, bytes) = try object(OpenWork.byteCountMax) { (.work, $0.work ?? first) }
     guard let work = OpenWork(bytes) else {
       throw .fault(CopyFault(object: key, cause: "it does not have the form of open work"))
@@ -79,8 +79,8 @@ package final class CopySource {
     identity.id.description == state.newest.ledger.description
   }
 
-  /// Any identity of the ledger that the store has: the one of the newest format, with the most keys. Of one whole
-  /// copy there is one; an older or newer one may be left where steps are damaged.
+  /// Any identity of the ledger that the store has: that of the newest format, with the most keys. A sound copy has
+  /// one; an older or newer one may remain where steps are damaged.
   func anyIdentity() throws(CopyError) -> [UInt8]? {
     var found: (bytes: [UInt8], identity: LedgerIdentity)?
     do throws(ObjectStoreError) {
@@ -103,7 +103,7 @@ package final class CopySource {
     return found?.bytes
   }
 
-  /// The files of the copy's first events, fetched next to their places.
+  /// Fetches the files of the copy's first events next to their final names.
   /// - Parameters:
   ///   - size: how many events; by default all.
   ///   - excluded: sizes of checkpoints that are left out.
@@ -118,14 +118,14 @@ package final class CopySource {
       let files = plan.files.filter { $0.kind != .checkpoint || !excluded.contains($0.first) }
       let faults = try fetch.fetch(files, into: folder)
       if faults.isEmpty { return (plan, []) }
-      // The writer may have replaced them. If so, a newer step says by what.
+      // The writer may have replaced them. Then a newer step names their replacements.
       guard try catchUp() else { return (plan, faults) }
       let named = Self.names(try self.plan(size: size))
       if faults.allSatisfy({ named.contains($0.fault.object) }) { return (plan, faults) }
     }
   }
 
-  /// The files of the first events at the state that is known.
+  /// The files of the first events in the known state.
   func plan(size: Int?) throws(CopyError) -> CopyPlan {
     do throws(CopyFault) { return try CopyPlan(state, size: size ?? state.size) } catch {
       throw .fault(error)
@@ -137,9 +137,9 @@ package final class CopySource {
   }
 }
 
-// MARK: - The tree of a copy's first events, from its fetched files
+// MARK: - Tree of the fetched files
 
-/// The files of a plan that were fetched into a log's folder, in place or not yet.
+/// The tree of a copy's first events, from files that were fetched into a log's folder, in place or not yet.
 struct CopiedTree {
   private let plan: CopyPlan
   private let log: Folder
@@ -152,7 +152,7 @@ struct CopiedTree {
   func frontier(upTo size: Int) throws(LedgerError) -> Frontier {
     var frontier = Frontier()
     let segments = plan.logFiles.filter { $0.kind != .tail }
-    // A segment knows the tree before it.
+    // A segment records the tree before it.
     if let segment = segments.last(where: { $0.first < size }) {
       frontier = try opened(segment).frontier(upTo: size, after: nil)
     }

@@ -1,18 +1,18 @@
-// What a ledger keeps beyond its log that whoever takes over must know: how far webhooks came, and requests to erase
-// that are not done. In a copy it is one object.
+// The open work of a ledger, which its log does not contain and a new writer needs: the progress of webhooks, and
+// unfinished erasure requests. In a copy it is one object.
 import Base
 import Ledger
 
 /// The files of open work, by name.
 package struct OpenWork: Equatable, Sendable {
-  /// Of `webhooks/`: the state of each webhook, and what an operator wants of it.
+  /// Of `webhooks/`: the state of each webhook, and the operator's instructions for it.
   var webhooks: [String: [UInt8]] = [:]
-  /// Of `erasures/`: the requests that wait or are under way, which name users. Never the lines of a pass.
+  /// Of `erasures/`: the waiting and running requests, which name users. Never the lines of a pass.
   var erasures: [String: [UInt8]] = [:]
 
   static let webhooksFolder = "webhooks"
   static let erasuresFolder = "erasures"
-  /// The most bytes of the object: more than as many requests as may wait.
+  /// The most bytes of the object: more than all requests that may wait.
   static let byteCountMax = 1 << 30
   static let fileByteCountMax = 1 << 20
 
@@ -48,7 +48,7 @@ package struct OpenWork: Equatable, Sendable {
     ]).bytes + [0x0A]
   }
 
-  /// Nil for what this program would not write.
+  /// Nil for bytes that this program would not write.
   package init?(_ bytes: [UInt8]) {
     guard bytes.last == 0x0A, let value = try? JSONValue(Array(bytes.dropLast())),
       let webhooks = Self.files(value[Self.webhooksFolder], Self.isWebhookFile),
@@ -74,11 +74,11 @@ package struct OpenWork: Equatable, Sendable {
 
   // MARK: Files
 
-  /// Writes the files into a ledger's directory, durably. Others that are there stay: a request that was carried out
-  /// finds nothing when it is carried out again.
+  /// Writes the files into a ledger's directory, durably. Other files remain: a request that was already carried out
+  /// finds nothing when it runs again.
   /// - Parameters:
   ///   - size: how many events the ledger has.
-  ///   - bounded: a webhook's file for a log of so many events.
+  ///   - bounded: adjusts a webhook's file to a log of this many events.
   func write(
     to root: Folder, size: Int, bounded: ([UInt8], Int) -> [UInt8]
   ) throws(LedgerError) {
@@ -98,7 +98,7 @@ package struct OpenWork: Equatable, Sendable {
   }
 }
 
-/// Reads the files of open work again and again; those that have not changed are not read twice.
+/// Reads the files of open work repeatedly; unchanged files are not read again.
 struct OpenWorkReader {
   private struct Known {
     let stamp: FileStamp
@@ -116,7 +116,7 @@ struct OpenWorkReader {
     erasures = try Self.files(
       of: directory, OpenWork.erasuresFolder, OpenWork.isRequestFile, knowing: erasures
     ) { value in
-      // A request that is done or has failed names no user; its answer is kept only on this disk.
+      // A finished or failed request names no user; its result is kept only on this disk.
       let state = value["state"]?.stringValue
       return state == "waiting" || state == "running"
     }
@@ -133,7 +133,7 @@ struct OpenWorkReader {
     guard let folder = try directory.folderIfPresent(name) else { return [:] }
     var files: [String: Known] = [:]
     for name in try folder.names() where isName(name) {
-      // A file that is removed meanwhile counts as absent.
+      // A file that is removed meanwhile counts as missing.
       guard let status = try folder.status(name) else { continue }
       let stamp = FileStamp(status)
       if let known = known[name], known.stamp == stamp {

@@ -1,4 +1,4 @@
-// Lets a ledger take over a copy: it holds all that the copy holds, and the next step is its own.
+// Promotes a ledger to writer of a copy: first it holds all that the copy holds, then it creates the next step.
 package import Base
 package import Ledger
 
@@ -7,7 +7,7 @@ package enum PromotionError: Error, Sendable, Equatable, CustomStringConvertible
   case noCopy(store: String)
   /// The copy is of another ledger.
   case otherLedger(store: String)
-  /// The ledger holds events that the copy has not.
+  /// The ledger holds events that the copy does not have.
   case diverged(store: String, local: Int, copied: Int)
   /// Another ledger has taken over meanwhile.
   case overtaken(step: Int, epoch: Int)
@@ -27,22 +27,22 @@ package enum PromotionError: Error, Sendable, Equatable, CustomStringConvertible
   }
 }
 
-/// Takes over a copy for a ledger. Interrupted at any place, it can be repeated.
+/// Takes over a copy for a ledger. After an interruption at any point it can be repeated.
 package struct Promotion {
   package var threadCount = 4
   package var progress: @Sendable (_ doneBytes: Int, _ totalBytes: Int) -> Void = { _, _ in }
   /// Throws to cancel.
   package var checkCancelled: () throws -> Void = {}
-  /// A webhook's file for a log of so many events.
+  /// Adjusts a webhook's file to a log of this many events.
   package var boundedWebhook: ([UInt8], Int) -> [UInt8] = { bytes, _ in bytes }
   package var newWriter: () -> UUID16 = { .random() }
   package var nowMs: () -> Int64 = { Timestamp.now() }
 
   package init() {}
 
-  /// What was taken over.
+  /// The result of a promotion.
   package struct Report: Sendable {
-    /// Whether this ledger wrote the copy before; nothing was done.
+    /// Whether this ledger was already the copy's writer; nothing was done.
     package var wasOwner = false
     /// The step that began the epoch.
     package var step: Step
@@ -57,8 +57,8 @@ package struct Promotion {
 
   /// Takes over.
   ///
-  /// Throws `PromotionError`, `RestoreError` if the copy is not whole, `CopyError` and `LedgerError`; the ledger then
-  /// stays as it was, or on standby.
+  /// Throws `PromotionError`, `RestoreError` if the copy is not whole, `CopyError` and `LedgerError`; the ledger is
+  /// then unchanged, or on standby.
   package func run(_ directory: LedgerDirectory, _ store: RetryingStore) throws -> Report {
     let turn = try ReplicationTurn(directory)
     defer { turn.end() }
@@ -66,7 +66,7 @@ package struct Promotion {
   }
 }
 
-/// The right to replicate a ledger: one process at a time has it.
+/// The lock for replicating a ledger: one process at a time holds it.
 struct ReplicationTurn {
   private static let fileName = "lock"
   private let file: StorageFile
@@ -91,9 +91,10 @@ struct ReplicationTurn {
   func end() { file.unlock() }
 }
 
-// MARK: - The note of a promotion under way that the ledger's log was found to be the beginning of the copy's
+// MARK: - Record of a promotion under way
 
-/// The file `replication/promoting`. While files are put in place, what is in `log/` need not be a log.
+/// The file `replication/promoting`: the ledger's log was found to be the beginning of the copy's. While files are
+/// being installed, `log/` need not contain a valid log.
 struct PromotionMarker: Equatable {
   private static let fileName = "promoting"
   private static let byteCountMax = 4096
@@ -108,7 +109,7 @@ struct PromotionMarker: Equatable {
     (self.localSize, self.step, self.sha256) = (localSize, step, sha256)
   }
 
-  /// Nil if there is none, or none that can be read: then everything is compared again.
+  /// Nil if it is missing or unreadable: then everything is compared again.
   init?(of folder: Folder) throws(LedgerError) {
     guard try folder.status(Self.fileName) != nil else { return nil }
     let bytes = try folder.openFile(Self.fileName, .readOnly).readSmall(
@@ -139,12 +140,12 @@ struct PromotionMarker: Equatable {
   }
 }
 
-// MARK: - One promotion: compare, fetch, put in place, take over; in this order, so that each can be repeated
+// MARK: - One promotion
 
-/// The state of a promotion.
+/// The state of a promotion: compare, fetch, install, take over, in this order, so that each part can be repeated.
 final class PromotionRun {
-  /// In the first attempts everything is fetched before the step is tried. In later ones the step comes first, or a busy
-  /// writer could go on for ever.
+  /// The first attempts fetch everything before they try to create the step. Later ones create the step first;
+  /// otherwise a busy writer could delay the promotion forever.
   private static let attemptsWithFetch = 5
 
   private let options: Promotion
@@ -159,9 +160,9 @@ final class PromotionRun {
   private let mark: UUID16?
   var localSize = 0
   var isCompared = false
-  /// What is in place.
+  /// The installed files.
   private var installed: CopyPlan?
-  /// Called when the files of a plan are fetched and compared, before they take their places.
+  /// Called when the files of a plan are fetched and compared, before they are installed.
   var willInstall: (CopyPlan) throws -> Void = { _ in }
 
   init(
@@ -212,7 +213,7 @@ final class PromotionRun {
       isOwner
       ? (newest, try source.sequence.step(newest.number - 1)?.step ?? newest) : try takeOver(record)
     try takeContents()
-    // Everything is on disk; what was published is how far it was before.
+    // Everything is on disk; the published durable size is the one from before.
     try whileWriting()
     try adoptIdentity()
     try adoptHeads()
@@ -242,11 +243,11 @@ final class PromotionRun {
     }
   }
 
-  /// Opens the log for writing, which recovers it and publishes how far it is on disk, and closes it again.
+  /// Opens the log for writing, which recovers it and publishes its durable size, and closes it again.
   func whileWriting(_ body: () throws -> Void = {}) throws {
     var options = WriterOptions()
     options.ignoresStandby = true
-    // Sealing would make blocks that the copy has not.
+    // Sealing would create blocks that the copy does not have.
     (options.closingLimitMs, options.closingInheritedLimitMs) = (0, 0)
     let writer = try LedgerWriter.open(directory, options: options)
     do { try body() } catch {
@@ -256,8 +257,8 @@ final class PromotionRun {
     try writer.close()
   }
 
-  /// Reads all that is needed of the copy, before anything is changed here or there. What this ledger has as well need
-  /// not be in the copy: whoever writes it stores it again.
+  /// Reads everything that is needed from the copy before anything is changed on either side. What this ledger already
+  /// has may be missing from the copy: its writer stores it again.
   private func refuseIfDamaged() throws {
     while true {
       try options.checkCancelled()
@@ -277,7 +278,7 @@ final class PromotionRun {
 
   // MARK: Contents
 
-  /// Makes the log that of the copy, after comparing what is there.
+  /// Replaces the log by that of the copy, after comparing what is there.
   func takeContents() throws {
     // A step that names nothing new changes no file.
     if let installed, try installed == source.plan(size: nil) { return }
@@ -349,7 +350,7 @@ final class PromotionRun {
     if heads != known { try heads.write(to: directory) }
   }
 
-  /// The copy's identity may allow redacted lines, and name keys that this ledger has not.
+  /// The copy's identity may allow redacted lines, and name keys that this ledger lacks.
   func adoptIdentity() throws {
     let copied = try LedgerIdentity(copied: try source.identity(), path: store.name)
     var own = try directory.reread()
@@ -365,7 +366,7 @@ final class PromotionRun {
     _ known: ReplicationRecord?
   ) throws -> (step: Step, previous: Step) {
     let epoch = source.state.newest.epoch + 1
-    // A writer that an interrupted run chose may have a step under way.
+    // The writer that an interrupted run chose may be creating a step.
     let writer =
       known.flatMap { $0.epoch == epoch ? $0.writer : nil } ?? options.newWriter()
     var attempt = 0
@@ -377,7 +378,7 @@ final class PromotionRun {
       }
       var record = ReplicationRecord(state.newest, sha256: state.newestSHA256)
       (record.writer, record.epoch, record.copy) = (writer, epoch, mark)
-      // Before the first put: whatever comes of it, this ledger knows its own writer.
+      // Recorded before the first put: whatever its outcome, this ledger knows its own writer.
       try record.write(to: directory)
       let step = state.completeStep(epoch: epoch, writer: writer, atMs: options.nowMs())
       let outcome: PutOutcome
@@ -386,7 +387,7 @@ final class PromotionRun {
       } catch { throw CopyError.store(error) }
       try source.catchUp()
       if outcome == .stored { return (step, state.newest) }
-      // A retry, or an earlier run whose put arrived late.
+      // The put succeeded in a retry, or in an earlier run whose put arrived late.
       if let first = try firstStep(of: writer, after: state.newest.number) {
         return (first, state.newest)
       }
@@ -407,7 +408,7 @@ final class PromotionRun {
 }
 
 extension CopyState {
-  /// A step that says all that the copy holds, and changes nothing of it.
+  /// A step that names everything that the copy holds, and changes none of it.
   package func completeStep(epoch: Int, writer: UUID16, atMs: Int64) -> Step {
     var step = Step(
       number: newest.number + 1, epoch: epoch, writer: writer, ledger: newest.ledger, atMs: atMs,

@@ -1,4 +1,4 @@
-// One restore: what is fetched, put in place and checked, in this order.
+// One restore: what is fetched, installed and checked, in this order.
 import Base
 import Ledger
 
@@ -11,9 +11,9 @@ final class RestoreRun {
   private let fetch: CopyFetch
   private let heads: [GivenHead]
   private let work: OpenWork?
-  /// What is missing or damaged and was left out.
+  /// What was left out because it is missing or damaged.
   private var missing: [CopyFault] = []
-  /// Sizes of checkpoints that are left out.
+  /// The sizes of checkpoints that are left out.
   private var excluded: Set<Int> = []
   private var unlistedCount = 0
 
@@ -59,7 +59,7 @@ final class RestoreRun {
     }
   }
 
-  /// All that is missing or damaged, where nothing can be fetched any more.
+  /// All that is missing or damaged, where nothing more can be fetched.
   private static func allFaults(
     _ source: CopySource, _ options: CopyRestore, _ known: [CopyFault]
   ) throws -> RestoreError {
@@ -73,7 +73,7 @@ final class RestoreRun {
     Standby(reason: .restored, step: step.number, epoch: step.epoch, atMs: options.nowMs())
   }
 
-  /// The newest state; if parts are enough, the newest whose steps can be read.
+  /// The newest state; for a partial restore, the newest whose steps can be read.
   private static func newestReadable(
     _ store: RetryingStore, _ options: CopyRestore, _ missing: inout [CopyFault]
   ) throws -> CopySource {
@@ -84,7 +84,7 @@ final class RestoreRun {
       if let state = survey.state, missing.isEmpty { return CopySource(store, state) }
       guard options.isPartial else { throw RestoreError.faults(missing) }
       if let state = survey.state { return CopySource(store, state, isFrozen: true) }
-      // Nothing could be made of these: an earlier complete step may be whole.
+      // No state follows from these steps; an earlier complete step may be sound.
       guard survey.first > 0 else { throw RestoreError.faults(missing) }
       last = survey.first - 1
       try options.checkCancelled()
@@ -92,7 +92,7 @@ final class RestoreRun {
     throw RestoreError.noCopy(store: store.name)
   }
 
-  // MARK: The order of things
+  // MARK: Phases
 
   func finish() throws -> CopyRestore.Report {
     var plan = try fetched(size: try options.untilMs.map { try size(until: $0) } ?? options.size)
@@ -153,7 +153,7 @@ final class RestoreRun {
     }
   }
 
-  /// How many events are fetched first to look for something in them.
+  /// How many events are fetched first to search among them.
   private static let firstDistance = 1 << 20
 
   private func install(_ plan: CopyPlan) throws(LedgerError) {
@@ -164,7 +164,7 @@ final class RestoreRun {
 
   // MARK: Redacted lines
 
-  /// A redacted line is proven by an event that comes later. Refuses an end before that event.
+  /// A redacted line is proven by a later event. Rejects an end before that event.
   private func vouchedFor(_ plan: CopyPlan) throws -> CopyPlan {
     guard target.directory.identity.formatVersion >= Format.versionWithRedactions else {
       return plan
@@ -176,7 +176,7 @@ final class RestoreRun {
       unlistedCount = scan.unlistedCount
       return plan
     }
-    // What is fetched to find the answer serves the next run.
+    // What is fetched to find the answer is used by the next run.
     var size = plan.size
     var distance = Self.firstDistance
     while scan.soundEnd == nil, size < source.state.size {
@@ -217,7 +217,7 @@ final class RestoreRun {
     }
     report.check(CheckpointStore(target.directory), sizes: sizes)
     for head in heads { report.check(head.checkpoint, name: head.name) }
-    // Of a part, redacted lines may be all that is left unproven.
+    // In a partial restore, redacted lines may be all that is unproven.
     let findingCount = report.findings.count + report.furtherFindingCount
     guard findingCount == unlistedCount else { throw RestoreError.audit(report.findings) }
     guard report.size == plan.size else {

@@ -1,15 +1,15 @@
-// Restoring again into a standby: it follows the copy, and what the copy took out is taken out here too.
+// Restores again into a standby: it follows the copy, and erases here what was erased there.
 import Base
 import Ledger
 
 extension CopyRestore {
-  /// Continues a ledger that was restored before; nil if there is none at the path.
+  /// Continues an earlier restore; nil if there is no restored ledger at the path.
   func followed(_ store: RetryingStore, _ path: String) throws -> Report? {
     guard let root = try? Folder(path: path, storage: storage),
       try root.status(Format.identityName) != nil
     else { return nil }
     let directory = try LedgerDirectory.open(path: path)
-    // Any other ledger is refused as what it is.
+    // Any other ledger is rejected with its own error.
     guard try Standby(of: directory)?.reason == .restored else { return nil }
     func refusal(_ cause: String) -> RestoreError { .refused(object: path, cause: cause) }
     guard size == nil, untilMs == nil, !isPartial else {
@@ -32,12 +32,12 @@ extension CopyRestore {
 }
 
 extension PromotionRun {
-  /// Makes the ledger what the copy is, without taking over.
+  /// Makes the ledger equal to the copy without taking over.
   func follow(_ restore: CopyRestore) throws -> CopyRestore.Report {
     let heads = try restore.givenHeads(directory)
     var forgets = false
     if let marker = try PromotionMarker(of: replication) {
-      // An interrupted run may have put files in place that hold less than those before.
+      // An interrupted run may have installed files that hold less than those before.
       forgets = true
       if try marker.isOfHistory(source) { (localSize, isCompared) = (marker.localSize, true) }
     } else if heads.isEmpty, try Standby(of: directory)?.step == source.state.newest.number {
@@ -49,7 +49,7 @@ extension PromotionRun {
     let tail = try log.names().compactMap { Format.tailFirst($0) }.min()
     willInstall = { [unowned self] plan in if try isRewritten(by: plan) { forgets = true } }
     try takeContents()
-    // What was published is how far it was before, and readers go no further.
+    // The published durable size is the one from before, and readers read no further.
     try whileWriting()
     try adoptIdentity()
     try adoptHeads()
@@ -65,10 +65,10 @@ extension PromotionRun {
     return report
   }
 
-  /// Whether a segment of the plan is not a continuation of the one in its place: an erasure wrote it anew.
+  /// Whether a segment of the plan does not continue the installed one because an erasure rewrote it.
   private func isRewritten(by plan: CopyPlan) throws -> Bool {
     let names = Set(plan.logFiles.map(\.name))
-    // A log of frames alone has a segment without blocks, which is in no copy.
+    // A log of frames alone has a segment without blocks, which no copy contains.
     let empty = CopiedLogFile.emptyLog(of: directory.identity.id)
     for name in try log.names() where Format.segmentFirst(name) != nil {
       let temporary = name + Format.temporarySuffix
@@ -86,7 +86,7 @@ extension PromotionRun {
     return false
   }
 
-  /// Whether events that were here whole, in tails, are redacted now.
+  /// Whether events that were complete here, in tails, are redacted now.
   private func holdsRedacted(_ first: Position, _ end: Position) throws -> Bool {
     var isFound = false
     try wholeReader().read(from: min(first, end), to: end) { chunk in
@@ -123,7 +123,7 @@ extension PromotionRun {
 }
 
 extension OpenWork {
-  /// Writes the files, and removes those that are not part of the work any more: a request that was carried out names
+  /// Writes the files, and removes those that are no longer part of the open work: a request that was carried out names
   /// a user.
   func replaceAll(
     in root: Folder, size: Int, bounded: ([UInt8], Int) -> [UInt8]

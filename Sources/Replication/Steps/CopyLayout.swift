@@ -1,4 +1,4 @@
-// Where the objects of a copy lie; docs/replication.md.
+// The layout of a copy: the keys of its objects (docs/replication.md), and which content the next step may name.
 package import Base
 import Ledger
 
@@ -6,16 +6,17 @@ import Ledger
 package enum CopyLayout {
   /// The most bytes of a step's header with its line feed.
   package static let stepHeaderByteCountMax = 16 << 20
-  /// The most bytes of frames in a step: the frames that are collected, and one more.
+  /// The most bytes of frames in a step: the collected frames, and one more.
   package static let framesByteCountMax = (8 << 20) + (33 << 20)
   package static let stepByteCountMax = stepHeaderByteCountMax + framesByteCountMax
-  /// At least every step of this number after a complete one is complete.
+  /// The most steps from one complete step to the next.
   package static let stepsBetweenCompleteMax = 1_000
 
-  /// The most objects that the steps after a complete one name together. A writer makes a complete step at half of it.
+  /// The most objects that the steps after a complete one may name together. A writer creates a complete step at half
+  /// of it.
   static let objectCountMax = 1_000_000
 
-  /// No copy has more steps than this.
+  /// The number of a step is below this.
   static let stepNumberMax = 1 << 50
 
   package static let stepsPrefix = "steps/"
@@ -31,7 +32,7 @@ package enum CopyLayout {
 
   package static func stepKey(_ number: Int) -> String { stepsPrefix + Format.padded(number) }
 
-  /// How many objects a store lists at a time.
+  /// How many objects a store returns per list.
   static let listCountMax = 1_000
 
   /// The number in a step's key; nil for other keys.
@@ -42,10 +43,10 @@ package enum CopyLayout {
     return number
   }
 
-  /// Whether a key is exactly of the form of those that steps name.
+  /// Whether a key has exactly the form of those that steps name.
   static func isContentKey(_ key: String) -> Bool { object(ofKey: key) != nil }
 
-  /// The object that a key of the form of those that steps name is of; nil for any other key.
+  /// The object of a key in the form that steps name; nil for any other key.
   static func object(ofKey key: String) -> CopyObject? {
     func parts(_ prefix: String, _ suffix: String) -> (position: Int, isDigest: Bool)? {
       guard key.hasPrefix(prefix), key.hasSuffix(suffix),
@@ -93,15 +94,15 @@ package enum CopyLayout {
 }
 
 extension Hex {
-  /// A digest's 64 digits.
+  /// A digest's 64 hex digits.
   static func text(_ digest: SHA256Digest) -> String {
     digest.withUnsafeBytes { text($0) }
   }
 }
 
-// MARK: - Which segments and blocks the next step may name
+// MARK: - Content of the next step
 
-/// Segments and blocks that follow each other without gaps from position 0, as a step leaves them.
+/// The segments and blocks of a copy, without gaps from position 0, as a step leaves them.
 struct ContentLayout: Equatable {
   var segments: [CopiedSegment] = []
   var blocks: [CopiedBlock] = []
@@ -117,8 +118,8 @@ struct ContentLayout: Equatable {
 }
 
 extension CopyState {
-  /// Frames as the next step describes them. They join the tail of those before them: a copy's tails need not be those of
-  /// this disk, where the log was laid out anew after another writer's.
+  /// Frames as the next step describes them. They continue the tail of the frames before them: the tails of a copy may
+  /// differ from those on this disk if the log was laid out again after another writer's.
   func description(of frames: CopyableFrames, behind layout: ContentLayout) -> CopiedFrames {
     let last = self.frames.last { $0.frames.end > layout.end }?.frames
     var tail = frames.tail == frames.first ? frames.tail : frames.first
@@ -132,8 +133,8 @@ extension CopyState {
 }
 
 extension Step {
-  /// Adds to a step what leads from a state to a layout; makes it complete if that can't be said otherwise. False if
-  /// the state's frames do not continue the layout: the step is then as it was.
+  /// Adds to a step the changes from a state to a layout; makes the step complete if changes can't express it. False if
+  /// the state's frames do not continue the layout: the step is then unchanged.
   mutating func lead(from state: CopyState, to layout: ContentLayout) -> Bool {
     if !isComplete {
       var added = self

@@ -1,9 +1,8 @@
-// What a ledger records of its copy: who writes it, and what is confirmed.
+// What a ledger records about its copy: its writer and what is confirmed; and the check of a store's mark.
 package import Base
 package import Ledger
 
-/// The file `replication/state.json`. What it says is true for ever: a step that was confirmed stays. It may be older
-/// than the copy.
+/// The file `replication/state.json`. Its contents stay true: a confirmed step remains. It may lag behind the copy.
 package struct ReplicationRecord: Sendable, Equatable {
   package static let folderName = "replication"
   package static let fileName = "state.json"
@@ -18,9 +17,9 @@ package struct ReplicationRecord: Sendable, Equatable {
   /// How many events the copy holds, and the root of their tree.
   package var size: Int
   package var root: SHA256Digest
-  /// The frames of all steps before this one that were superseded have been taken out; nil if that is not known.
+  /// All superseded frames of the steps before this one are deleted; nil if that is not known.
   package var emptiedBefore: Int?
-  /// When the copy was last found whole, in epoch milliseconds; nil before that.
+  /// When the copy was last found complete, in epoch milliseconds; nil before that.
   package var wholeAtMs: Int64?
   /// The mark of the copy's directory; nil for other stores, and before it is known.
   package var copy: UUID16?
@@ -39,7 +38,7 @@ package struct ReplicationRecord: Sendable, Equatable {
       root: step.root)
   }
 
-  /// Moves on to a later step; what is known besides stays.
+  /// Advances to a later step; the other members stay.
   package mutating func advance(to step: Step, sha256: SHA256Digest) {
     var next = ReplicationRecord(step, sha256: sha256)
     (next.emptiedBefore, next.wholeAtMs, next.copy) = (emptiedBefore, wholeAtMs, copy)
@@ -94,10 +93,11 @@ package struct ReplicationRecord: Sendable, Equatable {
   }
 }
 
-// MARK: - Finds that a directory holds the copy that a ledger knows, rather than nothing because its disk is not mounted
+// MARK: - Marks of directories
 
 enum CopyMark {
-  /// From now on a store that bears marks is used only while it bears the copy's.
+  /// From now on a store that bears marks is used only while it bears the copy's: a directory may be empty because its
+  /// disk is not mounted.
   ///
   /// Throws `unavailable` if it seems to be another one, or empty.
   /// - Parameter record: what the ledger knows of its copy.
@@ -112,7 +112,7 @@ enum CopyMark {
       throw away(store, "the directory holds another copy than this ledger's")
     }
     if found == nil {
-      // Whose steps these are is decided when they are read.
+      // Reading the steps decides whose they are.
       let isEmpty = try store.list(prefix: CopyLayout.stepsPrefix, after: nil).isEmpty
       if isEmpty, record?.step != nil {
         throw away(

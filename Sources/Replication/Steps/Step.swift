@@ -1,4 +1,5 @@
-// A step: one entry of the sequence that says what a copy holds, and its bytes; docs/replication.md.
+// A step, one entry of the sequence that describes a copy, and its bytes (docs/replication.md); and the step after a
+// loss.
 package import Base
 package import Ledger
 
@@ -19,13 +20,13 @@ package struct CopiedSegment: Sendable, Equatable {
   }
 }
 
-/// A part of the newest segment in a copy: a block, with the opening member if it is the first.
+/// A part of the newest segment in a copy: a block, preceded by the opening member if it is the first.
 package struct CopiedBlock: Sendable, Equatable {
   /// The first position of its segment.
   package var segment: Position
   package var first: Position
   package var end: Position
-  /// Where in the segment the part begins.
+  /// Where the part begins in the segment.
   package var offsetBytes: Int
   package var byteCount: Int
   package var sha256: SHA256Digest
@@ -57,7 +58,7 @@ package struct CopiedCheckpoint: Sendable, Equatable {
 
 /// The frames in a step.
 package struct CopiedFrames: Sendable, Equatable {
-  /// The first position of the tail that they are of.
+  /// The first position of their tail.
   package var tail: Position
   package var first: Position
   package var end: Position
@@ -87,17 +88,17 @@ package struct Step: Sendable, Equatable {
   package var epoch: Int
   package var writer: UUID16
   package var ledger: UUID16
-  /// When it was made, in epoch milliseconds.
+  /// When it was created, in epoch milliseconds.
   package var atMs: Int64
   /// The SHA-256 of the previous step's header; zeros in step 0.
   package var previous: SHA256Digest
   /// How many events the steps up to this one hold, and the root of their tree.
   package var size: Int
   package var root: SHA256Digest
-  /// Whether earlier steps are needed no more, but for frames.
+  /// Whether earlier steps are no longer needed, except for frames.
   package var isComplete = false
   package var identity: SHA256Digest?
-  /// The object of open work, which takes the place of the one before.
+  /// The object of open work, which replaces the previous one.
   package var work: SHA256Digest?
   package var segments: [CopiedSegment] = []
   package var blocks: [CopiedBlock] = []
@@ -114,7 +115,7 @@ package struct Step: Sendable, Equatable {
     (self.atMs, self.previous, self.size, self.root) = (atMs, previous, size, root)
   }
 
-  /// The version of its header: 2 if it names open work, which programs of before do not know.
+  /// The header's version: 2 if it names open work, which older programs do not know.
   private static let versionWithWork = 2
 
   package static let noDigest = SHA256Digest(0, 0, 0, 0)
@@ -197,7 +198,7 @@ package struct Step: Sendable, Equatable {
     _ key: StaticString, _ elements: [Element], _ writer: inout JSONWriter,
     _ body: (Element, inout JSONWriter) -> Void
   ) {
-    // A complete step says of each list that this is all.
+    // In a complete step every list is complete, even an empty one.
     if elements.isEmpty { return }
     writer.key(key)
     writer.beginArray()
@@ -209,13 +210,13 @@ package struct Step: Sendable, Equatable {
     writer.endArray()
   }
 
-  /// Reads an object under a step's key: the step, its header's SHA-256, and where the frames begin. Nil unless the bytes
-  /// are a step that this program would write, and its frames, if they are there, are what the header says.
+  /// Parses an object under a step's key: the step, its header's SHA-256, and its frames. Nil unless this program would
+  /// write these bytes, and the frames, if present, match the header.
   package static func parse(_ bytes: [UInt8]) -> Stored? {
     guard var stored = parseHeader(bytes), let end = bytes.firstIndex(of: 0x0A) else { return nil }
     let content = bytes[(end + 1)...]
     if let frames = stored.step.frames {
-      // Superseded frames have been taken out.
+      // Superseded frames have been removed.
       guard content.isEmpty || content.count == frames.byteCount,
         content.isEmpty || content.withUnsafeBytes({ SHA256.hash($0) }) == frames.sha256
       else { return nil }
@@ -226,7 +227,7 @@ package struct Step: Sendable, Equatable {
     return stored
   }
 
-  /// Reads a step's header, whatever follows it.
+  /// Parses a step's header and ignores what follows it.
   static func parseHeader(_ bytes: [UInt8]) -> Stored? {
     guard let end = bytes.firstIndex(of: 0x0A), end < CopyLayout.stepHeaderByteCountMax,
       let value = try? JSONValue(Array(bytes[..<end])), let step = Step(value),
@@ -243,12 +244,12 @@ package struct Step: Sendable, Equatable {
     return (try? JSONValue(Array(bytes[..<end])))?.count("version") ?? 0 > versionWithWork
   }
 
-  /// A step as it was read.
+  /// A step as read from the store.
   package struct Stored: Sendable, Equatable {
     package var step: Step
     /// Of the header.
     package var sha256: SHA256Digest
-    /// Nil if there are none, or they were superseded and taken out.
+    /// Nil if there are none, or if they were superseded and removed.
     package var frames: [UInt8]?
   }
 }
@@ -302,7 +303,7 @@ extension Step {
     }
   }
 
-  /// Whether the numbers fit each other, so that nothing computed from them can overflow.
+  /// Whether the numbers are consistent, so that nothing computed from them can overflow.
   private var isConsistent: Bool {
     func areInOrder(_ ranges: [(first: Position, end: Position)]) -> Bool {
       var next = 0
@@ -330,7 +331,7 @@ extension Step {
 }
 
 extension JSONValue {
-  /// A member that is a number of at most 18 digits, from 0.
+  /// A member that is a number from 0, of at most 18 digits.
   func count(_ key: String) -> Int? {
     guard let value = self[key]?.integerValue, (0...999_999_999_999_999_999).contains(value)
     else { return nil }
@@ -350,9 +351,9 @@ extension JSONValue {
   }
 }
 
-// MARK: - The step that says everything again after earlier ones were lost
+// MARK: - The step after a loss
 
-/// What of a ledger's files is in the store, and may be named.
+/// The files of a ledger that are in the store and may be named.
 struct StoredContent {
   var layout: ContentLayout
   var identity: SHA256Digest
@@ -361,11 +362,12 @@ struct StoredContent {
 }
 
 extension StoredContent {
-  /// The step after a state that says all that the copy holds, and its frames; nil if frames do not lead from what is
-  /// stored to the state's size yet.
+  /// The step after a state whose steps were lost, and its frames. It names everything that the copy holds. Nil until
+  /// frames lead from what is stored to the state's size.
   ///
-  /// All frames are in this step: no step holds fewer events than the one before, and those of others may be lost.
-  /// - Parameter frameByteCount: how many bytes of frames are taken at most beyond the state's size.
+  /// All frames are in this step: no step holds fewer events than its predecessor, and frames of other steps may be
+  /// lost.
+  /// - Parameter frameByteCount: the most bytes of frames that are taken beyond the state's size.
   func wholeStep(
     after state: CopyState, _ reader: LogReader, as record: ReplicationRecord, frameByteCount: Int
   ) throws(LedgerError) -> (step: Step, frames: [UInt8])? {

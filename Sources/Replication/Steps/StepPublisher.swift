@@ -1,13 +1,13 @@
-// Owns the sequence of steps: reads what is there, and creates the next step until that is decided.
+// Reads the sequence of steps, and creates the next step until its outcome is known.
 import Base
 import Ledger
 
-/// A step that was made and is not confirmed yet. Nothing else may use its number until that is decided.
+/// A step that was created and is not confirmed yet. Nothing else may use its number until its outcome is known.
 struct PendingStep: Sendable {
   let step: Step
   let header: [UInt8]
   let sha256: SHA256Digest
-  /// The header, and the frames.
+  /// The header and the frames.
   let bytes: [UInt8]
 
   init(_ step: Step, frames: [UInt8]) {
@@ -21,15 +21,15 @@ struct PendingStep: Sendable {
 /// The calls that decide who owns the sequence. Each may be repeated after an error.
 struct StepPublisher {
   enum Opening {
-    /// The state is nil if there is no step yet. If steps were lost, it has the newest one and what is still known to be
-    /// named, and the next one must say again all that the copy holds.
+    /// The state is nil if there is no step yet. If steps were lost, it has the newest one and what is still known to
+    /// be named, and the next step must name everything that the copy holds.
     case opened(ReplicationRecord, CopyState?, lost: [CopyFault] = [])
     case ended(ReplicationEnding)
   }
 
   enum Publication {
     case confirmed
-    /// The number is taken by another step of this writer: an earlier process put it there.
+    /// The number is taken by another step of this writer: an earlier process created it.
     case mustReopen
     case ended(ReplicationEnding)
   }
@@ -44,9 +44,9 @@ struct StepPublisher {
 
   // MARK: Opening
 
-  /// Reads the record and the newest step, and says whether this ledger may go on.
-  /// - Parameter isOwner: whether this process has found the copy to be its own before: whoever makes others as the
-  ///   same writer is another one then, such as a copied directory.
+  /// Reads the record and the newest step, and decides whether this ledger may continue the copy.
+  /// - Parameter isOwner: whether this process has already found the copy to be its own: steps of the same writer then
+  ///   come from another process, such as one with a copied directory.
   func open(_ reader: LogReader, isOwner: Bool) throws(Failure) -> Opening {
     let record = try ledger { () throws(LedgerError) in try ReplicationRecord(of: directory) }
     let survey: StepSequence.Survey?
@@ -118,12 +118,12 @@ struct StepPublisher {
     let record = ReplicationRecord(
       writer: .random(), epoch: 1, step: nil, sha256: Step.noDigest, size: 0,
       root: Frontier().root)
-    // On disk before the first step: after a crash this must still be that step's writer.
+    // Written before the first step: after a crash, this ledger must still be that step's writer.
     try ledger { () throws(LedgerError) in try record.write(to: directory) }
     return .opened(record, nil)
   }
 
-  /// Why this ledger can't go on from a step; nil if it can.
+  /// Why this ledger can't continue from a step; nil if it can.
   private func ending(
     _ record: ReplicationRecord, _ newest: Step, _ reader: LogReader
   ) throws(Failure) -> ReplicationEnding? {
@@ -138,7 +138,7 @@ struct StepPublisher {
       return .fenced(by: ReplicationEnding.ForeignStep(newest))
     }
     let size = reader.head.size
-    // Of what was confirmed, the newest steps may be lost.
+    // The newest confirmed steps may be lost.
     for (copied, copiedRoot) in [(newest.size, newest.root), (record.size, record.root)] {
       guard copied <= size else {
         return .contradicted(
@@ -156,13 +156,13 @@ struct StepPublisher {
 
   // MARK: Creating
 
-  /// Tries once to create a step.
+  /// Makes one attempt to create a step.
   func publish(
     _ pending: PendingStep, as record: ReplicationRecord
   ) throws(ObjectStoreError) -> Publication {
     let key = pending.step.key
     if try store.create(key, .bytes(pending.bytes)) == .stored { return .confirmed }
-    // An earlier try may have succeeded.
+    // An earlier attempt may have succeeded.
     guard let bytes = try store.get(key, byteCountMax: CopyLayout.stepByteCountMax) else {
       throw ObjectStoreError(
         .unavailable, operation: "create", object: key,

@@ -1,11 +1,11 @@
-// Reads a copy's steps: finds the newest, and the state that follows from them.
+// Reads a copy's steps: finds the newest one and the resulting state.
 import Base
 package import Ledger
 
 /// Why a copy can't be read.
 package enum CopyError: Error, Sendable, CustomStringConvertible {
   case store(ObjectStoreError)
-  /// What the copy holds can't be right: objects are missing, damaged, or not what a step says.
+  /// What the copy holds can't be right: objects are missing, damaged, or differ from what a step names.
   case faults([CopyFault])
   case ledger(LedgerError)
 
@@ -20,13 +20,13 @@ package enum CopyError: Error, Sendable, CustomStringConvertible {
   }
 }
 
-/// The sequence of steps in a store. Each call makes several requests and repeats none.
+/// The sequence of steps in a store. A call makes several requests and retries none.
 package struct StepSequence: Sendable {
   package let store: any ObjectStore
 
   package init(_ store: any ObjectStore) { self.store = store }
 
-  /// A step; nil if there is none of this number.
+  /// A step; nil if none has this number.
   package func step(_ number: Int) throws(CopyError) -> Step.Stored? {
     let key = CopyLayout.stepKey(number)
     guard
@@ -52,7 +52,7 @@ package struct StepSequence: Sendable {
   /// - Parameter known: a step that existed.
   package func newest(after known: Int? = nil) throws(CopyError) -> Int? {
     if let known, let last = try lastListed(after: known - 1) { return last }
-    // Single requests come close to the end sooner than lists do, and a list shows what they miss.
+    // Single requests come close to the end sooner than lists do; a list finds what they miss.
     func exists(_ number: Int) throws(CopyError) -> Bool {
       try requested { () throws(ObjectStoreError) in
         try store.contains(CopyLayout.stepKey(number))
@@ -72,7 +72,7 @@ package struct StepSequence: Sendable {
   }
 
   /// The last step after one that need not exist; nil if there is none. Whether anything follows a number does not
-  /// depend on gaps, so halving finds the end.
+  /// depend on gaps, so a binary search finds the end.
   private func lastListed(after start: Int) throws(CopyError) -> Int? {
     var (last, isWhole) = try listed(after: start)
     guard var low = last, !isWhole else { return last }
@@ -92,7 +92,7 @@ package struct StepSequence: Sendable {
     return try listed(after: low).last ?? low
   }
 
-  /// The last step in a list that begins after a number, and whether the list goes to the end.
+  /// The last step in a list that begins after a number, and whether the list reaches the end.
   private func listed(after number: Int) throws(CopyError) -> (last: Int?, isWhole: Bool) {
     let after = number < 0 ? nil : CopyLayout.stepKey(number)
     let entries = try requested { () throws(ObjectStoreError) in
@@ -128,16 +128,16 @@ package struct StepSequence: Sendable {
 
   // MARK: States
 
-  /// What the steps of a copy say, from the newest complete one that can be read up to the newest.
+  /// What the steps of a copy contain, from the newest readable complete one to the newest.
   package struct Survey: Sendable {
     /// The newest step's number, and its header, if that can be read.
     package var number: Int
     package var newest: Step.Stored?
-    /// The first step that was looked at.
+    /// The first step that was read.
     package var first: Int
     /// The state at the last step before the first fault; nil if no complete step was found.
     package var state: CopyState?
-    /// Steps that are missing, damaged, or do not follow, by number.
+    /// Steps that are missing, damaged, or do not follow their predecessors, by number.
     package var faults: [CopyFault] = []
   }
 
@@ -162,7 +162,7 @@ package struct StepSequence: Sendable {
     if found == nil { found = try newest(after: known) }
     guard let number = found else { return nil }
     var survey = Survey(number: number, first: number)
-    // Back to the newest complete step, then forward again.
+    // Read back to the newest complete step, then forward.
     var later: [Step.Stored?] = []
     var missing: [Int] = []
     var objectCount = 0
@@ -200,7 +200,7 @@ package struct StepSequence: Sendable {
         break
       }
       guard later.count <= 2 * CopyLayout.stepsBetweenCompleteMax, current > 0 else {
-        // One that is missing or damaged may have been complete.
+        // A missing or damaged step may have been complete.
         if survey.faults.isEmpty, missing.isEmpty {
           survey.faults.append(
             CopyFault(
@@ -222,7 +222,7 @@ package struct StepSequence: Sendable {
     return survey
   }
 
-  /// A fault for each run of steps that are missing.
+  /// A fault for each run of missing steps.
   static func faults(ofMissing numbers: [Int]) -> [CopyFault] {
     var runs: [ClosedRange<Int>] = []
     for number in numbers.sorted() {
@@ -257,12 +257,12 @@ package struct StepSequence: Sendable {
     return stored
   }
 
-  /// Brings a state up to the newest step; false if it was.
+  /// Advances a state to the newest step; false if there was no newer one.
   package func catchUp(_ state: inout CopyState) throws(CopyError) -> Bool {
     guard let last = try newest(after: state.newest.number) else { return false }
     var next = state
     if last <= next.newest.number {
-      // A step that was lost may have been made again as another one.
+      // A lost step may have been replaced by another one with its number.
       let isSame = try? step(last)?.sha256 == next.newestSHA256 && last == next.newest.number
       guard isSame == false, let found = try self.state(at: last) else { return false }
       state = found
@@ -275,7 +275,7 @@ package struct StepSequence: Sendable {
         stored = nil
       }
       guard let stored, (try? apply(stored, to: &next)) != nil else {
-        // Steps were lost. A complete one may have followed.
+        // Steps were lost. A complete one may follow them.
         guard let found = try self.state(at: last) else { return false }
         state = found
         return true

@@ -1,4 +1,4 @@
-// Objects under keys, as S3 has them: what replication needs of a store.
+// The object store that replication needs, with keys as S3 has them; its errors, keys and backoff.
 package import Base
 import Glibc
 
@@ -9,7 +9,7 @@ package enum ObjectBody: Sendable {
   case file(descriptor: Int32, offsetBytes: Int, byteCount: Int, sha256: SHA256Digest)
 }
 
-/// What came of a conditional put.
+/// The result of a conditional put.
 package enum PutOutcome: Sendable, Equatable {
   case stored
   /// The key is taken. Nothing was changed.
@@ -28,7 +28,7 @@ package struct ObjectEntry: Sendable, Equatable {
 }
 
 /// A store of objects. All calls block; any number of threads may make them at once. A call makes one request; the
-/// caller repeats what failed for a time. Keys are without the store's prefix: ASCII letters, digits and `/ - .`.
+/// caller retries transient failures. Keys are without the store's prefix: ASCII letters, digits and `/ - .`.
 package protocol ObjectStore: Sendable {
   /// For messages: the target without credentials, such as `s3://bucket/prefix`.
   var name: String { get }
@@ -38,7 +38,8 @@ package protocol ObjectStore: Sendable {
   func create(_ key: String, _ body: ObjectBody) throws(ObjectStoreError) -> PutOutcome
   /// The whole object; nil if there is none. Throws `tooLarge` beyond the limit.
   func get(_ key: String, byteCountMax: Int) throws(ObjectStoreError) -> [UInt8]?
-  /// Passes the object's bytes on as they arrive; false if there is none. Bytes may have been passed on before an error.
+  /// Passes on the object's bytes as they arrive; false if there is none. Some bytes may have been passed on before an
+  /// error.
   func read(
     _ key: String, byteCountMax: Int,
     _ body: (UnsafeRawBufferPointer) throws(ObjectStoreError) -> Void
@@ -53,12 +54,12 @@ package protocol ObjectStore: Sendable {
   func cancel()
 }
 
-/// Why a call failed. Contains no credentials, no signatures and nothing of an object's content.
+/// Why a call failed. Contains no credentials, no signatures and none of an object's content.
 package struct ObjectStoreError: Error, Sendable, Equatable, CustomStringConvertible {
   package enum Kind: Sendable, Equatable {
-    /// No connection, a time-out, a cut-off answer, or the store says that it can't at the moment (409, 429, 5xx).
+    /// No connection, a timeout, a truncated response, or the store is temporarily unable to answer (409, 429, 5xx).
     case unavailable
-    /// The store refuses the credentials or what they may do (401, 403).
+    /// The store rejects the credentials or their permissions (401, 403).
     case denied
     /// There is no such bucket or directory, or it is in another region.
     case noBucket
@@ -66,7 +67,7 @@ package struct ObjectStoreError: Error, Sendable, Equatable, CustomStringConvert
     case full
     /// An object is larger than the caller allows.
     case tooLarge
-    /// An answer that S3 does not give, or a request that the store calls wrong.
+    /// A response that S3 does not give, or a request that the store calls malformed.
     case unexpected
     case cancelled
   }
@@ -93,11 +94,11 @@ package struct ObjectStoreError: Error, Sendable, Equatable, CustomStringConvert
 
   package var description: String { "\(operation): \(object): \(cause)" }
 
-  /// Whether the same call may succeed later without anybody's help.
+  /// Whether the same call may succeed later without an operator's action.
   package var isTransient: Bool { kind == .unavailable }
 }
 
-// MARK: - Reading the bytes of a body, and the keys that stores take
+// MARK: - Bodies and keys
 
 extension ObjectBody {
   package var byteCount: Int {
@@ -107,7 +108,7 @@ extension ObjectBody {
     }
   }
 
-  /// The digest of the bytes; that of a file's part is what the caller says.
+  /// The digest of the bytes; for a part of a file, the caller provides it.
   package var sha256: SHA256Digest {
     switch self {
     case .bytes(let bytes): bytes.withUnsafeBytes { SHA256.hash($0) }
@@ -115,8 +116,8 @@ extension ObjectBody {
     }
   }
 
-  /// Copies bytes from a place in the body on.
-  /// - Returns: how many: fewer than the buffer holds if the body ends, or the file is shorter than it was said to be.
+  /// Copies bytes from an offset in the body.
+  /// - Returns: how many: fewer than the buffer holds if the body ends, or if the file is shorter than stated.
   package func copy(
     to buffer: UnsafeMutableRawBufferPointer, fromOffset offset: Int
   ) throws(SystemError) -> Int {
@@ -144,12 +145,13 @@ extension ObjectBody {
   }
 }
 
-/// What stores take as a key.
+/// The keys that stores accept.
 package enum ObjectKey {
   /// Leaves room for a prefix: S3 allows 1,024 bytes for both.
   package static let byteCountMax = 800
 
-  /// Whether the text is parts of ASCII letters, digits, `-` and `.` between slashes, none of them empty, `.` or `..`.
+  /// Whether the text consists of parts of ASCII letters, digits, `-` and `.` between slashes, none of them empty, `.`
+  /// or `..`.
   package static func isValid(_ key: String) -> Bool {
     guard (1...byteCountMax).contains(key.utf8.count) else { return false }
     return key.split(separator: "/", omittingEmptySubsequences: false).allSatisfy { part in
@@ -157,7 +159,7 @@ package enum ObjectKey {
     }
   }
 
-  /// Throws unless the key is valid. It may come from a store's list, so it is not shown.
+  /// Throws unless the key is valid. The message omits the key, which may come from a store's list.
   package static func check(_ key: String, operation: String) throws(ObjectStoreError) {
     if isValid(key) { return }
     throw ObjectStoreError(
@@ -174,19 +176,19 @@ package enum ObjectKey {
     }
   }
 
-  /// The order of lists: by the bytes.
+  /// The order of lists: bytewise.
   package static func precedes(_ left: String, _ right: String) -> Bool {
     left.utf8.lexicographicallyPrecedes(right.utf8)
   }
 }
 
-// MARK: - How long to wait before a call is made again
+// MARK: - Backoff
 
-/// Waits that grow from one failure to the next, at random below a bound, so that many callers do not come back at once.
+/// Waits between retries that grow with each failure, random below a bound, so that clients do not all return at once.
 package struct Backoff: Sendable {
   package static let firstMs = 200
   package static let longestMs = 30_000
-  /// No store may stop a copy for longer.
+  /// The longest wait that a store can impose.
   package static let retryAfterMsMax = 300_000
 
   private var source: any RandomNumberGenerator & Sendable
@@ -204,6 +206,6 @@ package struct Backoff: Sendable {
     return max(wait, min(max(retryAfterMs ?? 0, 0), Self.retryAfterMsMax))
   }
 
-  /// Something has succeeded.
+  /// Resets the bound after a success.
   package mutating func reset() { boundMs = Self.firstMs }
 }

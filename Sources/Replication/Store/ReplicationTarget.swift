@@ -1,4 +1,4 @@
-// Where a copy goes, as configurations and command lines name it.
+// The target of a copy, as configurations and command lines name it.
 
 /// A bucket with a prefix, or a directory.
 package enum ReplicationTarget: Sendable, Equatable, CustomStringConvertible {
@@ -6,7 +6,7 @@ package enum ReplicationTarget: Sendable, Equatable, CustomStringConvertible {
   case s3(bucket: String, prefix: String)
   case directory(path: String)
 
-  /// Why a target is refused; starts with a lower-case letter.
+  /// Why a target is rejected; starts with a lower-case letter.
   package struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
     package let cause: String
     package var description: String { cause }
@@ -35,7 +35,7 @@ package enum ReplicationTarget: Sendable, Equatable, CustomStringConvertible {
     }
   }
 
-  /// As it is read.
+  /// In the form that `init(parsing:)` reads.
   package var description: String {
     switch self {
     case .s3(let bucket, let prefix): prefix.isEmpty ? "s3://\(bucket)" : "s3://\(bucket)/\(prefix)"
@@ -43,8 +43,8 @@ package enum ReplicationTarget: Sendable, Equatable, CustomStringConvertible {
     }
   }
 
-  /// S3's rules for names of buckets. Buckets of other kinds, which end with `--x-s3` and the like, do not give lists
-  /// in order.
+  /// S3's rules for bucket names. Other kinds of buckets, whose names end with `--x-s3` and the like, do not list in
+  /// order.
   private static func checkBucket(_ name: Substring) throws(Fault) {
     guard (3...63).contains(name.utf8.count),
       name.utf8.allSatisfy({ isLetterOrDigit($0) || $0 == 0x2D || $0 == 0x2E }),
@@ -93,7 +93,7 @@ package enum ReplicationTarget: Sendable, Equatable, CustomStringConvertible {
       throw Fault(
         cause: "a path has at most \(pathByteCountMax) bytes and no control characters")
     }
-    // The path is used as written. In a URL these characters would mean something else.
+    // The path is used as written. In a URL these characters would have another meaning.
     guard !path.contains(where: { "%?#".contains($0) }) else {
       throw Fault(cause: "a path may not contain %, ? or #")
     }
@@ -122,11 +122,11 @@ extension ReplicationTarget {
     }
   }
 
-  /// What requests to a store without regions are signed for.
+  /// The region for which requests to a store without regions are signed.
   private static let commonRegion = "us-east-1"
 
-  /// Makes the store; asks nothing of it yet.
-  /// - Parameter settings: needed for S3, and not used for a directory.
+  /// Creates the store; sends no request yet.
+  /// - Parameter settings: needed for S3; ignored for a directory.
   package func store(_ settings: S3Settings?) throws(Fault) -> any ObjectStore {
     switch self {
     case .directory(let path): return DirectoryStore(path: path)

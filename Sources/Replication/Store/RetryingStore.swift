@@ -1,9 +1,9 @@
-// A store whose calls are repeated while it is unavailable, for commands that read a copy.
+// A store that retries calls while it is unavailable, for commands that read a copy.
 import Base
 import Glibc
 
-/// Repeats calls that fail for a time, until none has succeeded for a while. Reads that pass bytes on are not
-/// repeated: the caller must begin again (`wait(after:)`).
+/// Retries calls after transient failures, until none has succeeded for a while. Reads that pass bytes on are not
+/// retried: the caller must begin again (`wait(after:)`).
 package final class RetryingStore: ObjectStore {
   private struct State {
     var progressAtMs: Int64
@@ -24,14 +24,14 @@ package final class RetryingStore: ObjectStore {
   }
 
   package var name: String { store.name }
-  /// The store as one that bears marks; nil if it does not.
+  /// The store as a marked one; nil if it does not bear marks.
   var marked: (any MarkedStore)? { store as? any MarkedStore }
 
-  /// Notes that something was received.
+  /// Records that something was received.
   func noteProgress() { state.withLock { $0.progressAtMs = MonotonicClock.nowMs() } }
 
-  /// Waits before a call is repeated. Throws the error if it is not one that passes, if nothing has succeeded for too
-  /// long, or after `cancel`.
+  /// Waits before a call is retried. Throws the error if it is not transient, if nothing has succeeded for too long, or
+  /// after `cancel`.
   func wait(
     after error: ObjectStoreError, _ backoff: inout Backoff
   ) throws(ObjectStoreError) {
@@ -70,7 +70,7 @@ package final class RetryingStore: ObjectStore {
     try repeated { () throws(ObjectStoreError) in try store.put(key, body) }
   }
 
-  /// `exists` may mean that an earlier try of this call succeeded.
+  /// `exists` may mean that an earlier attempt of this call succeeded.
   package func create(
     _ key: String, _ body: ObjectBody
   ) throws(ObjectStoreError) -> PutOutcome {

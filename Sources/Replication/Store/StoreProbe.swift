@@ -1,8 +1,8 @@
-// Whether a store does what a copy needs, tried on an object that is made and deleted.
+// Checks that a store does what a copy needs, with an object that is created and deleted.
 import Base
 
 package enum StoreProbe {
-  /// A store that answers, but not as a copy needs it.
+  /// A store that responds, but not as a copy needs it.
   package struct StoreCheckFailure: Error, Sendable, Equatable, CustomStringConvertible {
     /// A sentence without its full stop.
     package let cause: String
@@ -10,7 +10,7 @@ package enum StoreProbe {
   }
 
   package enum Failure: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The store could not be asked, or refuses what it was asked.
+    /// The store could not be asked, or rejects the request.
     case unanswered(ObjectStoreError)
     case unfit(StoreCheckFailure)
 
@@ -24,11 +24,11 @@ package enum StoreProbe {
 
   private static let byteCount = 64
 
-  /// Tries everything that replication asks of a store, on a new key below `probe/`.
+  /// Tries every operation that replication needs from a store, on a new key below `probe/`.
   package static func check(_ store: any ObjectStore) throws(Failure) {
     let key = "probe/\(UUID16.random())"
     do throws(Failure) { try check(store, key) } catch {
-      // What is left is one small object; the first error is the one to show.
+      // At worst one small object remains; the first error is the one to show.
       try? store.delete(key)
       throw error
     }
@@ -43,7 +43,7 @@ package enum StoreProbe {
     let made = try ask { () throws(ObjectStoreError) in try store.create(key, .bytes(first)) }
     let read = try ask { () throws(ObjectStoreError) in try store.get(key, byteCountMax: byteCount)
     }
-    // A request that was sent again finds its own object.
+    // A retried request finds its own object.
     guard made == .stored || read == first else {
       throw .unfit(StoreCheckFailure(cause: "a create of a key that was never used found it taken"))
     }

@@ -1,10 +1,10 @@
-// Objects as files below a directory, such as one on another disk.
+// Objects as files below a directory, such as one on another disk; and the mark of such a directory.
 package import Base
 import Glibc
 import Synchronization
 
-/// A directory that holds a copy. The root is opened anew for each call, so that a disk that comes back is found. Below
-/// it no link is followed.
+/// A directory that holds a copy. Each call opens the root again, so that a disk that comes back is found. Links below
+/// the root are not followed.
 package final class DirectoryStore: MarkedStore {
   package let name: String
   private let path: String
@@ -13,7 +13,7 @@ package final class DirectoryStore: MarkedStore {
 
   private static let pieceByteCount = 256 << 10
 
-  /// - Parameter path: absolute; need not be there yet, but calls fail until it is.
+  /// - Parameter path: absolute; calls fail until it exists.
   package init(path: String) {
     self.path = path
     name = "file://\(path)"
@@ -64,7 +64,7 @@ package final class DirectoryStore: MarkedStore {
   ) throws(ObjectStoreError) -> PutOutcome {
     let call = try call("create", key)
     let (folder, file) = try makeFolder(of: key, call)
-    // Saves writing what would be thrown away.
+    // Avoids writing what would be discarded.
     if try isObject(file, in: folder, call) { return .exists }
     let draft = try write(body, besides: file, in: folder, call)
     do throws(SystemError) {
@@ -79,7 +79,7 @@ package final class DirectoryStore: MarkedStore {
     }
   }
 
-  /// Writes the bytes under a name of their own and syncs them.
+  /// Writes the bytes under a temporary name and syncs them.
   /// - Returns: the name.
   private func write(
     _ body: ObjectBody, besides file: String, in folder: OpenFile, _ call: DirectoryCall
@@ -122,7 +122,7 @@ package final class DirectoryStore: MarkedStore {
     }
   }
 
-  /// The folder of a key, which is made if there is none, and the file's name in it.
+  /// The folder of a key, created if it is missing, and the file's name in it.
   private func makeFolder(
     of key: String, _ call: DirectoryCall
   ) throws(ObjectStoreError) -> (folder: OpenFile, file: String) {
@@ -176,7 +176,7 @@ package final class DirectoryStore: MarkedStore {
     let piece = UnsafeMutableRawBufferPointer.allocate(
       byteCount: Self.pieceByteCount, alignment: 1)
     defer { piece.deallocate() }
-    // Objects are replaced by name, so the size of this one does not change.
+    // Objects are replaced by renaming, so the size of this one does not change.
     let part = ObjectBody.file(
       descriptor: file.descriptor, offsetBytes: 0, byteCount: byteCount, sha256: Self.unknown)
     var offset = 0
@@ -193,7 +193,7 @@ package final class DirectoryStore: MarkedStore {
     return true
   }
 
-  /// Nothing asks for it.
+  /// A placeholder; nothing reads this digest.
   private static let unknown = SHA256Digest(0, 0, 0, 0)
 
   package func contains(_ key: String) throws(ObjectStoreError) -> Bool {
@@ -202,7 +202,7 @@ package final class DirectoryStore: MarkedStore {
     return try isObject(file, in: folder, call)
   }
 
-  /// Whether there is a file of that name; throws if it is something else.
+  /// Whether there is a file of that name; throws if it is not a regular file.
   private func isObject(
     _ name: String, in folder: OpenFile, _ call: DirectoryCall
   ) throws(ObjectStoreError) -> Bool {
@@ -217,7 +217,7 @@ package final class DirectoryStore: MarkedStore {
     guard let (folder, file) = try folder(of: key, call) else { return }
     try call.wrap { () throws(SystemError) in
       try folder.unlink(file)
-      // What was to be forgotten must not come back after a crash.
+      // A deleted object must not reappear after a crash.
       try folder.sync()
     }
   }
@@ -297,7 +297,7 @@ package final class DirectoryStore: MarkedStore {
       throw call.error(.noBucket, "other users can write to the directory \(path): run chmod go-w")
     }
     if isMarkNeeded, let required = requiredMark.withLock({ $0 }) {
-      // What the open directory leads to is looked at: a disk that goes meanwhile takes it along.
+      // Checks what the open directory leads to: a disk that disappears meanwhile takes it along.
       guard try call.wrap({ () throws(SystemError) in try MarkFile.read(in: root) }) == required
       else {
         throw call.error(
@@ -329,7 +329,7 @@ enum DraftName {
   }
 }
 
-/// A call, for what goes wrong in it.
+/// A call, as context for its errors.
 struct DirectoryCall {
   let operation: String
   let object: String
@@ -346,7 +346,7 @@ struct DirectoryCall {
       self.error(.unexpected, "a link, a directory or a file is where it does not belong")
     case EOPNOTSUPP: self.error(.unexpected, "the file system has no hard links")
     case EMLINK, ENAMETOOLONG, EINVAL: self.error(.unexpected, text(error))
-    // A disk that fails, or that is not there at the moment.
+    // The disk fails, or is not there now.
     default: self.error(.unavailable, text(error))
     }
   }
@@ -370,15 +370,16 @@ struct DirectoryCall {
   }
 }
 
-// MARK: - A mark that tells a copy's directory from the empty place of a disk that is not mounted
+// MARK: - Marks
 
-/// A store that may seem empty because what holds it is away.
+/// A store that may seem empty because its disk is not mounted. A mark tells the copy's directory from the empty mount
+/// point.
 package protocol MarkedStore: ObjectStore {
-  /// The mark that the store bears; nil if it has none, or one that can't be read.
+  /// The store's mark; nil if it has none, or an unreadable one.
   func mark() throws(ObjectStoreError) -> UUID16?
-  /// Marks the store, in place of any mark before.
+  /// Marks the store, replacing any earlier mark.
   func setMark(_ mark: UUID16) throws(ObjectStoreError)
-  /// From now on calls fail with `unavailable` unless the store bears this mark; nil takes that back.
+  /// From now on calls fail with `unavailable` unless the store bears this mark; nil removes the requirement.
   func require(mark: UUID16?)
 }
 
@@ -387,7 +388,7 @@ enum MarkFile {
   static let name = "copy-id"
   private static let byteCount = 37
 
-  /// Nil if there is none, or none of the form.
+  /// Nil if it is missing or not of the right form.
   static func read(in root: OpenFile) throws(SystemError) -> UUID16? {
     let file: OpenFile
     do throws(SystemError) { file = try root.file(name) } catch {

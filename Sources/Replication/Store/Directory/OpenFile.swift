@@ -1,8 +1,8 @@
-// An open file or directory below a store's root, reached without following links.
+// Files and directories below a store's root, opened without following links, and listed in the order of keys.
 import Base
 import Glibc
 
-/// A descriptor that is closed with the value.
+/// A descriptor that is closed when the value is released.
 final class OpenFile {
   let descriptor: Int32
 
@@ -22,12 +22,12 @@ final class OpenFile {
     try Self.made(openat(descriptor, name, O_RDONLY | O_DIRECTORY | Self.flags))
   }
 
-  /// A file in this directory, to read. Does not block if the name is a pipe's.
+  /// A file in this directory, opened for reading. Does not block on a named pipe.
   func file(_ name: String) throws(SystemError) -> OpenFile {
     try Self.made(openat(descriptor, name, O_RDONLY | O_NONBLOCK | Self.flags))
   }
 
-  /// A new file in this directory, to write, which only its owner may read.
+  /// A new file in this directory, opened for writing, readable only by its owner.
   func newFile(_ name: String) throws(SystemError) -> OpenFile {
     try Self.made(openat(descriptor, name, O_WRONLY | O_CREAT | O_EXCL | Self.flags, 0o600))
   }
@@ -37,7 +37,7 @@ final class OpenFile {
     return OpenFile(descriptor)
   }
 
-  /// Makes a directory in this one; does nothing if there is one.
+  /// Creates a directory in this one; does nothing if it exists.
   func makeFolder(_ name: String) throws(SystemError) {
     if mkdirat(descriptor, name, 0o700) == 0 { return try sync() }
     if errno != EEXIST { throw SystemError(code: errno) }
@@ -53,7 +53,7 @@ final class OpenFile {
     return status
   }
 
-  /// Of what bears a name in this directory, links themselves included; nil if nothing does.
+  /// The status of a name in this directory, without following a link; nil if there is none.
   func status(of name: String) throws(SystemError) -> stat? {
     var status = stat()
     if fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 { return status }
@@ -74,7 +74,7 @@ final class OpenFile {
   func link(_ old: String, to new: String) throws(SystemError) -> Bool {
     if linkat(descriptor, old, descriptor, new, 0) == 0 { return true }
     if errno == EEXIST { return false }
-    // Linux says EPERM of a file system without hard links.
+    // Linux reports EPERM for a file system without hard links.
     throw SystemError(code: errno == EPERM ? EOPNOTSUPP : errno)
   }
 
@@ -91,9 +91,9 @@ final class OpenFile {
     }
   }
 
-  /// Calls `body` with the name of each thing in this directory, in no order.
+  /// Calls `body` with each name in this directory, in no order.
   func forEachName(_ body: (String) throws(SystemError) -> Void) throws(SystemError) {
-    // A stream closes its descriptor, and has its own place in the directory.
+    // A stream closes its descriptor, and has its own offset in the directory.
     let own = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | Self.flags)
     if own < 0 { throw SystemError(code: errno) }
     guard let stream = fdopendir(own) else {
@@ -116,13 +116,14 @@ final class OpenFile {
   }
 }
 
-// MARK: - The objects below a directory in the order of their keys, a limited number at a time
+// MARK: - Listing in the order of keys
 
-/// Collects entries. Of a directory's names it keeps only as many as can be in the list.
+/// Lists the objects below a directory in the order of their keys, a limited number at a time. It keeps only as many
+/// names of a directory as can be in the list.
 struct DirectoryListing {
   static let entryCountMax = 1_000
   static let depthMax = 16
-  /// What a crash left: a file that was being written so long ago.
+  /// The age from which a draft counts as left by a crash.
   private static let draftAgeSecondsMax = 86_400
 
   let prefix: String
@@ -133,14 +134,14 @@ struct DirectoryListing {
 
   private var isFull: Bool { entries.count >= Self.entryCountMax }
 
-  /// A file, or a directory, whose path then ends with a slash, so that it stands where its objects do.
+  /// A file, or a directory, whose path then ends with a slash, so that it sorts where its objects do.
   private struct Item {
     let name: String
     let path: String
     var isFolder: Bool { path.utf8.last == UInt8(ascii: "/") }
   }
 
-  /// Adds what is in a folder whose path, with its slash, is given.
+  /// Adds the contents of a folder. Its path ends with a slash.
   mutating func add(_ folder: OpenFile, at path: String, depth: Int = 1) throws(SystemError) {
     var last: String?
     while !isFull {
@@ -159,7 +160,7 @@ struct DirectoryListing {
   ) throws(SystemError) {
     do throws(SystemError) {
       if !item.isFolder {
-        // It may have been deleted since.
+        // It may have been deleted meanwhile.
         guard let status = try folder.status(of: item.name) else { return }
         entries.append(ObjectEntry(key: item.path, byteCount: Int(status.st_size)))
       } else if depth < Self.depthMax {
@@ -170,7 +171,7 @@ struct DirectoryListing {
     }
   }
 
-  /// The first items that follow `last` and may be or hold what is asked for.
+  /// The first items that follow `last` and may be or contain what is asked for.
   private func firstItems(
     of folder: OpenFile, at path: String, after last: String?
   ) throws(SystemError) -> [Item] {
@@ -187,7 +188,7 @@ struct DirectoryListing {
       ].filter { item in
         isWanted(item) && last.map({ ObjectKey.precedes($0, item.path) }) != false
       }
-      // Most names of a large directory need no further look.
+      // Most names of a large directory are ruled out by now.
       guard !candidates.isEmpty, let status = try folder.status(of: name) else { return }
       let kind = status.st_mode & S_IFMT
       guard kind == S_IFREG || kind == S_IFDIR,
