@@ -1,4 +1,4 @@
-// What stays of an upload's metadata: prices in the forms that rule R7 reads, without free text.
+// What an erasure keeps of an upload's metadata: prices in the forms that rule R7 reads, without free text.
 import AppStore
 import Base
 import Revenue
@@ -142,10 +142,10 @@ struct KeptMetadata {
     ["regular", "intro", "promo", "offer_code"].contains { text.elementsEqual($0.utf8) }
   }
 
-  /// Digits beyond these are rounded away: only the first six decimals count.
+  /// More digits are rounded away: only the first six decimals count.
   private static let decimalsMax = 6
 
-  /// A price as it was written where a rule can read it; otherwise a mark, which no rule can read either.
+  /// A price as written if a rule can read it; otherwise a mark, which no rule can read either.
   private func form(
     _ key: StaticString, _ value: LenientValue, numbersOnly: Bool = false,
     to writer: inout JSONWriter, _ micros: (JSONBytes) -> Int64?
@@ -161,7 +161,7 @@ struct KeptMetadata {
     if let point = text.firstIndex(of: UInt8(ascii: ".")),
       text.count - point - 1 > Self.decimalsMax
     {
-      // More decimals than a price has could say anything.
+      // Decimals beyond those of a price could carry any information.
       writer.string(Self.decimal(micros))
     } else if case .number = value {
       writer.raw(text)
@@ -175,7 +175,7 @@ struct KeptMetadata {
     return "\(micros / 1_000_000)." + String(repeating: "0", count: 6 - decimals.count) + decimals
   }
 
-  /// A known code, nothing for nothing, or a mark for an unknown one.
+  /// A known code as it is, nothing for nothing, or a mark for an unknown one.
   private func currency(_ value: LenientValue, to writer: inout JSONWriter) {
     guard case .string(let text) = value else {
       return writer.member("currency", names.mark(value.text))

@@ -1,8 +1,9 @@
-// What stays of a verifyReceipt reply: status, environment, bundle, the rows and the renewals, as the rules read them.
+// What an erasure keeps of a verifyReceipt reply: status, environment, bundle, rows and renewals, as the rules read
+// them.
 import AppStore
 import Base
 
-/// Writes replies from what was decoded of them, so that decoding them again gives the same.
+/// Writes replies from their decoded parts, so that decoding them again gives the same parts.
 struct KeptReply {
   private let names: Pseudonyms
 
@@ -29,7 +30,7 @@ struct KeptReply {
     writer.endObject()
     let latest = rows(.latestReceiptInfo)
     if !latest.isEmpty { list("latest_receipt_info", latest, to: &writer) }
-    // Only one object, never a list.
+    // The member is a single object, never a list.
     if let expired = rows(.latestExpiredReceiptInfo).first {
       writer.key("latest_expired_receipt_info")
       writer.beginObject()
@@ -78,7 +79,7 @@ struct KeptReply {
     }
     flag("is_trial_period", row.isTrialPeriod, to: &writer)
     flag("is_in_intro_offer_period", row.isInIntroOfferPeriod, to: &writer)
-    // That there is an offer is what counts, not which.
+    // Rules only read whether there is an offer, not which.
     if row.hasPromotionalOffer { writer.member("promotional_offer_id", "?") }
     if row.hasOfferCode { writer.member("offer_code_ref_name", "?") }
     if row.isFamilyShared { writer.member("in_app_ownership_type", "FAMILY_SHARED") }
@@ -123,7 +124,7 @@ struct KeptReply {
       writer.member("is_in_billing_retry_period", isOn ? "1" : "0")
     }
     writer.member("grace_period_expires_date_ms", ifPresent: renewal.gracePeriodEndMs)
-    // A renewal that says nothing is one all the same.
+    // An empty renewal still counts as a renewal.
     if renewal.isOutermost, renewal.saysNothing { writer.member("expiration_intent", "") }
   }
 }

@@ -1,10 +1,10 @@
-// What stays of signed objects: the facts that the rules read, in the App Store's names, without signatures.
+// What an erasure keeps of signed objects: the facts that the rules read, in the App Store's names, without signatures.
 import AppStore
 import Base
 import Ledger
 import Revenue
 
-/// Writes signed objects from what was decoded of them.
+/// Writes signed objects from their decoded parts.
 struct KeptSigned {
   private let names: Pseudonyms
   private let reply: KeptReply
@@ -31,7 +31,7 @@ struct KeptSigned {
     writer.member("signed_at", ifPresent: view.signedAtMs.map { Timestamp.fixedText(ms: $0) })
   }
 
-  /// The facts of an object that is not valid, or of which none count.
+  /// The facts of an object that is not valid, or whose facts do not count.
   static let nothing = Array("{}".utf8)
 
   private func text(_ key: StaticString, _ value: JSONBytes?, to writer: inout JSONWriter) {
@@ -138,7 +138,7 @@ struct KeptSigned {
 
   // MARK: Renewal information
 
-  /// The facts of renewal information of which only the subscription counts.
+  /// The facts of renewal information if only its subscription counts.
   func facts(ofSubscription originalTransactionID: JSONBytes) -> [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()

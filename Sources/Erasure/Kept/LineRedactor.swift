@@ -1,10 +1,10 @@
-// What stays of each event in one erasure: its data, member by member, with less in it.
+// Computes what an erasure keeps of each event's data, member by member.
 import AppStore
 package import Base
 package import Ledger
 package import Projections
 
-/// Computes what is kept of events, for one erasure. Used by one thread.
+/// Computes the kept data of events, for one erasure. Used by one thread.
 package final class LineRedactor {
   private let names: Pseudonyms
   private let ownership: Ownership
@@ -16,7 +16,7 @@ package final class LineRedactor {
 
   /// - Parameters:
   ///   - waitsUntilMs: until when a receipt may wait for the App Store, in epoch milliseconds.
-  ///   - lineDigest: what takes the place of an import line's SHA-256.
+  ///   - lineDigest: replaces an import line's SHA-256.
   package init(
     erasure: Position, _ ownership: Ownership, _ database: Database, waitsUntilMs: Int64 = 0,
     lineDigest: @escaping (SHA256Digest) -> SHA256Digest
@@ -29,7 +29,7 @@ package final class LineRedactor {
     keptMetadata = KeptMetadata(names)
   }
 
-  /// The data that is kept of an event, which may be redacted already; nil if nothing of it goes.
+  /// The data that is kept of an event, which may be redacted already; nil if all of it is kept.
   package func kept(of event: EventLine, _ extents: [ErasureExtent]) throws -> [UInt8]? {
     precondition(!extents.isEmpty, "an event without an extent is none of an erasure")
     guard let type = EventType(event.type) else { return nil }
@@ -37,7 +37,7 @@ package final class LineRedactor {
       throw ErasureError.refused(
         object: "position \(event.position)", cause: "a later version of this program wrote it")
     }
-    // What a redaction left of a malformed event holds nothing more.
+    // A malformed event that was redacted holds nothing more to redact.
     if MalformedEvent.fault(of: event, type) != nil { return nil }
     keeper.removeAll()
     let kept: [UInt8]?
@@ -48,12 +48,12 @@ package final class LineRedactor {
     } catch is JSONError {
       kept = MalformedEvent.kept("data")
     }
-    // What stays as it was loses nothing.
+    // Unchanged data loses nothing.
     guard let kept, !event.data.elementsEqual(kept) else { return nil }
     return kept
   }
 
-  /// How the exception names what is wrong with an event.
+  /// The exception's text for an event's fault.
   private func fault(of event: EventLine, _ error: EventError) -> String {
     do throws(JSONError) {
       try JSONValidator.validate(event.data, depthLimit: JSONValidator.greatestDepthLimit)
@@ -70,7 +70,7 @@ package final class LineRedactor {
       let view = try ReceiptUploadedView(
         data: event.data, isRedacted: event.isRedacted, version: event.version)
       let parts = Parts(extents)
-      // What went before took its id and its digest with it.
+      // An earlier redaction of the receipt has removed its id and digest.
       let goes = parts.content && (view.receiptSHA256Hex != nil || view.receiptUntilMs != nil)
       return try upload(event, ReceiptUploadedView.members, parts) {
         if parts.waits { return waitingReceipt(view, $0, &$1) }
@@ -96,13 +96,13 @@ package final class LineRedactor {
 
   // MARK: Ownership
 
-  /// Whether a purchase loses what is not a fact.
+  /// Whether a purchase loses data that is not a fact.
   private func goes(_ purchase: ShownPurchase) -> Bool {
     let facts = PurchaseFacts(purchase)
     return ownership.holds(facts) || ownership.losesAccount(facts)
   }
 
-  /// Whether a reply holds a token, as that of a purchase or as text.
+  /// Whether a reply holds a token, in a purchase or as text.
   private func holdsToken(_ event: EventLine) -> Bool {
     PurchaseFacts.all(of: event).contains {
       $0.appAccountToken.map { ownership.appAccountTokens.contains($0) } ?? false
@@ -119,11 +119,11 @@ package final class LineRedactor {
 
   // MARK: Uploads
 
-  /// What of an upload goes.
+  /// Which parts of an upload are redacted.
   private struct Parts {
     /// The receipt, or all signed objects.
     var content = false
-    /// All but the receipt, which waits for the App Store.
+    /// Everything but the receipt, which waits for the App Store.
     var waits = false
     /// Only the user's signed objects.
     var ownObjects = false
@@ -154,13 +154,13 @@ package final class LineRedactor {
       if content || user { (ipAddress, identifierForVendor, metadata) = (true, true, true) }
     }
 
-    /// Whether more goes than fields whose time is over.
+    /// Whether more is redacted than fields whose retention has ended.
     var takesAll: Bool { content || ownObjects || user }
-    /// Whether the import line's digest would let what goes be guessed.
+    /// Whether the import line's digest would let the redacted data be guessed.
     var line: Bool { takesAll || ipAddress || identifierForVendor || metadata }
   }
 
-  /// Writes a member; true if it did, false for the caller to copy it.
+  /// Writes a member and returns true, or returns false to have it copied.
   private typealias MemberWriter = (JSONString, inout JSONWriter, JSONBytes) throws -> Bool
 
   /// Copies members in their order; `write` writes those that change.
@@ -185,7 +185,7 @@ package final class LineRedactor {
     return writer.bytes
   }
 
-  /// The members that both types of uploads have; `other` writes the rest.
+  /// Writes the members that both types of uploads have; `other` writes the rest.
   private func upload(
     _ event: EventLine, _ known: [String], _ parts: Parts,
     _ other: (JSONString, inout JSONWriter) throws -> Bool
@@ -220,7 +220,7 @@ package final class LineRedactor {
     writer.member("line_sha256", names.line(digest).hex)
   }
 
-  /// The name that takes a user's place; one of an earlier erasure stays.
+  /// The name that replaces a user; a name from an earlier erasure is kept.
   private func user(_ value: JSONBytes) throws -> String {
     var cursor = JSONCursor(value)
     let text = try cursor.readString().string
@@ -237,7 +237,7 @@ package final class LineRedactor {
     }
     if key == "receipt_sha256" || key == "receipt_until" { return true }
     guard key == "receipt" else { return false }
-    // A receipt that can't be read tells nothing.
+    // An unreadable receipt shows no purchases.
     guard let file = PendingReceipts.file(of: view) else { return true }
     writer.key("receipt")
     let facts = file.keptFacts(
@@ -247,7 +247,7 @@ package final class LineRedactor {
     return true
   }
 
-  /// The receipt stays, under another id and without its digest, with the time when it goes at the latest.
+  /// Keeps the receipt under another id and without its digest, with the time by which it must be redacted.
   private func waitingReceipt(
     _ view: ReceiptUploadedView, _ key: JSONString, _ writer: inout JSONWriter
   ) -> Bool {
@@ -289,7 +289,7 @@ package final class LineRedactor {
     return false
   }
 
-  /// Writes a list of signed transactions, those that go as facts and the others as they are.
+  /// Writes a list of signed transactions: the redacted ones as facts, the others as they are.
   private func list(
     _ objects: [SignedObjectView], _ transactions: [SignedTransaction?], isWhole: Bool,
     to writer: inout JSONWriter
@@ -297,7 +297,7 @@ package final class LineRedactor {
     precondition(objects.count == transactions.count, "a signed object was not decoded")
     writer.beginArray()
     for (object, transaction) in zip(objects, transactions) {
-      // What was refused for a reason of time or trust may count one day, or does already.
+      // An object rejected for a reason of time or trust may count later, or already does.
       let counts = object.isValid || object.mayBecomeGood
       let facts = counts ? transaction.map { keptSigned.facts(of: $0) } : nil
       let isReduced =
@@ -344,7 +344,7 @@ package final class LineRedactor {
   private func page(_ event: EventLine, isWhole: Bool) throws -> [UInt8] {
     let view = try TransactionsFetchedView(data: event.data, isRedacted: event.isRedacted)
     let content = try FetchedTransactions(view, keeper)
-    // What was refused is somebody's too.
+    // A rejected object has an owner too.
     let transactions = zip(view.transactions, content.transactions).map { object, transaction in
       transaction
         ?? (try? SignedTransaction(

@@ -1,17 +1,17 @@
-// What takes the place of identifiers and of unreadable values in one erasure.
+// Replacements for identifiers and unreadable values in one erasure.
 import Base
 import Projections
 import Revenue
 
-/// Names, marks and ids of one erasure: the same value always becomes the same one. Used by one thread.
+/// The names, marks and ids of one erasure: equal values get equal replacements. Used by one thread.
 final class Pseudonyms {
-  /// How many different unreadable values have marks of their own.
+  /// How many different unreadable values get their own mark.
   private static let markCountMax = 4096
   private static let transactionDigitsMax = 32
 
   /// The erasure's position.
   let erasure: Int
-  /// The name that takes the user's place.
+  /// The name that replaces the user.
   let user: String
   private let database: Database
   private let lineDigest: (SHA256Digest) -> SHA256Digest
@@ -35,12 +35,12 @@ final class Pseudonyms {
   }
 
   /// What is kept of an app account token: the name that the erasure gives it; another user's token as it is; nil for
-  /// text that is no token.
+  /// text that is not a token.
   func token(_ token: JSONBytes) -> String? {
     TokenUser.canonical(token).map { name($0, &tokens) }
   }
 
-  /// What is kept of an Apple Account's id; nil where the id would give a purchase without a user to another user.
+  /// What is kept of an Apple Account's id; nil where the id would assign a purchase without a user to another user.
   func account(of purchase: ShownPurchase) -> String? {
     guard let account = purchase.appTransactionID else { return nil }
     let facts = PurchaseFacts(purchase)
@@ -48,7 +48,7 @@ final class Pseudonyms {
     return name(Array(account), &accounts)
   }
 
-  /// A name that an erasure gave stays.
+  /// A name that an erasure gave is kept.
   private func name(_ text: [UInt8], _ known: inout [[UInt8]: Int]) -> String {
     if ownership.others.contains(text) || text.withUnsafeBytes({ ErasedUser.isName($0) }) {
       return String(decoding: text, as: UTF8.self)
@@ -64,7 +64,7 @@ final class Pseudonyms {
     return identifier.withUTF8 { ErasedUser.isName(UnsafeRawBufferPointer($0)) }
   }
 
-  /// The mark of a value that no rule can read. A mark stays.
+  /// The mark of a value that no rule can read. A mark is kept as it is.
   func mark(_ value: UnsafeRawBufferPointer) -> String {
     if Self.isMark(value) { return String(decoding: value, as: UTF8.self) }
     if let ordinal = marks[Array(value)] { return Self.mark(ordinal) }
@@ -85,14 +85,14 @@ final class Pseudonyms {
       && text.dropFirst().allSatisfy { 0x30...0x39 ~= $0 }
   }
 
-  /// A random id in place of one that follows from a receipt or from signed objects.
+  /// A random id to replace one that is derived from a receipt or from signed objects.
   func id(insteadOf id: UnsafeRawBufferPointer) -> UUID16 {
     let new = ids[Array(id), default: .random()]
     ids[Array(id)] = new
     return new
   }
 
-  /// What takes the place of an import line's SHA-256.
+  /// The replacement for an import line's SHA-256.
   func line(_ digest: SHA256Digest) -> SHA256Digest { lineDigest(digest) }
 
   /// A quantity of at most seven digits, or an empty one, as it is; the mark of any other.
@@ -101,9 +101,9 @@ final class Pseudonyms {
     return text.isEmpty || (isInteger && digitCount <= 7) ? text : mark(text)
   }
 
-  // MARK: What clients wrote
+  // MARK: Text from clients
 
-  /// Whether a text is a product of some sale, or of a receipt that waits for the App Store.
+  /// Whether a text is the product of a sale, or of a receipt that waits for the App Store.
   func isProduct(_ text: UnsafeRawBufferPointer) throws -> Bool {
     if let products { return products.contains(Array(text)) }
     products = try texts(
@@ -114,7 +114,7 @@ final class Pseudonyms {
     return try isProduct(text)
   }
 
-  /// Whether a text is an id of a transaction: digits, or one that some sale has.
+  /// Whether a text is a transaction's id: digits, or the id of a sale.
   func isTransaction(_ text: UnsafeRawBufferPointer) throws -> Bool {
     if text.count <= Self.transactionDigitsMax, text.allSatisfy({ 0x30...0x39 ~= $0 }) {
       return true
@@ -147,7 +147,7 @@ final class Pseudonyms {
     return texts
   }
 
-  /// A code of the App Store's as it is, or a mark for what is no code.
+  /// A code of the App Store as it is, or a mark for other text.
   func code(_ text: UnsafeRawBufferPointer) -> String {
     let isCode =
       1...32 ~= text.count

@@ -1,13 +1,13 @@
-// Carries out erasures: plans, redacts, rebuilds, rewrites, and finishes what was interrupted.
+// Carries out erasures: plans, redacts, rebuilds, rewrites, and finishes interrupted passes.
 package import Base
 package import Ledger
 package import Projections
 
-/// Carries out erasures with the ledger's writer, which stays the caller's. Used by one thread.
+/// Carries out erasures with the ledger's writer, which the caller still owns. Used by one thread.
 ///
 /// The order makes every step repeatable: a request is durable before it begins; the redacted lines are durable, and
-/// projections without the data are complete, before either is put in use; from then on everything shows the redacted
-/// lines, and what is left can be done again from them.
+/// projections without the data are complete, before either is put in use; from then on every reader sees the redacted
+/// lines, and the remaining steps can be repeated from them.
 package final class Eraser {
   let writer: LedgerWriter
   var directory: LedgerDirectory
@@ -15,9 +15,9 @@ package final class Eraser {
   let observer: Projector.Observer
   let onProjectionsReplaced: () throws -> Void
   let queue: ErasureQueue
-  /// How many events lost data that no request named: by retention, and late replies.
+  /// How many events lost data without a request of their own: by retention, and late replies.
   package private(set) var redactedEventCount = 0
-  /// What retention would have taken in the last pass, had it not been so much that an operator must ask for it.
+  /// What retention would have erased in the last pass; nil unless it was so much that an operator must confirm it.
   package private(set) var heldRetention: RetentionPass?
 
   /// - Parameters:
@@ -47,10 +47,10 @@ package final class Eraser {
     var request: UUID16
     var erasure: Position = -1
     var plan = ErasurePlan()
-    /// The number of events that were planned for; -1 if other requests were planned before this one and dropped.
+    /// The number of events that the plan covers; -1 if requests before this one were planned and dropped.
     var plannedEnd: Position = -1
     var certificate = ErasureCertificate()
-    /// Looks for the identifiers while the projections are built.
+    /// Searches for the identifiers while the projections are built.
     var search: IdentifierSearch?
 
     init(_ record: ErasureRecord) {
@@ -65,10 +65,10 @@ package final class Eraser {
 
   // MARK: A pass
 
-  /// Carries out all open requests, and what retention asks for, in one pass over the log.
+  /// Carries out all open requests and retention in one pass over the log.
   /// - Parameters:
-  ///   - isRetentionConfirmed: whether an operator asked for retention, however much it takes.
-  ///   - preview: what one of the requests would redact, so that it need not be planned once more.
+  ///   - isRetentionConfirmed: whether an operator has confirmed retention, however much it erases.
+  ///   - preview: what one of the requests would redact, so that it is not planned again.
   /// - Returns: the records of the requests as they are now.
   package func run(
     retention: RetentionRules? = nil, nowMs: Int64 = Timestamp.now(),
@@ -80,7 +80,7 @@ package final class Eraser {
       let open = try queue.open()
       var items = try wanted(open, retention, nowMs, isRetentionConfirmed, preview)
       if !items.isEmpty {
-        // Without a key, a ledger that allows redactions has lost it.
+        // A ledger that allows redactions had a key; fail if it is lost.
         _ = try LineHMACKey.made(writer.directory)
         directory = try writer.directory.allowingRedactions()
         try begin(&items)
@@ -107,7 +107,7 @@ package final class Eraser {
     Projector(reader, observer: observer, projections: projections)
   }
 
-  /// The requests that have something to redact. The others end here.
+  /// The requests that have something to redact. The others are finished here.
   private func wanted(
     _ open: [ErasureRecord], _ retention: RetentionRules?, _ nowMs: Int64,
     _ isRetentionConfirmed: Bool, _ preview: (request: UUID16, ErasurePreview)?
@@ -164,7 +164,7 @@ package final class Eraser {
     return items
   }
 
-  /// Ends a request that has nothing to redact. An interrupted pass may have opened its erasure.
+  /// Finishes a request that has nothing to redact. An interrupted pass may have opened its erasure.
   private func end(
     _ record: ErasureRecord, _ search: IdentifierSearch, _ reader: LogReader,
     _ database: Database, nowMs: Int64
@@ -197,7 +197,7 @@ package final class Eraser {
     _ preview: (request: UUID16, ErasurePreview)?
   ) throws -> [(ErasureRecord, Result<ErasurePlan, ErasureError>)] {
     let records = open.filter { $0.subject != nil }
-    // With other requests, what is planned for one depends on those before.
+    // If there are other requests, the plan depends on those before it.
     if let preview, records.count == 1, !hasRules, preview.request == records[0].id,
       preview.1.frontier == planner.reader.head.frontier, let plan = preview.1.plan
     {
@@ -216,7 +216,7 @@ package final class Eraser {
     try ErasurePlanner(database, reader, before: end, isCancelled: observer.isCancelled)
   }
 
-  /// Appends the events that open the erasures, unless an interrupted pass did.
+  /// Appends the events that open the erasures, unless an interrupted pass already did.
   private func begin(_ items: inout [Item]) throws {
     let reader = try LogReader(directory, .durable)
     let database = try projector(reader).current()
@@ -252,7 +252,7 @@ package final class Eraser {
     let database = try projector(reader).current()
     // One planner: users of earlier requests count as erased for later ones.
     let planner = try planner(database, reader, before: 0)
-    // Nothing but the erasures' own events came after what was planned.
+    // Only the erasures' own events were appended after planning.
     let isPlanned = items.indices.allSatisfy {
       items[$0].plannedEnd >= 0 && items[$0].erasure == items[$0].plannedEnd + $0
     }
@@ -268,7 +268,7 @@ package final class Eraser {
     try apply(&items, reader, database)
   }
 
-  /// Plans what was opened together in one pass over the log.
+  /// Plans erasures that were opened together, in one pass over the log.
   private func planAgain(
     _ items: inout [Item], _ planner: ErasurePlanner, _ retention: RetentionRules?, _ nowMs: Int64
   ) throws {
@@ -293,7 +293,7 @@ package final class Eraser {
     }
   }
 
-  /// Redacts what the items' plans name. All of it must be in blocks.
+  /// Redacts what the plans name. All of it must be in blocks.
   private func apply(_ items: inout [Item], _ reader: LogReader, _ database: Database) throws {
     let file = try RedactionFileWriter(directory, pass: .random())
     do {
@@ -326,7 +326,7 @@ package final class Eraser {
     item.plan.identifiers.isEmpty ? nil : IdentifierSearch(item.plan.identifiers)
   }
 
-  /// Builds projections with the redacted lines beside those in use, then puts both in use.
+  /// Builds projections with the redacted lines next to those in use, then puts both in use.
   /// - Returns: new files of segments, filled with the blocks that were read for the projections.
   func putInUse(
     _ file: RedactionFileWriter, _ items: [Item] = []
@@ -369,7 +369,7 @@ package final class Eraser {
     return count
   }
 
-  // MARK: What follows the commit
+  // MARK: After the commit
 
   /// Finishes a pass that was interrupted after its redacted lines were committed; returns whether there was one.
   package func finishInterrupted() throws(ErasureError) -> Bool {
@@ -380,7 +380,7 @@ package final class Eraser {
     } catch { throw Self.erasureError(error) }
   }
 
-  /// Finishes what follows the commit of these redacted lines, as far as it is not done.
+  /// Completes the remaining steps after the commit of these redacted lines.
   /// - Parameter rewritten: new files of segments with them.
   func finish(_ lines: RedactedLines, _ rewritten: RewrittenSegments? = nil) throws {
     directory = try writer.directory.allowingRedactions()
@@ -402,7 +402,7 @@ package final class Eraser {
       item.certificate.erasure = erasure
       items.append(item)
     }
-    // Requests of the pass of which every line was also another's.
+    // Requests of the pass that share all their lines with other requests.
     for record in try queue.open() where record.state == .running {
       guard record.certificate != nil, !items.contains(where: { $0.request == record.id }) else {
         continue
@@ -424,7 +424,7 @@ package final class Eraser {
     return erasures.sorted()
   }
 
-  /// Does what is left once the redacted lines are in use. Every step may have been done before.
+  /// Completes the steps that follow once the redacted lines are in use. Each may have been done before.
   private func complete(_ items: [Item], _ rewritten: RewrittenSegments?) throws {
     guard let lines = try RedactedLines.ifPresent(directory) else {
       throw ErasureError.damagedFile(name: RedactionFile.name, cause: "it has gone")
@@ -438,11 +438,11 @@ package final class Eraser {
       .removed
     var items = items
     for index in items.indices { items[index].certificate.removedSnapshots = removed.count }
-    // While the file exists, the next writer finishes what is interrupted; afterwards nobody would take the identifiers
-    // out of the requests.
+    // While the file exists, the next writer finishes an interrupted pass; without it, the identifiers would stay in
+    // the requests.
     try finish(items)
     try RedactionFile.remove(from: directory)
-    // Readers let go of the segments that were replaced.
+    // Readers release the segments that were replaced.
     try onProjectionsReplaced()
     if !removed.isEmpty {
       try reader.refresh()
@@ -452,12 +452,12 @@ package final class Eraser {
     try redactLate(items, uploads: lines.positions)
   }
 
-  /// Redacts replies about redacted uploads that came while the pass was under way: calls of the App Store take time.
+  /// Redacts replies about redacted uploads that arrived during the pass: calls of the App Store take time.
   private func redactLate(_ items: [Item], uploads: [Position]) throws {
     guard let erasure = items.map(\.erasure).min() else { return }
     let reader = try LogReader(directory, .durable)
     let database = try projector(reader).current()
-    // Nearly always there is none, and nothing to be planned.
+    // Usually there is no such reply, and nothing to plan.
     guard try ErasurePlanner.hasReplies(after: erasure, database) else { return }
     let planner = try planner(database, reader, before: reader.head.size)
     var item = Item(DataRedacted.Opening(ofNoRequest: DataRedacted.lateReason))
@@ -470,8 +470,9 @@ package final class Eraser {
     try apply(&late, sealed, try projector(sealed).current())
   }
 
-  /// Appends the events that list an erasure's lines, except those that the log lists as they are. A request that
-  /// redacted nothing, or nothing more, gets an empty list if it has no last one: so it is known to be finished.
+  /// Appends the events that list an erasure's lines, except lines that the log already lists in this form. A request
+  /// that redacted nothing, or nothing more, gets an empty list if its last list is missing, which marks it as
+  /// finished.
   /// - Parameter lines: nil if the pass redacted nothing.
   private func list(_ item: Item, _ lines: RedactedLines?) throws {
     var known = try KnownLists(item.erasure, reader: try LogReader(directory, .durable), projector)
@@ -498,7 +499,7 @@ package final class Eraser {
     }
   }
 
-  /// What the log lists of an erasure.
+  /// What the log lists for an erasure.
   private struct KnownLists {
     var digests: [Position: SHA256Digest] = [:]
     var lastPart = 0
@@ -535,7 +536,7 @@ package final class Eraser {
       guard let record = item.record, record.subject != nil else { continue }
       var certificate = item.certificate
       if item.search == nil, case .user(let identifier, _)? = record.subject {
-        // The pass was interrupted, and what its search found is lost.
+        // The pass was interrupted, and the result of its search is lost.
         let identifiers = item.plan.identifiers
         let search = IdentifierSearch(
           identifiers.isEmpty

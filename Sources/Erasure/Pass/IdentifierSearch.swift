@@ -1,18 +1,18 @@
-// Looks for identifiers as text in the log: in what an erasure can't know to be about a user.
+// Searches the log for identifiers as text, where an erasure can't know that data is about a user.
 import Base
 import CLinux
 package import Ledger
 
-/// Finds events that contain one of some texts: as they are, in escapes of JSON, in either case of a UUID, and inside of
+/// Finds events that contain one of several texts: literally, in JSON escapes, in either case of a UUID, and inside
 /// base64. Thread-safe.
 package final class IdentifierSearch: Sendable {
-  /// Shorter texts are found everywhere by chance.
+  /// Shorter texts occur everywhere by chance.
   private static let needleByteCountMin = 6
-  /// How many positions are named.
+  /// How many positions are reported.
   private static let positionCountMax = 20
 
   private let needles: [[UInt8]]
-  /// Texts that are too short for that. They are compared with whole values of users and metadata.
+  /// Shorter texts. They are compared with whole values of users and metadata.
   private let words: Set<[UInt8]>
   private let found = Monitor<(count: Int, positions: [Position])>((0, []))
 
@@ -30,7 +30,7 @@ package final class IdentifierSearch: Sendable {
     words = Set(identifiers.filter { !isLong($0) && !$0.isEmpty })
   }
 
-  /// Whether an identifier is looked for in users and metadata alone.
+  /// Whether an identifier is searched for in users and metadata alone.
   package var isPartial: Bool { !words.isEmpty }
 
   /// How many events were found, and the first of them.
@@ -38,12 +38,12 @@ package final class IdentifierSearch: Sendable {
     found.withLock { ($0.count, $0.positions.sorted()) }
   }
 
-  /// Looks through whole lines.
+  /// Searches whole lines.
   /// - Parameter excluded: positions that do not count.
   func look(
     through lines: UnsafeRawBufferPointer, first: Position, excluding excluded: Set<Position> = []
   ) {
-    // Nearly every block holds none.
+    // Nearly every block contains none of them.
     let mayHold = EncodedText.holds(lines, needles)
     if !mayHold, words.isEmpty { return }
     var positions: [Position] = []
@@ -64,7 +64,7 @@ package final class IdentifierSearch: Sendable {
     }
   }
 
-  /// Looks through all events before a position.
+  /// Searches all events before a position.
   package func run(
     _ reader: LogReader, before end: Position, excluding excluded: Set<Position> = [],
     isCancelled: () -> Bool
@@ -72,7 +72,7 @@ package final class IdentifierSearch: Sendable {
     try Self.run([self], reader, before: end, excluding: excluded, isCancelled: isCancelled)
   }
 
-  /// The same for several, in one pass over the log.
+  /// Runs several searches in one pass over the log.
   static func run(
     _ searches: [IdentifierSearch], _ reader: LogReader, before end: Position,
     excluding excluded: Set<Position> = [], isCancelled: () -> Bool
@@ -102,7 +102,7 @@ package final class IdentifierSearch: Sendable {
 
   // MARK: Short identifiers
 
-  /// Whether an upload's user or a value or a key of its metadata is one of the words.
+  /// Whether an upload's user, or a value or key of its metadata, is one of the words.
   private func holdsWord(_ line: UnsafeRawBufferPointer) -> Bool {
     guard let event = EventLine(line), let type = EventType(event.type),
       type == .receiptUploaded || type == .transactionsReceived
@@ -142,11 +142,11 @@ package final class IdentifierSearch: Sendable {
   }
 }
 
-/// Text inside of JSON and of base64.
+/// Text inside JSON and base64.
 package enum EncodedText {
-  /// How often something was put into base64: a notification's objects are, and what they hold.
+  /// How many levels of base64 are decoded: a notification's objects are encoded, and so is their content.
   private static let depthMax = 2
-  /// Shorter runs of letters hold no identifier.
+  /// Shorter runs of letters can't contain an identifier.
   private static let runLengthMin = 8
   private static let noDigit: UInt8 = 0xFF
 
@@ -160,7 +160,7 @@ package enum EncodedText {
     return digits
   }()
 
-  /// Whether bytes hold one of some texts, as they are or encoded.
+  /// Whether bytes contain one of several texts, literally or encoded.
   static func holds(
     _ bytes: UnsafeRawBufferPointer, _ needles: [[UInt8]], depth: Int = 0
   ) -> Bool {
@@ -185,10 +185,10 @@ package enum EncodedText {
     return decoded.withUnsafeBytes { holds($0, needles, depth: depth + 1) }
   }
 
-  /// What every run of letters of base64 holds, a line each.
+  /// The decoded content of every run of base64 letters, a line each.
   package static func decodedRuns(of bytes: UnsafeRawBufferPointer) -> [UInt8] {
     digits.withUnsafeBufferPointer { digits in
-      // Each run gets a line feed, and has at least eight letters for six bytes.
+      // A run adds a line feed, and decodes at least eight letters to six bytes.
       [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
         var index = 0
         while index < bytes.count {

@@ -1,4 +1,4 @@
-// Makes the redacted lines of one or more plans, in one pass over the blocks that hold them.
+// Makes the redacted lines of one or more plans, in one pass over the blocks that contain them.
 import Base
 import Ledger
 import Projections
@@ -17,8 +17,8 @@ struct LineRedaction {
   private var counts: [[EventType: Int]]
 
   /// - Parameters:
-  ///   - plans: each with its erasure's position; later ones find what earlier ones left.
-  ///   - lineDigest: what takes the place of an import line's SHA-256.
+  ///   - plans: each with its erasure's position; later plans apply to the result of earlier ones.
+  ///   - lineDigest: replaces an import line's SHA-256.
   init(
     _ plans: [(erasure: Position, plan: ErasurePlan)], _ database: Database,
     lineDigest: @escaping (SHA256Digest) -> SHA256Digest
@@ -52,7 +52,7 @@ struct LineRedaction {
     if targets.isEmpty { return }
     let wanted = targets.map(\.position)
     var next = 0
-    // Whole blocks, whatever they hold before the first event and after the last one.
+    // Reads whole blocks, including events before the first target and after the last.
     try reader.read(
       from: 0, to: reader.head.size,
       isWanted: { range in
@@ -71,13 +71,13 @@ struct LineRedaction {
     precondition(next == targets.count, "an event that an erasure wants was not read")
   }
 
-  /// The redacted line of an event; nil if nothing of it goes.
+  /// The redacted line of an event; nil if nothing of it is redacted.
   private mutating func line(of event: EventLine, _ range: Range<Int>) throws -> [UInt8]? {
     var index = range.lowerBound
     var kept: [UInt8]?
     var redactor: Int?
     while index < range.upperBound {
-      // One plan's extents of an event go together.
+      // A plan's extents of an event are applied together.
       let plan = targets[index].plan
       var extents: [ErasureExtent] = []
       while index < range.upperBound, targets[index].plan == plan {
@@ -92,7 +92,7 @@ struct LineRedaction {
     return event.redacted(by: erasures[redactor], kept: kept, SHA256())
   }
 
-  /// What a plan leaves of an event, or of what an earlier plan left; nil if it takes nothing.
+  /// What a plan keeps of an event, or of an earlier plan's result; nil if it redacts nothing.
   private func less(
     than kept: [UInt8]?, _ redactor: Int?, _ event: EventLine, _ plan: Int,
     _ extents: [ErasureExtent]

@@ -1,9 +1,9 @@
-// Events that an erasure names and that hold their data all the same: a backup brought them back.
+// Redacts again the events that an erasure lists and whose data a restored backup brought back.
 import Base
 import Ledger
 import Projections
 
-/// Finds such events, and redacts them as their erasure did, or by a new one where that can't be repeated.
+/// Finds such events, and redacts them as their erasure did, or by a new one if that can't be repeated.
 struct ReappliedRedactions {
   /// What the newest erasure of a position lists.
   private struct Entry {
@@ -35,7 +35,7 @@ struct ReappliedRedactions {
       FROM redactions l WHERE l.part IS NOT NULL ORDER BY l.erasure, l.part
       """)
     while try rows.step() {
-      // A log that is not whole may list lines of an erasure that it does not begin.
+      // An incomplete log may list lines of an erasure whose opening event it lacks.
       let scope = rows.isNull(2) ? .user : try rows.word(2, as: DataRedacted.Scope.self)
       let line = try reader.event(at: try rows.ordinal(0))
       let redaction = try line.withUnsafeBytes { bytes in
@@ -51,7 +51,7 @@ struct ReappliedRedactions {
 
   /// Passes on the redacted lines, by position.
   /// - Parameter erasure: the position of the new erasure; nil to see whether one is needed.
-  /// - Returns: how many events can't be redacted as their erasure did: its random ids can't be made again.
+  /// - Returns: how many events can't be redacted as their erasure did, because its random ids can't be reproduced.
   @discardableResult
   func redact(
     by erasure: Position?, _ reader: LogReader, _ database: Database,
@@ -77,7 +77,7 @@ struct ReappliedRedactions {
         if digest == entry.digest { return try body(line) }
       }
       otherCount += 1
-      // The name stays that of the first erasure: other lines of the user have it.
+      // Keep the name from the first erasure: other lines of the user have it.
       guard let erasure, let kept = try reducer(entry.erasure).kept(of: event, extents[0]) else {
         return
       }
@@ -86,7 +86,7 @@ struct ReappliedRedactions {
     return otherCount
   }
 
-  /// How an erasure of this scope may have redacted an event; first what takes the most.
+  /// How an erasure of this scope may have redacted an event, the largest extent first.
   private static func extents(_ scope: DataRedacted.Scope) -> [[ErasureExtent]] {
     let fields: [[ErasureExtent]] = [
       [.ipAddress, .identifierForVendor, .metadata], [.ipAddress, .identifierForVendor],
@@ -101,11 +101,11 @@ struct ReappliedRedactions {
   }
 }
 
-// MARK: - Redacts again what a restored backup brought back, and finishes what was interrupted
+// MARK: - Reapplication by the eraser
 
 extension Eraser {
-  /// Removes redacted lines that can't be read, and the projections that were made with them. What they were to redact
-  /// is listed in the log, or its request still waits.
+  /// Removes redacted lines that can't be read, and the projections that were made with them. The log lists the lines
+  /// that they were to redact, or their requests still wait.
   private func dropDamagedFile() throws {
     do throws(LedgerError) { _ = try RedactedLines.ifPresent(directory) } catch {
       guard error.kind == .corruption else { throw error }
@@ -116,15 +116,15 @@ extension Eraser {
     }
   }
 
-  /// Finishes what was interrupted, and redacts again the events that erasures name and that hold their data, as after
-  /// a restored backup.
+  /// Finishes an interrupted pass, and redacts again the events that erasures list and that still have their data, as
+  /// after a restored backup.
   /// - Returns: whether a pass was interrupted, and how many events were redacted again.
   package func redactAgain() throws(ErasureError) -> (wasInterrupted: Bool, count: Int) {
     do {
       try dropDamagedFile()
       let wasInterrupted = try finishInterrupted()
-      // Requests whose pass did not come to its commit, here or where this log was copied from. Before the others: a
-      // pass lists its lines as it redacts them, whatever lists of an earlier one hold.
+      // Requests whose pass was not committed, here or where this log was copied from. They come before the others: a
+      // pass lists its lines as it redacts them, whatever an earlier pass has listed.
       let isRunning = try hasBegunRequests()
       if isRunning { _ = try run() }
       return (wasInterrupted || isRunning, try redactRestored())

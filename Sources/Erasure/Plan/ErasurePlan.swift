@@ -1,31 +1,32 @@
-// What a request redacts: positions, and how much of each event goes.
+// What a request or retention redacts: positions and how much of each event; previews, and the rules of retention.
 import Base
 package import Ledger
 package import Projections
 
-/// How much of an event's data goes.
+/// How much of an event's data is redacted.
 package enum ErasureExtent: UInt8, Sendable {
   /// All personal data.
   case whole
-  /// Of an upload whose receipt another user uploaded too: what names the user.
+  /// Of an upload whose receipt another user also uploaded: what names the user.
   case names
-  /// All but the receipt, for which the App Store's reply is still to come.
+  /// Everything but the receipt, which the App Store has still to reply about.
   case waiting
-  /// Of the signed objects of others: those that are about the user.
+  /// Of other users' signed objects: those that are about the user.
   case objects
-  /// Of an upload that names no user and shows another user's purchases too: those objects, and what names a device.
+  /// Of an upload that names no user and also shows another user's purchases: the user's objects, and what names a
+  /// device.
   case ownObjects
   /// All personal data, if the event holds an app account token of the user.
   case withToken
-  /// As `whole`, but the user's identifier stays. The receipt gets a new id.
+  /// As `whole`, but the user's identifier is kept. The receipt gets a new id.
   case receipt
-  /// The same; the receipt keeps its id, because another upload has it.
+  /// As `receipt`, but the receipt keeps its id because another upload has it.
   case receiptKeepingID
-  /// Fields whose time is over.
+  /// Fields whose retention has ended.
   case ipAddress, identifierForVendor, metadata
 }
 
-/// The lines that one request redacts, and what tells the user's signed objects from others'.
+/// The lines that one request redacts, and what tells the user's signed objects from other users'.
 struct ErasurePlan {
   struct Target {
     let position: Position
@@ -35,21 +36,21 @@ struct ErasurePlan {
   /// By position; a position has several extents only for retention.
   var targets: [Target] = []
   var ownership = Ownership()
-  /// How many receipts' contents go.
+  /// How many receipts' contents are redacted.
   var receiptCount = 0
-  /// How many receipts' contents stay until the App Store replies.
+  /// How many receipts' contents are kept until the App Store replies.
   var waitingReceiptCount = 0
-  /// Until when they stay at most, in epoch milliseconds.
+  /// Until when they are kept at most, in epoch milliseconds.
   var waitsUntilMs: Int64 = 0
-  /// What the log is searched for afterwards: identifiers as text.
+  /// The identifiers that the log is searched for afterwards, as text.
   var identifiers: [[UInt8]] = []
-  /// The uploads that name no user and go with this user's, and why.
+  /// The uploads that name no user and are redacted with this user's, and why.
   var withoutUser: [Position: InclusionReason] = [:]
 
   var isEmpty: Bool { targets.isEmpty }
 }
 
-/// What tells one user's purchases from others'.
+/// What tells one user's purchases from other users'.
 package struct Ownership {
   /// The ids of transactions that show the user's sales.
   package var transactionIDs: Set<[UInt8]> = []
@@ -63,7 +64,7 @@ package struct Ownership {
   var sharedAccounts: Set<[UInt8]> = []
   /// The transactions of shared accounts that no upload with a user shows: they lose the account's id.
   var unclaimedTransactionIDs: Set<[UInt8]> = []
-  /// Tokens and accounts that are others'. They keep their names, so that nothing changes for these.
+  /// Tokens and accounts of other users. They keep their names, so that nothing changes for these users.
   var others: Set<[UInt8]> = []
 
   package init() {}
@@ -76,7 +77,7 @@ package struct Ownership {
     return purchase.originalTransactionID.map { originalTransactionIDs.contains($0) } ?? false
   }
 
-  /// Whether a purchase without a user loses its account's id, which would give it to another user.
+  /// Whether a purchase without a user loses its account's id, which would assign it to another user.
   func losesAccount(_ purchase: PurchaseFacts) -> Bool {
     guard let account = purchase.appTransactionID, sharedAccounts.contains(account) else {
       return false
@@ -85,7 +86,7 @@ package struct Ownership {
   }
 }
 
-/// What links an upload that names no user to one.
+/// What links an upload that names no user to a user.
 package enum InclusionReason: String, Sendable {
   case receipt, transaction
   case originalTransaction = "original_transaction"
@@ -93,20 +94,20 @@ package enum InclusionReason: String, Sendable {
   case account = "app_transaction_id"
 }
 
-/// What a request would redact, for people.
+/// What a request would redact, for display.
 package struct ErasurePreview: Sendable {
-  /// How many events are looked at; some may hold nothing that goes.
+  /// How many events are planned for; some may have nothing to redact.
   package var targetCount = 0
   /// How many events would lose data, by type; empty in a preview that is not exact.
   package var events: [(type: EventType, count: Int)] = []
-  /// How many receipts' contents would go.
+  /// How many receipts' contents would be redacted.
   package var receipts = 0
-  /// How many would stay until the App Store replies, and until when at most, in epoch milliseconds.
+  /// How many would be kept until the App Store replies, and until when at most, in epoch milliseconds.
   package var waitingReceipts = 0
   package var waitsUntilMs: Int64 = 0
-  /// How many uploads of receipts that other users uploaded too would lose only what names the user.
+  /// How many uploads of receipts that other users also uploaded would lose only what names the user.
   package var sharedUploads = 0
-  /// The uploads that name no user and would go too, and what links each to the user.
+  /// The uploads that name no user and would also be redacted, and what links each to the user.
   package var withoutUser: [(position: Position, reason: InclusionReason)] = []
   /// How many snapshots would be removed.
   package var snapshots = 0
@@ -115,10 +116,10 @@ package struct ErasurePreview: Sendable {
   package var remainingPositions: [Position] = []
   package var notSearched: [NotSearched] = []
 
-  /// What retention takes; nil for a request, and if there is nothing to take.
+  /// What retention erases; nil for a request, and if there is nothing to erase.
   package var retention: RetentionPass?
 
-  /// What was planned, for a request that is carried out at once, and the tree of events that it was planned for.
+  /// The plan, for a request that is carried out at once, and the tree of the events that it covers.
   var plan: ErasurePlan?
   var frontier = Frontier()
 
@@ -127,7 +128,7 @@ package struct ErasurePreview: Sendable {
   package var eventCount: Int { events.reduce(0) { $0 + $1.count } }
 }
 
-// MARK: - What an erasure would do, without doing it
+// MARK: - Preview
 
 extension ErasurePreview {
   /// What a request would redact now.
@@ -183,7 +184,7 @@ extension ErasurePreview {
         preview.targetCount = plan.targets.count
         return preview
       }
-      // The digest of a line is of no matter here: nothing is written.
+      // The digest of a line does not matter here: nothing is written.
       var reduction = try LineRedaction([(end, plan)], database) { $0 }
       try reduction.run(reader, isCancelled: isCancelled) { _ in }
       preview.events = reduction.events(of: 0)
@@ -199,30 +200,30 @@ extension ErasurePreview {
   }
 }
 
-// MARK: - How long fields of uploads are kept
+// MARK: - Retention rules
 
 /// How long fields are kept, in milliseconds since they were recorded; nil for ever.
 package struct RetentionRules: Equatable, Sendable {
   package var ipAddressMs: Int64?
   package var identifierForVendorMs: Int64?
-  /// Prices in the metadata are kept for ever: figures follow from them.
+  /// Excludes prices, which are kept for ever because figures follow from them.
   package var metadataMs: Int64?
 
   package init() {}
 
-  /// Whether anything is ever taken out.
+  /// Whether nothing is ever erased.
   package var isEmpty: Bool {
     ipAddressMs == nil && identifierForVendorMs == nil && metadataMs == nil
   }
 }
 
-/// What one pass of retention takes: how many uploads lose fields, and when the first and the last were recorded.
+/// What one pass of retention erases: how many uploads lose fields, and when the first and the last were recorded.
 package struct RetentionPass: Equatable, Sendable {
   package var eventCount: Int
   /// Epoch milliseconds.
   package var firstRecordedAtMs: Int64
   package var lastRecordedAtMs: Int64
-  /// Whether it takes so much more than passes before it that the clock may be wrong. Then it waits for an operator.
+  /// Whether it erases so much more than earlier passes that the clock may be wrong. Then it waits for an operator.
   package var isUnusual: Bool
 
   package init(
@@ -233,13 +234,13 @@ package struct RetentionPass: Equatable, Sendable {
     self.isUnusual = isUnusual
   }
 
-  /// What every pass may take.
+  /// What every pass may erase, in events.
   package static let usualCountMax = 1_000
-  /// How many passes say what is usual, and how far beyond their median a pass may go.
+  /// How many earlier passes define what is usual, and by what factor a pass may exceed their median.
   static let comparedCount = 30
   static let medianFactor = 10
 
-  /// - Parameter earlier: how many events each of the last passes took.
+  /// - Parameter earlier: how many events each of the last passes redacted.
   package static func isUnusual(_ eventCount: Int, earlier: [Int]) -> Bool {
     if eventCount <= usualCountMax { return false }
     if earlier.isEmpty { return true }

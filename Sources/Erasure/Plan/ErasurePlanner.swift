@@ -1,5 +1,4 @@
-// Finds what a request is about: the projections name the events; the log is looked through for purchases, tokens and
-// accounts of users.
+// Plans erasures: the projections name the events; the log is searched for purchases, tokens and accounts of users.
 import Base
 package import Ledger
 package import Projections
@@ -12,17 +11,17 @@ final class ErasurePlanner {
   let isCancelled: () -> Bool
   /// Only events before it are redacted.
   var end: Position
-  /// What does not depend on whose erasure is planned: the users of sales, by kind and key.
+  /// The users of sales, by kind and key; the same for every erasure.
   var knownSellers: [[UInt8]: [Int64]] = [:]
-  /// Users of earlier requests, and those erased before.
+  /// Users of earlier requests, and users erased before.
   var goneUsers: Set<Int64> = []
-  /// Whether a user has uploads, by number; the users of tokens, by token. Neither depends on whose erasure is planned.
+  /// Whether a user has uploads, by number; the users of tokens, by token. The same for every erasure.
   var knownUploaders: [Int64: Bool] = [:]
   var knownTokenUsers: [[UInt8]: Int64?] = [:]
   lazy var selectVerification = Result { () throws(DatabaseError) in
     try database.prepare("SELECT 1 FROM verifications WHERE position = ?")
   }
-  /// Whether others than the subject have a sale of a subscription, by original transaction id.
+  /// Whether users other than the subject have a sale of a subscription, by original transaction id.
   var othersOriginals: [[UInt8]: Bool] = [:]
 
   /// - Parameters:
@@ -46,12 +45,12 @@ final class ErasurePlanner {
     othersOriginals = [:]
   }
 
-  /// What requests redact, or why one can't be done. Users of earlier requests count as erased in later ones.
+  /// What requests redact, or why one can't be carried out. Users of earlier requests count as erased in later ones.
   /// - Parameter requestedAtMs: when each was requested, in epoch milliseconds.
   func plan(
     _ subjects: [ErasureSubject], requestedAtMs: [Int64]
   ) throws -> [Result<ErasurePlan, ErasureError>] {
-    // One state, and one lock for thousands of queries.
+    // Thousands of queries see one state and take one lock.
     try database.execute("BEGIN")
     defer { try? database.execute("COMMIT") }
     let users = zip(subjects, requestedAtMs).compactMap { subject, requestedAtMs in
@@ -84,7 +83,7 @@ final class ErasurePlanner {
     return try plan.get()
   }
 
-  /// Makes targets of the subject's uploads.
+  /// Adds the subject's uploads to the targets.
   func addUploads(to plan: inout ErasurePlan, _ places: inout Set<Position>) throws {
     let uploads = try database.prepare("SELECT position, extent FROM subject_uploads")
     while try uploads.step() {
@@ -96,7 +95,7 @@ final class ErasurePlanner {
       try database.integer("SELECT count(*) FROM subject_receipts WHERE is_shared = 0") ?? 0)
   }
 
-  // MARK: A receipt, one event
+  // MARK: Receipts and events
 
   private func plan(receipt id: String) throws -> ErasurePlan {
     let select = try database.prepare("SELECT id FROM receipts WHERE receipt_id = ?")
@@ -153,8 +152,8 @@ final class ErasurePlanner {
 
   // MARK: Receipts that waited
 
-  /// The receipts that earlier erasures left for the App Store's reply and that are due now: the reply came, or is not
-  /// asked for any more, or the time is over.
+  /// The receipts that earlier erasures kept for the App Store's reply and that are due now: the reply has arrived, is
+  /// no longer requested, or the time is over.
   func planAnswered(nowMs: Int64) throws -> ErasurePlan {
     var plan = ErasurePlan()
     let due = try database.prepare(
@@ -180,7 +179,7 @@ final class ErasurePlanner {
     return plan
   }
 
-  /// SQL: whether the App Store is still asked about an upload's receipt.
+  /// SQL: whether the App Store will still be asked about an upload's receipt.
   static func isWaiting(_ upload: String) -> String {
     """
     EXISTS (SELECT 1 FROM open_uploads o JOIN receipts r ON r.id = o.receipt
@@ -215,7 +214,7 @@ final class ErasurePlanner {
     return plan
   }
 
-  /// Whether an upload's receipt was taken out: that of others, or of whom only fields went, stays.
+  /// Whether an upload's receipt was redacted: it is kept for other users, and where only fields were redacted.
   private func isWithoutReceipt(_ upload: Position) throws -> Bool {
     try reader.event(at: upload).withUnsafeBytes { bytes in
       guard let event = EventLine(bytes), event.isRedacted else { return false }
@@ -225,7 +224,7 @@ final class ErasurePlanner {
 
   // MARK: Retention
 
-  /// How many targets one pass has at most; the next pass goes on.
+  /// The most targets of one pass; the next pass continues.
   private static let retentionCountMax = 500_000
 
   /// The uploads whose fields are older than the rules allow.
@@ -251,7 +250,7 @@ final class ErasurePlanner {
     return plan
   }
 
-  /// What a plan of retention takes, against what the passes in the log took; nil if it takes nothing.
+  /// What a plan of retention erases, compared with earlier passes in the log; nil if it erases nothing.
   func pass(of plan: ErasurePlan) throws -> RetentionPass? {
     guard let first = plan.targets.first, let last = plan.targets.last else { return nil }
     var count = 1
@@ -278,7 +277,7 @@ final class ErasurePlanner {
       isUnusual: RetentionPass.isUnusual(count, earlier: earlier))
   }
 
-  /// SQL: whether metadata has members besides those of prices.
+  /// SQL: whether metadata has members other than prices.
   private static let hasFreeMetadata = """
     metadata IS NOT NULL AND (
       EXISTS (SELECT 1 FROM json_each(metadata) m WHERE m.key NOT IN ('prices', \(priceMembers)))
@@ -291,7 +290,7 @@ final class ErasurePlanner {
     """
 }
 
-// MARK: - The erasures of a ledger, as the projections know them
+// MARK: - Erasures in the projections
 
 /// Reads the erasures from one generation of the projections.
 package struct ErasureQueries {

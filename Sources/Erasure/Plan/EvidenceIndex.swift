@@ -1,11 +1,11 @@
-// Finds the events that show something of some people, wherever it stands: one pass over the log for all of them.
+// Finds the events that show purchases, tokens or accounts of several users, in one pass over the log.
 import AppStore
 import Base
 package import Ledger
 import Projections
 import Revenue
 
-/// The events that were found, by what they were looked for by. Used by one thread.
+/// The events that were found, by search key. Used by one thread.
 final class EvidenceIndex {
   private(set) var facts: [Position: [PurchaseFacts]] = [:]
   private var positions: [EvidenceKey: [Position]] = [:]
@@ -14,22 +14,22 @@ final class EvidenceIndex {
   private let end: Position
   private let isCancelled: () -> Bool
 
-  /// - Parameter end: later events are not looked at.
+  /// - Parameter end: later events are not read.
   init(_ reader: LogReader, before end: Position, isCancelled: @escaping () -> Bool) {
     self.reader = reader
     self.end = end
     self.isCancelled = isCancelled
   }
 
-  /// Whether all events were looked through for this.
+  /// Whether all events were searched for this key.
   func knows(_ key: EvidenceKey) -> Bool { looked.contains(key) }
 
-  /// The events that show one of these, in order.
+  /// The events that show one of these keys, in order.
   func positions(of keys: Set<EvidenceKey>) -> [Position] {
     Set(keys.flatMap { positions[$0] ?? [] }).sorted()
   }
 
-  /// Looks through the log for what was not looked for yet; returns whether there was any.
+  /// Searches the log for keys that were not searched for yet; returns whether there were any.
   func look(for keys: Set<EvidenceKey>) throws -> Bool {
     let new = keys.subtracting(looked)
     if new.isEmpty { return false }
@@ -49,7 +49,7 @@ final class EvidenceIndex {
     return true
   }
 
-  /// Reads events of which other facts are needed than those they were found by.
+  /// Reads the facts of events that were found by other facts.
   func read(_ wanted: some Sequence<Position>) throws {
     let new = Set(wanted).filter { facts[$0] == nil && $0 < end }.sorted()
     try reader.readEvents(at: new, isCancelled: isCancelled) { event in
@@ -67,13 +67,13 @@ private final class FoundEvidence {
   var events: [(position: Position, facts: [PurchaseFacts])] = []
 }
 
-/// Looks for hashes of ids. What has one by chance shows nothing of anybody: its facts are compared as they are.
+/// Searches for hashes of ids. A chance match does no harm: the facts themselves are compared later.
 private struct EvidenceSearch: Sendable {
   let wanted: Set<UInt64>
 
   func found(in bytes: UnsafeRawBufferPointer, first: Position, count: Int) -> FoundEvidence {
     let found = FoundEvidence()
-    // A damaged block is found by whoever folds it.
+    // The fold reports a damaged block.
     guard let scan = EventScan(bytes, firstPosition: first, count: count) else { return found }
     withExtendedLifetime(scan) {
       for event in scan.events {
@@ -134,9 +134,10 @@ extension LogReader {
   }
 }
 
-// MARK: - The facts of the purchases in one event that tell whose they are
+// MARK: - Facts of purchases
 
-/// A purchase, or the renewal of a subscription, as an event shows it. Its bytes belong to the event.
+/// A purchase, or the renewal of a subscription, as an event shows it, with the facts that tell its owner. Its bytes
+/// belong to the event.
 struct ShownPurchase {
   var transactionID: JSONBytes?
   var originalTransactionID: JSONBytes?
@@ -176,12 +177,12 @@ struct ShownPurchase {
   }
 }
 
-/// The same, kept.
+/// The same facts, copied from the event.
 package struct PurchaseFacts: Sendable {
   package let transactionID: [UInt8]?
   let originalTransactionID: [UInt8]?
   let lineItemID: [UInt8]?
-  /// In the form in which rule R6 compares it; nil for text that is no token.
+  /// In the form in which rule R6 compares it; nil for text that is not a token.
   let appAccountToken: [UInt8]?
   package let appTransactionID: [UInt8]?
   package let isRenewal: Bool
@@ -195,7 +196,7 @@ package struct PurchaseFacts: Sendable {
     isRenewal = purchase.isRenewal
   }
 
-  /// What an event can be found by.
+  /// The keys by which an event can be found.
   var keys: [EvidenceKey] {
     var keys: [EvidenceKey] = []
     if let transactionID { keys.append(.transaction(transactionID)) }
@@ -220,7 +221,7 @@ enum EvidenceKey: Hashable, Sendable {
   static func hash(token: JSONBytes) -> UInt64 { token.placeHash(2) }
   static func hash(account: JSONBytes) -> UInt64 { account.placeHash(3) }
 
-  /// The same for equal texts of one kind.
+  /// Equal for equal texts of one kind.
   var textHash: UInt64 {
     switch self {
     case .transaction(let text): text.withUnsafeBytes { Self.hash(transaction: $0) }
@@ -231,8 +232,8 @@ enum EvidenceKey: Hashable, Sendable {
 }
 
 extension ScannedEvent {
-  /// Visits the purchases that an event shows: rows of replies, signed transactions, renewal information; of a fetched
-  /// page also what was refused.
+  /// Visits the purchases that an event shows: rows of replies, signed transactions, renewal information; in a fetched
+  /// page also rejected ones.
   func forEachPurchase(_ body: (ShownPurchase) throws -> Void) rethrows {
     switch content {
     case .verified(_, let reply):
@@ -263,7 +264,7 @@ extension ScannedEvent {
 }
 
 extension PurchaseFacts {
-  /// Those of an event.
+  /// The facts of an event's purchases.
   package static func all(of event: EventLine) -> [PurchaseFacts] {
     var facts: [PurchaseFacts] = []
     let scan = EventScan()
@@ -288,7 +289,7 @@ extension PurchaseFacts {
     return objects
   }
 
-  /// Those of a receipt that waits for the App Store, as the projections keep its purchases.
+  /// The facts of a receipt that waits for the App Store, from its purchases in the projections.
   static func all(ofReply bytes: [UInt8]) -> [PurchaseFacts] {
     let keeper = TextKeeper()
     return bytes.withUnsafeBytes { bytes in

@@ -1,9 +1,9 @@
-// All that a ledger holds about a user, for an access request.
+// Everything that a ledger holds about a user, for an access request.
 package import Base
 package import Ledger
 package import Projections
 
-/// Collects what an erasure of a user would find, and writes it as JSON, an event at a time.
+/// Collects what an erasure of a user would find, and writes it as JSON, one event at a time.
 package struct UserExport {
   private let reader: LogReader
   private let plan: ErasurePlan
@@ -23,8 +23,8 @@ package struct UserExport {
   /// How many events hold data about the user.
   package var eventCount: Int { plan.targets.count }
 
-  /// Passes on each event as one JSON object: `position`, `type`, `recorded_at`, and `data` as the ledger holds it. Of
-  /// an event that is about others too, instead of `data`, `transactions`: what it shows of the user's purchases.
+  /// Passes on each event as one JSON object: `position`, `type`, `recorded_at`, and `data` as the ledger holds it. An
+  /// event that is also about others has, instead of `data`, `transactions`: what it shows of the user's purchases.
   package func write(_ body: ([UInt8]) throws -> Void) throws(ErasureError) {
     do {
       let extents = Dictionary(
@@ -64,7 +64,7 @@ package struct UserExport {
     return writer.bytes
   }
 
-  /// The data without a receipt that an erasure left for the App Store alone; nil if there is none.
+  /// The data without a receipt that an erasure kept for the App Store alone; nil if there is none.
   private func withoutWaitingReceipt(_ event: EventLine) -> [UInt8]? {
     guard event.isRedacted, case .object(let members)? = try? JSONValue(Array(event.data)),
       members.contains(where: { $0.key == "receipt_until" })

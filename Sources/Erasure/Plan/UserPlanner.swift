@@ -1,4 +1,4 @@
-// Finds what is about a user: uploads, sales, tokens and accounts, and what they lead to.
+// Finds what is about a user: uploads, sales, tokens and accounts, and what these lead to.
 import Base
 import Ledger
 import Projections
@@ -8,19 +8,19 @@ import Revenue
 final class PlannedUser {
   let identifier: String
   let family: UUID16?
-  /// Numbers in `users`: the user, and those of whom only a token of this user is known.
+  /// Numbers in `users`: the user, and users of whom only a token of this user is known.
   var users: Set<Int64> = []
   var ownership = Ownership()
-  /// Tokens and accounts of the user's purchases, until the log was looked through for them.
+  /// Tokens and accounts of the user's purchases for which the log was not searched yet.
   var candidates: Set<EvidenceKey> = []
   /// Transactions without a user that uploads show together with this user's.
   var unclaimedIDs: Set<[UInt8]> = []
-  /// The receipts that no upload of the user has, and whether others' purchases are shown too.
+  /// The receipts that no upload of the user has, and whether they also show others' purchases.
   var linkedReceipts: [Int64: (isShared: Bool, reason: InclusionReason)] = [:]
   /// What first linked each upload of signed transactions that names no user.
   var linkedUploads: [Position: InclusionReason] = [:]
 
-  /// How long after a request a receipt may wait for the App Store: a request must be done within a month.
+  /// How long after a request a receipt may wait for the App Store: a request must be carried out within a month.
   private static let waitMaxMs: Int64 = 25 * 86_400_000
 
   /// Until when a receipt may wait, in epoch milliseconds.
@@ -38,10 +38,10 @@ final class PlannedUser {
     return Array(identifier.utf8.dropFirst(TokenUser.prefix.utf8.count))
   }
 
-  /// The text that stands for the user in data of others.
+  /// The text that identifies the user in other users' data.
   var searched: [UInt8] { namedToken ?? Array(identifier.utf8) }
 
-  /// What the log is looked through for.
+  /// The keys for which the log is searched.
   var keys: Set<EvidenceKey> {
     var keys = candidates
     for id in ownership.transactionIDs { keys.insert(.transaction(id)) }
@@ -54,7 +54,7 @@ final class PlannedUser {
   }
 }
 
-/// Whose a sale is, for one planned user.
+/// The owner of a sale, for one planned user.
 enum Owner {
   case user
   /// Another user, who is named by an upload.
@@ -64,9 +64,9 @@ enum Owner {
   case nobody
 }
 
-/// Whose the tokens and the accounts are that events show.
+/// The owners of the tokens and accounts that events show.
 private struct NameHolders {
-  /// By position: a token is that of the user who showed it first.
+  /// By position: a token belongs to the user who showed it first.
   var tokens: [[UInt8]: Owner] = [:]
   /// The accounts of which another user uploaded a sale.
   var sharedAccounts: Set<[UInt8]> = []
@@ -75,7 +75,7 @@ private struct NameHolders {
 }
 
 extension ErasurePlanner {
-  /// What the erasures of some users redact. Each counts as erased for those after it.
+  /// What the erasures of several users redact. Each user counts as erased for those after it.
   func plan(users planned: [PlannedUser]) throws -> [ErasurePlan] {
     let index = EvidenceIndex(reader, before: end, isCancelled: isCancelled)
     for user in planned where try addUser(user.identifier, to: user) {
@@ -86,7 +86,7 @@ extension ErasurePlanner {
     for case let (user, token?) in planned.map({ ($0, $0.namedToken) }) {
       user.ownership.appAccountTokens.insert(token)
     }
-    // Tokens and accounts name further purchases, and those further tokens and accounts.
+    // Tokens and accounts lead to further purchases, and those to further tokens and accounts.
     repeat {
       for user in planned { try grow(user, after: planned, index) }
     } while try index.look(
@@ -99,7 +99,7 @@ extension ErasurePlanner {
     }
   }
 
-  /// Makes a user the subject of queries. Those planned before count as erased.
+  /// Makes a user the subject of queries. Users planned before count as erased.
   private func load(_ user: PlannedUser, after planned: [PlannedUser]) throws {
     try clear()
     let subject = try database.prepare("INSERT OR IGNORE INTO subject_users VALUES(?)")
@@ -129,7 +129,7 @@ extension ErasurePlanner {
     return user.users.insert(select.integer(0)).inserted
   }
 
-  // MARK: What leads further
+  // MARK: Further purchases
 
   /// Adds what follows from the events that were found.
   private func grow(
@@ -146,7 +146,7 @@ extension ErasurePlanner {
     }
   }
 
-  /// Finds the tokens and the accounts of the user's purchases; returns whether they name further ones.
+  /// Finds the tokens and accounts of the user's purchases; returns whether there are new ones.
   private func addNames(
     _ user: PlannedUser, _ found: [Position], _ index: EvidenceIndex
   ) throws -> Bool {
@@ -155,7 +155,7 @@ extension ErasurePlanner {
       for purchase in index.facts[position] ?? [] where !purchase.isRenewal {
         let owner = try owner(of: purchase, user)
         let isOwn = owner == .user || owner == .nobody && user.ownership.holds(purchase)
-        // A name that an erasure gave is nobody's.
+        // A name that an erasure gave belongs to no user.
         if let token = purchase.appAccountToken, !Self.isName(token) {
           if isOwn { user.candidates.insert(.token(token)) }
           let isByToken = try number(of: token).map { try sellers(of: purchase).contains($0) }
@@ -183,7 +183,7 @@ extension ErasurePlanner {
     text.withUnsafeBytes { ErasedUser.isName($0) }
   }
 
-  /// Decides whose the candidates are for which the log was looked through; returns whether one is the user's alone.
+  /// Decides the owners of the candidates for which the log was searched; returns whether the user alone owns one.
   private func settle(
     _ user: PlannedUser, _ holders: NameHolders, _ index: EvidenceIndex
   ) throws -> Bool {
@@ -215,7 +215,7 @@ extension ErasurePlanner {
     return isGrowing
   }
 
-  /// Finds the uploads that name no user and show something of this one; returns whether they show more.
+  /// Finds the uploads that name no user and show a purchase of this one; returns whether they show more.
   private func addLinked(
     _ user: PlannedUser, _ found: [Position], _ index: EvidenceIndex
   ) throws -> Bool {
@@ -243,7 +243,7 @@ extension ErasurePlanner {
     }
   }
 
-  // MARK: Whose a purchase is
+  // MARK: Owners of purchases
 
   /// Whether a purchase shows something of the user, what, and whether it shows something of another.
   func shows(
@@ -274,7 +274,7 @@ extension ErasurePlanner {
     return (has(purchase.appTransactionID, ownership.accounts) ? .account : nil, isOther)
   }
 
-  /// Whose the sale is that a purchase shows.
+  /// The owner of the sale that a purchase shows.
   func owner(of purchase: PurchaseFacts, _ user: PlannedUser) throws -> Owner {
     var owner = Owner.nobody
     for seller in try sellers(of: purchase) {

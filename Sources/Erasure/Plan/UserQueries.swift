@@ -31,8 +31,8 @@ extension ErasurePlanner {
 
   // MARK: Uploads
 
-  /// The uploads of the user, those without a user of receipts that only the user uploaded, and for each how much
-  /// goes. Users who were erased before do not make a receipt another user's.
+  /// Finds the uploads of the user, those without a user of receipts that only this user uploaded, and how much of each
+  /// is redacted. Users who were erased before do not count as other users.
   func findUploads(_ user: PlannedUser) throws {
     let ofFamily = try family(of: user).map { "AND \(Self.uploadFamily) = \($0)" } ?? ""
     try database.execute(
@@ -80,7 +80,7 @@ extension ErasurePlanner {
     return positions
   }
 
-  /// The receipts that no upload of the user has, of which an upload names no user, and what they show.
+  /// The receipts that no upload of the user has and an upload without a user has, and what they show.
   func unnamedReceipts(
     _ user: PlannedUser, _ found: [Position], _ index: EvidenceIndex
   ) throws -> [(receipt: Int64, facts: [PurchaseFacts])] {
@@ -157,7 +157,8 @@ extension ErasurePlanner {
 
   // MARK: Sales
 
-  /// The subject's sales, the ids of the transactions that show them, and the original ids that are the subject's alone.
+  /// Finds the subject's sales, the ids of the transactions that show them, and the original ids that only the subject
+  /// has.
   func findIDs(_ user: PlannedUser) throws {
     let ofFamily =
       try family(of: user).map {
@@ -235,7 +236,7 @@ extension ErasurePlanner {
     return users
   }
 
-  /// Whether the sale that a purchase shows has its user by its Apple Account alone.
+  /// Whether the sale that a purchase shows is assigned to its user by its Apple Account alone.
   func isByAccount(_ purchase: PurchaseFacts) throws -> Bool {
     guard
       let key = purchase.lineItemID ?? purchase.originalTransactionID ?? purchase.transactionID
@@ -253,7 +254,7 @@ extension ErasurePlanner {
     }
   }
 
-  /// Whether an upload names the user: others are known by a token alone.
+  /// Whether an upload names the user: other users are known by a token alone.
   func hasUploads(_ user: Int64) throws -> Bool {
     if let known = knownUploaders[user] { return known }
     let select = try database.prepare("SELECT 1 FROM users WHERE id = ? AND uploads > 0")
@@ -273,7 +274,7 @@ extension ErasurePlanner {
     return number
   }
 
-  /// The events that were found, of the only app family that the erasure is about.
+  /// The events that were found, limited to the app family of the erasure if it has one.
   func positions(found index: EvidenceIndex, _ user: PlannedUser) throws -> [Position] {
     let found = index.positions(of: user.keys)
     guard let family = try family(of: user) else { return found }
@@ -319,7 +320,7 @@ extension ErasurePlanner {
     return plan
   }
 
-  /// Leaves the receipts for which the App Store's reply is still to come: else their purchases never become revenue.
+  /// Keeps the receipts for which the App Store has still to reply: otherwise their purchases never become revenue.
   private func letWait(_ plan: inout ErasurePlan, _ user: PlannedUser) throws {
     let waiting = try database.prepare(
       """
@@ -341,11 +342,11 @@ extension ErasurePlanner {
     plan.waitsUntilMs = user.waitsUntilMs
   }
 
-  /// What others' purchases name stays as it is where their events lose something.
+  /// Keeps what others' purchases name unchanged where their events lose something.
   private func noteOthers(_ facts: [PurchaseFacts], _ user: PlannedUser) throws {
     for purchase in facts where !purchase.isRenewal {
       if user.ownership.holds(purchase) {
-        // By a token the user's, and by its account another's, whose it stays.
+        // It is the user's by a token and another user's by its account: the account keeps its id.
         if let account = purchase.appTransactionID, try owner(of: purchase, user) == .other,
           try isByAccount(purchase)
         {
@@ -363,7 +364,7 @@ extension ErasurePlanner {
     }
   }
 
-  /// How much goes of an event that was found by its purchases; nil if nothing does.
+  /// How much is redacted of an event that was found by its purchases; nil if nothing is.
   private func extent(
     of facts: [PurchaseFacts], at position: Position, _ user: PlannedUser,
     _ plan: inout ErasurePlan
@@ -385,7 +386,7 @@ extension ErasurePlanner {
     return goes ? .objects : nil
   }
 
-  /// Adds the uploads that name no user, of receipts that the user's uploads have and of those that are linked.
+  /// Adds the uploads that name no user, of receipts that the user also uploaded and of linked ones.
   private func addLinkedUploads(_ user: PlannedUser, to plan: inout ErasurePlan) throws {
     let uploads = try database.prepare(
       """
@@ -422,7 +423,8 @@ extension ErasurePlanner {
     }
   }
 
-  /// The replies about the subject's uploads. Of those about a shared receipt only those go that hold a token.
+  /// Adds the replies about the subject's uploads. Of replies about a shared receipt only those with a token are
+  /// redacted.
   private func addVerifications(
     ofUser user: PlannedUser, to plan: inout ErasurePlan, _ places: inout Set<Position>
   ) throws {

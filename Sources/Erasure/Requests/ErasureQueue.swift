@@ -1,21 +1,21 @@
-// The requests to erase that a ledger holds, as files: they survive every crash, and each is done once.
+// The erasure requests of a ledger, as files: they survive every crash, and each is carried out once.
 package import Base
 import Glibc
 package import Ledger
 
-/// The requests in `erasures/`. A command or a server adds one; whoever writes to the ledger carries them out.
+/// The requests in `erasures/`. A command or a server adds one; the ledger's writer carries them out.
 package struct ErasureQueue: Sendable {
   /// How many requests may wait.
   package static let waitingCountMax = 10_000
   /// How many records of finished requests are kept.
   package static let finishedCountMax = 10_000
-  /// How long an identifier may be, in bytes.
+  /// The longest identifier, in bytes.
   package static let identifierByteCountMax = 4096
   /// The folder in the ledger.
   package static let folderName = "erasures"
   private static let byteCountMax = 64 << 10
   private static let suffix = ".json"
-  /// The file that says that an operator has asked for retention, and when.
+  /// The file that records that an operator has requested retention, and when.
   private static let retentionName = "retention"
 
   private let directory: LedgerDirectory
@@ -52,7 +52,7 @@ package struct ErasureQueue: Sendable {
       do throws(LedgerError) {
         try folder.replaceFile(Self.name(record.id), with: record.bytes)
       } catch {
-        // A pass that ends meanwhile removes files that are not complete, this one too.
+        // A pass that ends meanwhile removes incomplete files, including this one.
         guard error.code == ENOENT else { throw error }
         try folder.replaceFile(Self.name(record.id), with: record.bytes)
       }
@@ -69,9 +69,9 @@ package struct ErasureQueue: Sendable {
     return folder
   }
 
-  // MARK: Retention by hand
+  // MARK: Requested retention
 
-  /// Asks whoever writes to the ledger for a pass of retention as of a time, however much it takes.
+  /// Asks the ledger's writer for a pass of retention as of a time, however much it erases.
   package func orderRetention(nowMs: Int64) throws(ErasureError) {
     do throws(LedgerError) {
       try madeFolder().replaceFile(
@@ -79,7 +79,7 @@ package struct ErasureQueue: Sendable {
     } catch { throw .ledger(error) }
   }
 
-  /// The time of which an operator has asked for a pass of retention that was not made yet.
+  /// The time for which an operator has requested a pass of retention that was not made yet.
   package func orderedRetentionMs() throws(ErasureError) -> Int64? {
     do throws(LedgerError) {
       guard let folder = try folder(), try folder.status(Self.retentionName) != nil else {
@@ -99,7 +99,7 @@ package struct ErasureQueue: Sendable {
     } catch { throw .ledger(error) }
   }
 
-  /// Notes that the pass was made.
+  /// Records that the pass was made.
   package func endRetention() throws(ErasureError) {
     do throws(LedgerError) {
       guard let folder = try folder(), try folder.status(Self.retentionName) != nil else { return }
@@ -136,7 +136,7 @@ package struct ErasureQueue: Sendable {
     return record
   }
 
-  /// All requests, in the order in which they came.
+  /// All requests, oldest first.
   package func records() throws(ErasureError) -> [ErasureRecord] {
     do throws(LedgerError) {
       guard let folder = try folder() else { return [] }
@@ -148,12 +148,12 @@ package struct ErasureQueue: Sendable {
     } catch { throw .ledger(error) }
   }
 
-  /// The requests that are not done, in the order in which they came.
+  /// The unfinished requests, oldest first.
   package func open() throws(ErasureError) -> [ErasureRecord] {
     try records().filter { $0.subject != nil }
   }
 
-  /// Asks for a request to be carried out now; whoever carries it out may have begun.
+  /// Asks for a request to be carried out now; the writer may already have begun.
   package func hurry(_ record: ErasureRecord) throws(ErasureError) {
     guard var record = try self.record(record.id), record.state == .waiting, !record.isUrgent else {
       return
@@ -162,7 +162,7 @@ package struct ErasureQueue: Sendable {
     try update(record)
   }
 
-  /// Marks requests as done or failed. Their files no longer name whom they were about.
+  /// Marks requests as done or failed. Their files no longer name their subjects.
   package func finish(
     _ record: ErasureRecord, _ outcome: Result<ErasureCertificate, ErasureError>
   ) throws(ErasureError) {
@@ -175,7 +175,7 @@ package struct ErasureQueue: Sendable {
     try update(record)
   }
 
-  /// Removes the oldest records of finished requests, and files that were never completed.
+  /// Removes the oldest records of finished requests, and incomplete files.
   package func tidy() throws(ErasureError) {
     let finished = try records().filter { $0.subject == nil }
     do throws(LedgerError) {

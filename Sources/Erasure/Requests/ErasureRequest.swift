@@ -1,12 +1,12 @@
-// A request to erase: what it is about, why, and what came of it.
+// An erasure request: its subject, its state and its result; and the errors of erasures.
 package import Base
 package import Ledger
 package import Projections
 
-/// What a request wants erased. A user's identifier stands here and in the request's file, until it is done.
+/// What a request wants erased. A user's identifier is kept here and in the request's file until it is done.
 package enum ErasureSubject: Equatable, Sendable {
   /// A user, by the identifier that clients use or `token:` and an app account token.
-  /// - Parameter appFamily: the only app family whose events go; nil for all.
+  /// - Parameter appFamily: the only app family whose events are erased; nil for all.
   case user(String, appFamily: UUID16?)
   /// A receipt, by its id.
   case receipt(String)
@@ -22,11 +22,11 @@ package enum ErasureSubject: Equatable, Sendable {
   }
 }
 
-/// How far a request has come.
+/// The progress of a request.
 package enum ErasureState: String, Sendable {
   /// It waits for the next pass.
   case waiting
-  /// A pass works on it.
+  /// A pass is carrying it out.
   case running
   case done
   /// Nothing was redacted; `failure` says why.
@@ -44,7 +44,7 @@ package struct ErasureRecord: Equatable, Sendable {
   package internal(set) var subject: ErasureSubject?
   /// The only app family that may ask about it; nil for a request of the command line.
   package let appFamily: UUID16?
-  /// Whether it is done as soon as possible, not at the next daily pass.
+  /// Whether it is carried out as soon as possible, rather than in the next daily pass.
   package internal(set) var isUrgent: Bool
   package internal(set) var state: ErasureState
   package internal(set) var certificate: ErasureCertificate?
@@ -65,12 +65,12 @@ package struct ErasureRecord: Equatable, Sendable {
   }
 }
 
-/// What the log was not searched for after an erasure, as far as that could have found something.
+/// What the log was not searched for after an erasure although that could have found something.
 package enum NotSearched: String, Sendable {
-  /// An identifier of a few bytes, which stands everywhere by chance: it was compared with users and with the values and
-  /// keys of metadata alone.
+  /// An identifier of a few bytes, which occurs everywhere by chance: it was compared with users and with the values
+  /// and keys of metadata alone.
   case shortIdentifiers = "short_identifiers"
-  /// The pass was interrupted, and with it the list of tokens was lost.
+  /// The pass was interrupted, and its list of tokens was lost.
   case appAccountTokens = "app_account_tokens"
 }
 
@@ -80,9 +80,9 @@ package struct ErasureCertificate: Equatable, Sendable {
   package var erasure: Position?
   /// How many events lost data, by type.
   package var events: [(type: EventType, count: Int)] = []
-  /// How many receipts' contents went.
+  /// How many receipts' contents were redacted.
   package var receipts = 0
-  /// How many stay until the App Store replies, and until when at most, in epoch milliseconds.
+  /// How many are kept until the App Store replies, and until when at most, in epoch milliseconds.
   package var waitingReceipts = 0
   package var waitsUntilMs: Int64?
   /// The log's head after the events that list the lines: the first checkpoint of at least this size covers them.
@@ -166,7 +166,7 @@ extension ErasureCertificate {
     finishedAtMs = finished
   }
 
-  /// Notes what a search found.
+  /// Records the result of a search.
   mutating func note(_ search: IdentifierSearch) {
     (remaining, remainingPositions) = search.result
     notSearched = search.isPartial ? [.shortIdentifiers] : []
@@ -195,7 +195,7 @@ extension ErasureRecord {
     return JSONValue.object(members).bytes + [0x0A]
   }
 
-  /// Reads a file's content; nil if this program would not write it.
+  /// Parses a file's content; nil if this program would not write it.
   init?(_ bytes: [UInt8]) {
     guard let value = try? JSONValue(bytes),
       let id = value["id"]?.stringValue.flatMap({ UUID16($0) }),
@@ -226,17 +226,17 @@ extension ErasureRecord {
   }
 }
 
-// MARK: - What can go wrong in an erasure
+// MARK: - Errors
 
-/// Why an erasure was not done, or not finished.
+/// Why an erasure was not carried out, or not finished.
 package enum ErasureError: Error, CustomStringConvertible {
   case ledger(LedgerError)
   case projections(ProjectionError)
-  /// The request cannot be done: what it names, and why.
+  /// The request can't be carried out: what it names, and why.
   case refused(object: String, cause: String)
   /// A file of `erasures/` does not have the form that this program writes.
   case damagedFile(name: String, cause: String)
-  /// A signal or the end of the server came first. What was begun is finished by the next writer.
+  /// A signal or the server's shutdown came first. The next writer finishes what was begun.
   case interrupted
 
   package var description: String {
