@@ -1,4 +1,4 @@
-// The journal lines that differ between two states of the same books, and the events behind each difference.
+// Compares the journal lines of two states of the same books, and names the events behind each difference.
 import AppStore
 package import Base
 package import Ledger
@@ -35,8 +35,8 @@ package struct JournalDifference: Sendable {
     /// The event that created the line.
     package let position: Position
     /// The events since the older state, in order, that created the line or gave its sale its country or price: the
-    /// upload or price list, and for an upload also the verification through which its data reached the sale. Of a
-    /// changed line also the declarations of rates that convert it otherwise.
+    /// upload or price list, and for an upload also the verification through which its data reached the sale. For a
+    /// changed line also the declarations of rates that now convert it differently.
     package fileprivate(set) var events: [Position]
     /// Whether only the rates that convert the line differ.
     package let hasOnlyOtherRates: Bool
@@ -60,8 +60,8 @@ package struct JournalDifference: Sendable {
 
   /// Compares two databases. Memory use grows with the number of differences.
   ///
-  /// With a currency, each state's lines are converted with the rates that it knew, so that a rate that was declared
-  /// since changes lines.
+  /// With a currency, each state's lines are converted with the rates that it knew, so a rate that was declared later
+  /// changes lines.
   /// - Parameters:
   ///   - environment: the environment whose lines are compared, as the App Store names it.
   ///   - zone: the zone of days.
@@ -111,8 +111,8 @@ package struct JournalDifference: Sendable {
     }
   }
 
-  /// The declarations whose rates convert a changed line, if they differ from those before. A line that is new needs
-  /// none: what made it is named.
+  /// The declarations whose rates convert a changed line, if they differ from those before. A new line needs none: the
+  /// event that created it is named.
   private static func newRates(
     _ old: LineCursor.Found?, _ olderLines: inout LineCursor, _ new: LineCursor.Found?,
     _ newerLines: inout LineCursor
@@ -200,8 +200,8 @@ package struct JournalDifference: Sendable {
     }
   }
 
-  /// Sets the events of all entries. An upload may be much older than the change, because its data reaches a sale
-  /// only with the App Store's answer.
+  /// Sets the events of all entries. An upload may be much older than the change, because its data reaches a sale only
+  /// with the App Store's reply.
   private static func nameEvents(
     _ entries: inout [Entry], _ newer: Database, since: Position, _ isCancelled: () -> Bool
   ) throws {
@@ -275,7 +275,7 @@ package struct JournalDifference: Sendable {
   }
 }
 
-// MARK: - One of two states of the books that are compared: its lines of some days, in one currency where rates allow it
+// MARK: - One state of the compared books
 
 /// Which lines of a journal are compared, and how they are shown.
 struct ComparedLines {
@@ -307,7 +307,7 @@ struct ComparedLines {
   }
 }
 
-/// What the rates of one state of the books converted, and what they could not.
+/// What the rates of one state of the books converted, and what they did not.
 package struct ComparedRates: Equatable, Sendable {
   /// The rates used (rule R10).
   package fileprivate(set) var used = UsedRates()

@@ -1,4 +1,4 @@
-// How revenue differs between two states of the books, by month, country and currency, and the sales behind it.
+// Compares revenue between two states of the books, by month, country and currency, and lists the sales behind it.
 import AppStore
 package import Base
 package import Revenue
@@ -60,8 +60,8 @@ package struct RevenueDifference: Equatable, Sendable {
 
   /// Compares the journals of two databases line by line. Memory use grows only with the number of places.
   ///
-  /// With a currency, each state's lines are converted with the rates that it knew. A rate that was declared since
-  /// is therefore a difference, and both databases must be of this program's version.
+  /// With a currency, each state's lines are converted with the rates that it knew. A rate that was declared later is
+  /// therefore a difference, and both databases must be of this program's version.
   /// - Parameters:
   ///   - environment: the environment whose revenue is compared, as the App Store names it.
   ///   - zone: the zone of days and months.

@@ -1,4 +1,4 @@
-// The differences between a table in two databases, row by row, in the order of the key.
+// Compares a table in two databases row by row, in the order of the key; and whole projections with a rebuild.
 package import Ledger
 
 /// The rows of one table or view that differ between two databases.
@@ -27,9 +27,9 @@ package struct TableDifference: Equatable, Sendable {
   }
 
   package let name: String
-  /// Nil if the older database doesn't have the table.
+  /// Nil if the older database does not have the table.
   package let rowsBefore: Int?
-  /// Nil if the newer database doesn't have the table.
+  /// Nil if the newer database does not have the table.
   package let rowsAfter: Int?
   package fileprivate(set) var added = 0
   package fileprivate(set) var removed = 0
@@ -264,7 +264,7 @@ private struct TableMerge {
   }
 }
 
-// MARK: - A comparison of the current projections with those that the log now produces
+// MARK: - Comparison with a rebuild
 
 /// What a rebuild would change.
 package struct ProjectionComparison: Sendable {

@@ -43,15 +43,15 @@ package final class Database {
   let handle: OpaquePointer
   /// The file's path.
   package let path: String
-  /// The file as it was opened, if it is read without locks: it must not change meanwhile.
+  /// The file as it was opened, if it is read without locks: it must not change while it is read.
   private let unlockedFile: UnlockedFile?
   /// The rows that `row_batch` shows while a statement reads them; nil until the table is registered.
   private var rowSource: UnsafeMutablePointer<RowSource?>?
   /// Where a commit stores the length of the write-ahead log.
   private let logPages: UnsafeMutablePointer<Int32>
 
-  /// Opens the database. If neither it nor its folder is writable, it is read without SQLite's auxiliary files, as
-  /// long as none exist; if the file then changes, results are refused.
+  /// Opens the database. If neither it nor its folder is writable, it is read without SQLite's auxiliary files, as long
+  /// as none exist; if the file then changes, results are rejected.
   /// - Parameter followsLinks: whether the path may contain symbolic links; if not, such a path fails.
   package init(path: String, mode: Mode, followsLinks: Bool = false) throws(DatabaseError) {
     var flags: Int32 =
@@ -119,7 +119,7 @@ package final class Database {
       code: sqlite3_errcode(handle) & 0xFF)
   }
 
-  /// What SQLite's progress handler asks.
+  /// What SQLite's progress handler calls.
   private final class Question {
     let isCancelled: () -> Bool
     init(_ isCancelled: @escaping () -> Bool) { self.isCancelled = isCancelled }
@@ -273,7 +273,7 @@ package final class Statement {
       handle, index, blob.baseAddress, UInt64(blob.count), csqlite_transient())
   }
 
-  /// Binds a value of another statement's row, whatever it is; it is copied.
+  /// Binds a value of any type from another statement's row, copied.
   func bind(_ index: Int32, column: Int32, of other: Statement) {
     sqlite3_bind_value(handle, index, sqlite3_column_value(other.handle, column))
   }
@@ -401,9 +401,9 @@ package final class Statement {
   }
 }
 
-// MARK: - The library that holds the projections
+// MARK: - The SQLite library
 
 package enum DatabaseLibrary {
-  /// For example `SQLite 3.40.1`, as this system has it.
+  /// For example `SQLite 3.40.1`: the version on this system.
   package static var name: String { "SQLite " + String(cString: sqlite3_libversion()) }
 }

@@ -1,10 +1,10 @@
-// A database's file: the check of its pages, the locks on it and on its folder.
+// Checks of a database's file, locks on it and its folder, and reading without locks.
 import Glibc
 import Ledger
 
 extension Projector {
   /// What is wrong with a projections database according to SQLite's own check and the list of its tables, as the end
-  /// of a sentence. Nil if nothing is.
+  /// of a sentence. Nil if nothing is wrong.
   func damage(in database: Database) throws(ProjectionError) -> String? {
     do throws(DatabaseError) {
       return try database.interruptible(by: observer.isCancelled) { () throws(DatabaseError) in
@@ -19,7 +19,7 @@ extension Projector {
     }
   }
 
-  /// The same, by the list of its tables alone, which is fast.
+  /// As `damage`, but checks only the list of tables, which is fast.
   func otherShape(of database: Database) throws(DatabaseError) -> String? {
     var found: [String: String] = [:]
     for definition in try Self.definitions(in: database) {
@@ -57,10 +57,10 @@ extension Projector {
   }
 }
 
-// MARK: - File locks that coordinate the processes that change a folder
+// MARK: - File locks
 
-/// Waits for an exclusive lock; closing the file releases it.
-/// - Parameter isCancelled: asked before the wait, and when a signal interrupts it.
+/// Waits for an exclusive lock, which coordinates the processes that change a folder; closing the file releases it.
+/// - Parameter isCancelled: called before the wait, and when a signal interrupts it.
 func waitForLock(
   _ file: StorageFile, isCancelled: () -> Bool
 ) throws(ProjectionError) {
@@ -94,7 +94,7 @@ func inLedger<Result>(
   do throws(LedgerError) { return try body() } catch { throw .ledger(error) }
 }
 
-// MARK: - A database on read-only media or in a read-only folder: read without locks
+// MARK: - Reading without locks
 
 /// A database file in a folder where SQLite cannot create its own files. It can still be read while no process writes
 /// to it: it has no write-ahead log, and the file does not change.

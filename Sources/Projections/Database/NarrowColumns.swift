@@ -1,4 +1,4 @@
-// Integers in columns that stand for something narrower: numbers of rows and texts, codes of states and kinds.
+// Reads integer columns that represent narrower values: row and text numbers, codes of states and kinds.
 package import Revenue
 
 /// The years 0001 to 9999.
@@ -102,7 +102,7 @@ extension Statement {
     try optionalNumber(index) ?? .none
   }
 
-  /// What the code in a column stands for. Throws damage for an unknown code: a guess would be a wrong figure.
+  /// The value for the code in a column. Throws damage for an unknown code: a guess would be a wrong figure.
   @inline(__always)
   package func code<Code: RawRepresentable>(
     _ index: Int32, as type: Code.Type = Code.self
@@ -112,7 +112,7 @@ extension Statement {
     return code
   }
 
-  /// What the word in a column stands for. Throws damage for an unknown one.
+  /// The value for the word in a column. Throws damage for an unknown word.
   package func word<Word: RawRepresentable>(
     _ index: Int32, as type: Word.Type = Word.self
   ) throws(DatabaseError) -> Word where Word.RawValue == String {
@@ -122,7 +122,7 @@ extension Statement {
 }
 
 extension Database {
-  /// The number of a table's next row: its rows have the numbers from 0 on.
+  /// The number of a table's next row: its rows are numbered from 0.
   package func nextNumber(of table: StaticString) throws(DatabaseError) -> Int32 {
     let row = try prepare("SELECT max(id) FROM \(table)")
     guard try row.step(), !row.isNull(0) else { return 0 }

@@ -1,7 +1,7 @@
 // Shows rows in memory to SQLite as a table, so that one statement writes many of them.
 import CSQLite
 
-/// A value of a row on its way into the database.
+/// A value of a row that is to be written.
 struct RowValue {
   enum Kind: UInt8 { case null, integer, text, blob, keptText }
 
@@ -23,7 +23,7 @@ struct RowSource {
 /// The table `row_batch` of a connection, with the columns `c0`, `c1` and so on. No other connection sees it, and no
 /// schema contains it.
 enum RowTable {
-  /// More columns than any table has that is written this way.
+  /// Exceeds the number of columns of every table that is written this way.
   static let columnLimit = 48
 
   /// `c0, c1, …`

@@ -1,4 +1,4 @@
-// Writes rows into the database in batches, on a separate thread where there is one.
+// Writes rows into the database in batches, during a fold from nothing on a separate thread.
 import Base
 import Ledger
 package import Revenue
@@ -65,8 +65,8 @@ package final class RowWriter {
       valueCount: valueCount)
   }
 
-  /// For rows of which some already exist: these are updated in place. Replacing a row rewrites all its index
-  /// entries, on pages all over the file; an update rewrites only those of changed columns.
+  /// For rows of which some already exist: these are updated in place. Replacing a row rewrites all its index entries,
+  /// on pages all over the file; an update rewrites only those of changed columns.
   /// - Parameters:
   ///   - table: with its columns.
   ///   - key: the column that identifies the row.
@@ -222,13 +222,14 @@ package final class RowWriter {
   }
 }
 
-// MARK: - Rows of one table as flat values, so that passing hundreds of them to another thread allocates nothing
+// MARK: - Batches
 
-/// Rows for one target, and the bytes of their texts. The creator frees it.
+/// Rows for one target as flat values, and the bytes of their texts, so that passing hundreds of rows to another thread
+/// allocates nothing. The creator frees it.
 struct RowBatch {
   /// The number of values or bytes at which a batch is full.
   static let (fullValueCount, fullByteCount) = (8192, 192 << 10)
-  /// Has room for one row more than a full batch.
+  /// Leaves room for one row beyond a full batch.
   private static let valueCapacity = fullValueCount + RowTable.columnLimit
   private static let firstByteCapacity = 64 << 10
 
@@ -286,7 +287,7 @@ struct RowBatch {
   }
 }
 
-// MARK: - The thread that writes rows in parallel with the fold, and the batches queued for it
+// MARK: - Writer thread
 
 /// A statement that writes rows. The thread that first runs it prepares it: preparing it earlier would have to wait
 /// for all queued rows.
@@ -308,7 +309,7 @@ final class RowStatement {
 final class RowWriterThread: Sendable {
   /// A batch with the statement that writes it, or separate statements.
   ///
-  /// Sendable because the sender gives it away whole and does not use it again.
+  /// Sendable because the sender gives it away and does not use it again.
   struct Work: @unchecked Sendable {
     fileprivate var rows: RowBatch?
     private var valueCount = 0

@@ -240,7 +240,7 @@ package enum Schema {
       WHERE is_accepted = 1 AND is_refused = 0;
     """,
     "CREATE INDEX exceptions_sale ON exceptions(sale) WHERE sale IS NOT NULL;",
-    // Webhooks ask what a range of events changed.
+    // Webhooks query what a range of events changed.
     "CREATE INDEX later_lines_position ON later_lines(position);",
     "CREATE INDEX upload_verdicts_position ON upload_verdicts(position);",
     "CREATE INDEX exceptions_transaction_id ON exceptions(transaction_id) WHERE sale IS NULL;",

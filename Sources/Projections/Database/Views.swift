@@ -52,7 +52,7 @@ extension Schema {
     (OutcomeCode($0).rawValue, $0.rawValue)
   }
 
-  // MARK: What came in
+  // MARK: Events
 
   private static let intakeViews = """
     CREATE VIEW app_view AS SELECT a.app_family_id, a.name,
@@ -157,7 +157,7 @@ extension Schema {
 
     """
 
-  /// Without a status, which needs a moment. A subscription that only renewal information names is not shown.
+  /// Without a status, which depends on a moment. A subscription that only renewal information names is not shown.
   private static let subscriptionView = """
     CREATE VIEW subscription_view AS SELECT \(symbol("c.environment")) AS environment,
       \(symbol("c.bundle")) AS bundle_id, c.original_transaction_id,
@@ -197,7 +197,7 @@ extension Schema {
 
     """
 
-  // MARK: What was declared
+  // MARK: Declarations
 
   private static let declarationViews = """
     CREATE VIEW price_view AS SELECT p.position, p.ordinal, d.source, d.source_sha256,

@@ -152,7 +152,7 @@ final class EventFold {
     take(event.line)
   }
 
-  /// Folds an event that comes next.
+  /// Folds the next event.
   @inline(__always)
   private func fold(_ event: EventLine, _ body: () throws -> Void) throws(ProjectionError) {
     try expect(event)
@@ -216,8 +216,7 @@ final class EventFold {
     if let additional { try fold(event, data, into: additional) }
   }
 
-  /// Folds an event into the standard projections. If the event is malformed, folds nothing and returns what is
-  /// wrong.
+  /// Folds an event into the standard projections. Folds nothing of a malformed event and returns what is wrong.
   private func foldStandard(
     _ type: EventType, _ event: EventLine, _ data: Text
   ) throws(ProjectionError) -> EventError? {
@@ -339,14 +338,14 @@ final class EventFold {
     try uploads.add(
       upload, position: event.position, receipt: number, occurredAtMs: occurredAtMs,
       recordedAtMs: event.recordedAtMs, country: country, user: user)
-    // Without its receipt, nothing can be asked about an upload any more.
+    // Without its receipt, an upload can no longer be verified.
     if upload.receipt != nil { openUploads.add(event.position, receipt: number) }
     comparison.note(upload, at: event.position)
   }
 
   // MARK: signatures.accepted
 
-  /// Folds objects of an earlier page that count from here on. Returns what is wrong if it does not have them.
+  /// Folds objects of an earlier page that count from this event on. Returns what is wrong if the page lacks them.
   private func fold(
     _ accepted: SignaturesAccepted, _ event: EventLine
   ) throws(ProjectionError) -> EventError? {
@@ -378,14 +377,14 @@ final class EventFold {
     _ result: ReceiptVerifiedView, _ reply: Reply?, _ event: EventLine
   ) throws(ProjectionError) -> EventError? {
     guard let origins else { return try foldNamed(result, reply, event) }
-    // A position that names nothing: what is not part of the fold is not in the ledger either.
+    // A position that names nothing: an event outside the fold is treated as missing from the ledger.
     func position(_ named: Int) -> Position { origins.position(named: named, by: event) ?? -1 }
     let replyOf = result.replyOf.map { position(Int($0)) }
     return try foldNamed(
       result.naming(upload: position(result.upload), replyOf: replyOf), reply, event)
   }
 
-  /// The same when its positions are those of this fold.
+  /// As above, with positions of this fold.
   private func foldNamed(
     _ result: ReceiptVerifiedView, _ reply: Reply?, _ event: EventLine
   ) throws(ProjectionError) -> EventError? {
@@ -508,8 +507,8 @@ final class EventFold {
     } catch { throw Self.projectionError(error, at: result.upload) }
   }
 
-  /// R1: the reply's environment or, if it names none, that of the endpoint that answered. If no endpoint answered,
-  /// the environment that the signature check recorded; if that recorded nothing for a transaction receipt, unknown.
+  /// R1: the reply's environment or, if it names none, that of the endpoint that replied. If none replied, the
+  /// environment that the signature check recorded; if that recorded nothing for a transaction receipt, unknown.
   private func environment(
     of result: ReceiptVerifiedView, _ reply: Reply?, _ receipt: Int32
   ) throws(DatabaseError) -> Text {

@@ -24,7 +24,7 @@ package struct ScannedEvent {
 package final class EventScan: @unchecked Sendable {
   // One thread writes it and another, the fold's, reads it, never at the same time.
   package private(set) var events: [ScannedEvent] = []
-  /// What was checked of the lines; nil if nothing was.
+  /// The result of checking the lines; nil if they were not checked.
   let check: AuditedLines?
   private let keeper = TextKeeper()
 
@@ -47,10 +47,10 @@ package final class EventScan: @unchecked Sendable {
     }
   }
 
-  /// For events that come one by one.
+  /// For events that arrive one at a time.
   package init() { check = nil }
 
-  /// Reads one event; what was read before is no longer valid.
+  /// Reads one event; the events read before become invalid.
   package func scan(_ line: EventLine) -> ScannedEvent {
     keeper.removeAll()
     return ScannedEvent(line: line, content: content(of: line))
@@ -93,14 +93,16 @@ package final class EventScan: @unchecked Sendable {
   }
 }
 
-// MARK: - Where events come from that were put together, perhaps from several ledgers, and are folded as if they were of one
+// MARK: - Origins of events
 
-/// Knows the events of a fold by their positions in the ledgers that they come from.
+/// Knows the events of a fold by their positions in the ledgers that they come from. The events of several ledgers can
+/// be folded as if they were of one.
 package protocol EventOrigins: AnyObject {
-  /// The position in the fold of what an event names by a position of its own ledger; nil if the fold does not have it.
+  /// The position in the fold of an event that another one names by a position of its own ledger; nil if the fold does
+  /// not have it.
   func position(named position: Int, by event: EventLine) -> Position?
-  /// The position in the fold of an event at a position of the ledger that another event of the fold is of; nil if the
-  /// fold does not have it.
+  /// The position in the fold of an event in the same ledger as another event of the fold; nil if the fold does not
+  /// have it.
   func position(named position: Int, inLedgerOf event: Position) -> Position?
   /// How the details of exceptions name an event of the fold.
   func text(of position: Position) -> String

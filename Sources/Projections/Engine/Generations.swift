@@ -129,10 +129,10 @@ package struct Generations {
 
   // MARK: The lock
 
-  /// Holds the lock for building a generation while `body` runs; waits if another process holds it, as long as that
-  /// one gets on.
+  /// Holds the lock for building a generation while `body` runs; waits while another process holds it and makes
+  /// progress.
   ///
-  /// Throws `locked` if it does not.
+  /// Throws `locked` if that process makes no progress.
   /// - Parameter observer: notified of the wait and asked whether to end it.
   package func withLock<Result>(
     _ observer: Projector.Observer, _ body: () throws(ProjectionError) -> Result
@@ -152,7 +152,7 @@ package struct Generations {
     return try body()
   }
 
-  /// Whether another process holds the lock and does not get on. Waits while one gets on.
+  /// Whether another process holds the lock and makes no progress. Waits while it does.
   func isStalled(_ observer: Projector.Observer) throws(ProjectionError) -> Bool {
     guard let lock = try? folder?.openFile("lock", .readWrite) else { return false }
     guard try wait(for: lock, observer, idleLimitMs: observer.stallMs) else { return true }
@@ -162,7 +162,7 @@ package struct Generations {
 
   private static let pollMicroseconds: UInt32 = 50_000
 
-  /// Waits for the lock; false if whoever holds it does not get on for so long.
+  /// Waits for the lock; false if its holder makes no progress for the limit.
   private func wait(
     for lock: StorageFile, _ observer: Projector.Observer, idleLimitMs: Int64
   ) throws(ProjectionError) -> Bool {
@@ -190,7 +190,7 @@ package struct Generations {
     }
   }
 
-  /// The files of unfinished generations as they are: they change while somebody builds.
+  /// The files of unfinished generations with their states, which change while a process builds.
   private func unfinished() -> [String: Int64] {
     guard let folder else { return [:] }
     var files: [String: Int64] = [:]
@@ -222,7 +222,7 @@ package struct Generations {
     FileName(name) != nil && name != inUse && !name.hasPrefix("\(inUse)-")
   }
 
-  /// Removes all generations, also the one in use.
+  /// Removes all generations, including the one in use.
   func removeAll(_ observer: Projector.Observer) throws(ProjectionError) {
     try withLock(observer) { () throws(ProjectionError) in
       try inLedger { () throws(LedgerError) in

@@ -22,8 +22,8 @@ extension Projector {
     }
   }
 
-  /// The projections after `size` events, folded from the nearest earlier state: a snapshot, the current generation
-  /// or `earlier`; otherwise from nothing. Their file has no name any more and is freed when the database is closed.
+  /// The projections after `size` events, folded from the nearest earlier state: a snapshot, the current generation or
+  /// `earlier`; otherwise from nothing. Their file no longer has a name and is freed when the database is closed.
   ///
   /// Throws `ledger` for a size beyond the log's head, and for damage before it.
   /// - Parameter earlier: projections of the same log that nothing else uses yet.
@@ -38,7 +38,7 @@ extension Projector {
     }
   }
 
-  /// The same as a file, which is removed with the value.
+  /// As `books`, but as a file, which is removed with the value.
   func scratch(at size: Int, from earlier: Database? = nil) throws(ProjectionError) -> ScratchFile {
     try check(size)
     do {
@@ -174,7 +174,7 @@ extension Projector {
     try foldOn(try Self.openAlone(path), to: size)
   }
 
-  /// The same from a snapshot.
+  /// As above, from a snapshot.
   ///
   /// Throws `snapshot` if the snapshot is damaged.
   func fill(_ path: String, from snapshot: Snapshot, to size: Int) throws {

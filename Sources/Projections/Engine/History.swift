@@ -109,8 +109,8 @@ extension Projector {
     return found ?? nil
   }
 
-  /// The signed heads that the current generation has recorded; nil if there are none, or if it is damaged: what it
-  /// held is lost then. Any other error may pass, and what could not be read is still evidence.
+  /// The signed heads that the current generation has recorded; nil if there are none, or if it is damaged: then they
+  /// are lost. Other errors may be temporary, and heads that could not be read are still evidence.
   private func legibleHeads() throws(ProjectionError) -> SignedHeads? {
     do throws(ProjectionError) { return try Self.rememberedHeads(reader.directory) } catch {
       guard case .database(let failure) = error, failure.isCorrupt else { throw error }

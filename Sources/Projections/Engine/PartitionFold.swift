@@ -1,11 +1,11 @@
-// A fold of a part of the events of one or more ledgers: what belongs together, from nothing, for reports alone.
+// Folds a component of one or more ledgers from nothing, for reports alone; and the last steps of a fold from nothing.
 package import Ledger
 
 /// Folds events at positions from 0 without gaps into a database of its own.
 package final class PartitionFold {
   /// After this many events, rows that will probably not change are written.
   private static let settlingEventCount = 8192
-  /// The end is not known: more events than any fold has.
+  /// More events than any fold has: the end is unknown.
   private static let remainingEventCount = 1 << 40
 
   private let database: Database
@@ -15,7 +15,7 @@ package final class PartitionFold {
   /// - Parameters:
   ///   - path: an empty file. When this returns, the file no longer needs its name.
   ///   - origins: knows the events by their positions in their ledgers.
-  ///   - readEvent: returns the line of an event folded before, in which `seq` may be another.
+  ///   - readEvent: returns the line of an event folded before, whose `seq` may differ.
   package init(
     at path: String, origins: any EventOrigins,
     readEvent: @escaping (Position) throws(LedgerError) -> [UInt8]
@@ -36,7 +36,7 @@ package final class PartitionFold {
     }
   }
 
-  /// Writes what is left; returns the database, for reports.
+  /// Writes the remaining rows; returns the database, for reports.
   package func finish() throws(ProjectionError) -> Database {
     try fold.finish()
     do throws(DatabaseError) {
@@ -47,9 +47,10 @@ package final class PartitionFold {
   }
 }
 
-// MARK: - What a fold from nothing does during its last events; doing it afterwards would use only one thread
+// MARK: - Closing steps
 
-/// When a fold from nothing writes rows that may still change.
+/// When a fold from nothing writes rows that may still change, and when its closing steps run: after the last event
+/// they would use only one thread.
 package struct WritingPace: Sendable {
   /// Rows unchanged for this many events will rarely change again.
   package var settledEventCount = 4096
@@ -59,7 +60,7 @@ package struct WritingPace: Sendable {
 
   package init() {}
 
-  /// How many last events the closing steps have, of a total.
+  /// During how many last events of a total the closing steps run.
   func closingEventCount(of total: Int) -> Int {
     min(total / closingDivisor, closingEventCountMax)
   }

@@ -1,4 +1,4 @@
-// The parts of an additional projection: name, version, tables, fold.
+// The interface of an additional projection (name, version, tables, fold), and how the standard fold drives it.
 import Base
 package import Ledger
 import Revenue
@@ -100,7 +100,7 @@ package struct FoldedSale: Sendable {
   package let quantity: Int64
   /// Epoch milliseconds.
   package let saleDateMs: Int64
-  /// When the period ends that the sale paid for, in epoch milliseconds; nil if it has no expiry (rule R13).
+  /// The end of the period that the sale paid for, in epoch milliseconds; nil if it has no expiry (rule R13).
   package let periodEndMs: Int64?
   /// `ZZ` if unknown.
   package let countryCode: String
@@ -111,7 +111,7 @@ package struct FoldedSale: Sendable {
   package let currency: String?
   /// The price of one unit; rounded where Apple signed a price for several units.
   package let unitPriceMicros: Int64?
-  /// Whether something of it is refunded.
+  /// Whether any of it is refunded.
   package let isCancelled: Bool
   /// The Sale line comes first.
   package let lines: [Line]
@@ -168,8 +168,8 @@ package final class ProjectionRows {
   }
 }
 
-/// What made the database's tables. If tables changed without a new version, the program would otherwise misread them
-/// or write wrong rows.
+/// The definition that made a projection's tables. If tables changed without a new version, the program would otherwise
+/// misread them or write wrong rows.
 package struct ProjectionIdentity: Hashable, Sendable {
   let name: String
   let version: Int
@@ -226,7 +226,7 @@ package struct ProjectionSet: Sendable {
   }
 }
 
-// MARK: - The errors of folding, opening and reading projections
+// MARK: - Errors
 
 /// A failure of the projections: the operation and its cause.
 package enum ProjectionError: Error, CustomStringConvertible {
@@ -268,9 +268,9 @@ package enum ProjectionError: Error, CustomStringConvertible {
   }
 }
 
-// MARK: - Errors of the rules when sales and exceptions are in a database: they are database errors
+// MARK: - Errors of the rules
 
-/// Runs the rules, which throw what their source of sales or their exception sink throws.
+/// Runs the rules, which throw the errors of their source of sales or their exception sink: here, database errors.
 @inline(__always)
 func byRules<Result>(_ body: () throws -> Result) throws(DatabaseError) -> Result {
   do { return try body() } catch let error as DatabaseError { throw error } catch {
@@ -278,7 +278,7 @@ func byRules<Result>(_ body: () throws -> Result) throws(DatabaseError) -> Resul
   }
 }
 
-// MARK: - Drives the additional projections from the standard fold
+// MARK: - Additional projections in the fold
 
 /// Passes events and sales to the additional projections.
 final class AdditionalFold {

@@ -14,20 +14,20 @@ package final class Projector {
   /// Receives messages and progress.
   package struct Observer {
     package var progress: (ProjectionProgress) -> Void
-    /// A message, for example that projections were discarded.
+    /// Receives a message, for example that projections were discarded.
     package var notice: (String) -> Void
-    /// Another process is building; this one waits until it ends.
+    /// Called when another process is building; this one waits until it ends.
     package var waiting: () -> Void
-    /// Called from time to time. If it returns true, the work stops and what was built is discarded.
+    /// Called at intervals. If it returns true, the work stops and what was built is discarded.
     package var isCancelled: () -> Bool
     /// Called for each snapshot from which historical projections are built.
     package var basis: (Snapshot) -> Void = { _ in }
     /// Why a suitable snapshot must not be used for historical projections; nil if it may be used.
     package var objection: (Snapshot) -> String? = { _ in nil }
-    /// When another process that builds a generation counts as stalled, because its file does not change: then
+    /// When another process that builds a generation counts as stalled because its file does not change: then
     /// projections in use that fit are caught up instead.
     package var stallMs: Int64 = 10_000
-    /// How long a process that does not get on is waited for where nothing fits.
+    /// How long to wait for a process without progress if no projections fit.
     package var lockLimitMs: Int64 = 600_000
 
     package init(
@@ -50,7 +50,7 @@ package final class Projector {
   /// Called with the lines of each block that is folded, their first position and their count, on the thread that
   /// inflated it.
   package var inspection: (@Sendable (UnsafeRawBufferPointer, Position, Int) -> Void)?
-  /// What is verified of the events of a build; nil if they are only folded.
+  /// What is verified about the events of a build; nil if they are only folded.
   private var verification: LogVerification?
   /// When builds from nothing write; tests make it earlier.
   package var pace = WritingPace()
@@ -136,7 +136,7 @@ package final class Projector {
     return opened
   }
 
-  /// Removes all projections and snapshots of a ledger: events that they were made of have lost their data since.
+  /// Removes all projections and snapshots of a ledger: some of the events behind them have lost their data since.
   package static func forgetAll(
     _ ledger: LedgerDirectory, observer: Observer = Observer()
   ) throws(ProjectionError) {
@@ -151,7 +151,7 @@ package final class Projector {
   /// With at least this many new events, a build from nothing may be faster.
   static let rebuildEvents = 8192
 
-  /// What became of an attempt to catch up.
+  /// The outcome of an attempt to catch up.
   private enum CatchUp {
     case current(Database)
     /// A build from nothing is faster.
@@ -226,7 +226,7 @@ package final class Projector {
   /// meanwhile, and puts the new projections in use.
   ///
   /// Throws `anotherHistory` if the current projections have one.
-  /// - Parameter acceptsHistory: replaces those too.
+  /// - Parameter acceptsHistory: also replaces projections with another history.
   /// - Parameter verifies: whether each event's digest, the tree and the erasures are checked. Throws `ledger` for
   ///   what was changed; otherwise the ledger remembers how far it was verified.
   /// - Parameter willPutInUse: called when the new projections are complete. If it throws, the current ones stay.

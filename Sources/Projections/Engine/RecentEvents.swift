@@ -1,4 +1,5 @@
-// Caches lines of events that are likely to be read again, so that no block has to be inflated for them.
+// Caches lines of events that are likely to be read again, so that no block is inflated for them; and starts writes of
+// a growing file.
 import Base
 import CLinux
 import Glibc
@@ -88,9 +89,10 @@ package final class RecentEvents {
   }
 }
 
-// MARK: - Writes a growing file to disk early, so that the final sync has little left to write
+// MARK: - Early writing of a growing file
 
-/// Starts writing a file's content to disk from time to time, without waiting.
+/// Starts writing a file's content to disk at intervals, without waiting, so that the final sync has little left to
+/// write.
 final class DeferredWrites {
   /// How many times it starts, over the whole work.
   private static let partCount = 16

@@ -1,4 +1,4 @@
-// A temporary database file for one command; crashes do not leave it behind for long.
+// A temporary database file for one command, which does not remain for long after a crash.
 import Glibc
 import Ledger
 

@@ -114,7 +114,7 @@ final class SignedEventFold {
     try noteExpiry(notification, event, environment, bundle)
   }
 
-  /// A notification of these types says that a subscription ended, whatever its renewal information says.
+  /// A notification of these types reports the end of a subscription, whatever its renewal information contains.
   private func noteExpiry(
     _ notification: ReceivedNotification, _ event: EventLine, _ environment: JSONString,
     _ bundle: JSONString
@@ -132,7 +132,7 @@ final class SignedEventFold {
 
   // MARK: Version 1 notifications
 
-  /// Notes a version 1 notification, whose reply was folded, and lets it be found by the purchase that it is about.
+  /// Records a version 1 notification, whose reply was folded, and indexes it by the purchase that it is about.
   func note(
     _ kept: JSONBytes, _ reply: Reply, at position: Position, _ occurredAtMs: Int64,
     environment: Symbol, bundle: Text
@@ -193,7 +193,7 @@ final class SignedEventFold {
     rows.add(occurredAtMs)
     try rows.end()
     try fold(objects.transactions.lazy.map { ($0, $1) }, of: event, nil, nil)
-    // Who looks for a transaction's events must find the page too: it has the evidence.
+    // A search for a transaction's events must also find the page, which has the evidence.
     for (transaction, _) in objects.transactions where counts(transaction) {
       try note(transaction.row, at: page)
     }
@@ -246,8 +246,8 @@ final class SignedEventFold {
 
   /// Folds valid renewal information that counts as a transaction would (rule R13).
   /// - Parameters:
-  ///   - environment: that of what it came in; the information may name one itself.
-  ///   - bundle: that of what it came in.
+  ///   - environment: that of the event; the information may name one itself.
+  ///   - bundle: that of the event.
   private func fold(
     _ renewal: SignedRenewal, of event: EventLine, environment: Text, bundle: Text
   ) throws {
@@ -261,7 +261,7 @@ final class SignedEventFold {
     try byRules { try revenue.fold(renewal.info, evidence) }
   }
 
-  /// Lets a sale's events be found by its transactions.
+  /// Indexes a sale's events by its transactions.
   private func note(_ row: ReplyRow, at position: Position) throws(DatabaseError) {
     guard let id = row.transactionID ?? row.originalTransactionID else { return }
     rows.begin(statements)

@@ -5,8 +5,8 @@ import Glibc
 package import Ledger
 package import Revenue
 
-/// What an upload of signed transactions says, as far as the fold uses it. A class: events of other types would grow to
-/// its size.
+/// The decoded parts of an upload of signed transactions that the fold uses. A class: events of other types would grow
+/// to its size.
 package final class ReceivedTransactions {
   package let view: TransactionsReceivedView
   /// In the order of the list; nil for an object that is not valid.
@@ -23,7 +23,7 @@ package final class ReceivedTransactions {
   }
 }
 
-/// What a fetched page says, as far as the fold uses it. A class for the same reason.
+/// The decoded parts of a fetched page that the fold uses. A class for the same reason.
 package final class FetchedTransactions {
   package let view: TransactionsFetchedView
   /// In the order of the list; nil for an object that is not valid.
@@ -50,8 +50,8 @@ package final class FetchedTransactions {
 }
 
 extension FetchedTransactions {
-  /// What can be read of the objects that were refused: they count for nothing, and are somebody's all the same. The
-  /// texts live as long as the event's bytes and the keeper.
+  /// What can be read of rejected objects: they count for nothing, but have an owner all the same. The texts live as
+  /// long as the event's bytes and the keeper.
   package func refused(
     _ keeper: TextKeeper
   ) -> (transactions: [SignedTransaction], renewals: [SignedRenewal]) {
@@ -68,7 +68,7 @@ extension FetchedTransactions {
 
 extension [SignedObjectView] {
   /// The payloads as transactions; nil for an object that is not valid.
-  /// - Parameter environment: of those that name none.
+  /// - Parameter environment: of payloads that name none.
   fileprivate func payloads(
     _ keeper: TextKeeper, _ environment: JSONString?
   ) throws(JSONError) -> [SignedTransaction?] {
@@ -87,7 +87,7 @@ extension [SignedObjectView] {
 }
 
 extension SignedTransaction {
-  /// Reads a payload of an event that names the environment of objects that name none (rule R12).
+  /// Reads a payload; the event's environment applies to objects that name none (rule R12).
   package init(
     payload: JSONBytes, _ keeper: TextKeeper, environment stated: JSONString?
   ) throws(JSONError) {
@@ -96,14 +96,14 @@ extension SignedTransaction {
   }
 }
 
-/// What a notification says, as far as the fold uses it. A class for the same reason.
+/// The decoded parts of a notification that the fold uses. A class for the same reason.
 package final class ReceivedNotification {
   package let view: NotificationReceivedView
   /// Nil if it has no valid transaction.
   package let transaction: SignedTransaction?
   /// Nil if it has no valid renewal information.
   package let renewal: SignedRenewal?
-  /// That of its renewal information, valid or not.
+  /// The original transaction id of its renewal information, valid or not.
   package let originalTransactionID: Text?
 
   /// Throws `badField` if the payload cannot be read. The texts live as long as the event's bytes and the keeper.
@@ -113,7 +113,7 @@ package final class ReceivedNotification {
       preconditionFailure("a decoded notification has a signed object")
     }
     let inner = try Self.inner(view, object, keeper)
-    // What is inside was checked when it came; what cannot be read now counts for nothing.
+    // The objects inside were checked at intake; what can't be read now counts for nothing.
     var transaction: SignedTransaction?
     if object.isValid, view.transaction?.isValid == true, let payload = inner.transaction {
       transaction = try? SignedTransaction(

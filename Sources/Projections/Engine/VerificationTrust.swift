@@ -1,4 +1,5 @@
-// What events record about the source of replies and about trust beyond Apple's own.
+// What events record about the source of replies and about trust beyond Apple's own; accepted objects; mismatched
+// replies.
 package import AppStore
 package import Base
 package import Ledger
@@ -35,18 +36,18 @@ extension TrustDeclared {
   }
 }
 
-// MARK: - The signed objects of a fetched page that a later event found good, decoded from the page
+// MARK: - Accepted objects
 
-/// Objects that count from a `signatures.accepted` on.
+/// Signed objects of a fetched page that count from a `signatures.accepted` on, decoded from the page.
 package struct AcceptedObjects {
-  /// Those of the page.
+  /// The page's environment.
   let environment: JSONString
   let bundleID: JSONString
   package private(set) var transactions: [(transaction: SignedTransaction, root: SHA256Digest)] = []
   private(set) var renewals: [SignedRenewal] = []
 
-  /// Throws `badField` of `page` unless `line` is a fetched page in which these objects were refused for a reason of time or
-  /// trust. The texts live as long as the line's bytes and the keeper.
+  /// Throws `badField` of `page` unless `line` is a fetched page in which these objects were rejected for a reason of
+  /// time or trust. The texts live as long as the line's bytes and the keeper.
   package init(
     _ accepted: SignaturesAccepted, page line: Text, _ keeper: TextKeeper
   ) throws(EventError) {
@@ -74,24 +75,25 @@ package struct AcceptedObjects {
 }
 
 extension [SignedObjectView] {
-  /// The payload of an object that can become good; nil if there is none at the place, or it can't.
+  /// The payload of an object that can become good; nil if there is none at the index, or if it can't.
   fileprivate func refusedPayload(at index: Int) -> JSONBytes? {
     indices.contains(index) && self[index].mayBecomeGood ? self[index].payload : nil
   }
 }
 
 extension SignedObjectView {
-  /// Whether it was refused for a reason of time or trust.
+  /// Whether it was rejected for a reason of time or trust.
   package var mayBecomeGood: Bool {
     !isValid
       && reason.flatMap { SignedObjectFault(rawValue: $0.string) }?.isOfTimeOrTrust ?? false
   }
 }
 
-// MARK: - Finds replies that do not belong to their receipt (rule R9, `reply_mismatch`), recorded at intake or detected here
+// MARK: - Mismatched replies
 
-/// Detects replies that do not fit their receipts. Events record what intake found when it compared them. Events of
-/// earlier versions do not, so their receipts are read; only a log with such events has that cost.
+/// Detects replies that do not belong to their receipts (rule R9, `reply_mismatch`). Events record what intake found
+/// when it compared them. Events of earlier versions do not, so their receipts are read; only a log with such events
+/// has that cost.
 final class ReplyComparison {
   private let catalogue: AppCatalogue
   private let readEvent: EventAccess
@@ -133,7 +135,7 @@ final class ReplyComparison {
     return ReceiptSubject(receipt).showsOtherTransactions(reply.rows) ? .transactions : nil
   }
 
-  /// R2: the bundle that a reply names, otherwise the receipt's where it shows something of it, otherwise empty.
+  /// R2: the bundle that a reply names, otherwise the receipt's if it shows any of it, otherwise empty.
   func bundle(
     of reply: Reply?, _ result: ReceiptVerifiedView, receiptBundle: () throws -> Text
   ) throws -> Text {

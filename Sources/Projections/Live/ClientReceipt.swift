@@ -1,4 +1,4 @@
-// What the server asks of live projections, as plain values.
+// What the server reads from live projections, as plain values.
 package import Base
 package import Ledger
 
@@ -7,7 +7,7 @@ package struct ClientReceipt: Equatable, Sendable {
   /// Whether the upload is a fraud; `fraudReason` has the reason.
   package let isFraud: Bool
   package let fraudReason: String?
-  /// Whether the upload has no final answer of the App Store yet.
+  /// Whether the upload has no final reply of the App Store yet.
   package let isPending: Bool
   /// The resource as JSON: see docs/client-api.md.
   package let body: ResponseBody
@@ -18,15 +18,15 @@ package struct WaitingUpload: Equatable, Sendable {
   package let position: Position
   /// When it was received, in epoch milliseconds.
   package let occurredAtMs: Int64
-  /// Whether an event records that the App Store could not be reached: one for an upload is enough.
+  /// Whether an event records that the App Store could not be reached: one event per upload is enough.
   package let isUnreachableRecorded: Bool
 }
 
-/// Which of a receipt's waiting uploads are asked for: the first of them, by position.
+/// Selects some of a receipt's waiting uploads: the first ones, by position.
 package struct WaitingPart: Equatable, Sendable {
   /// The maximum number; nil for no limit.
   package let limit: Int?
-  /// Whether those are left out of which it is recorded that the App Store could not be reached.
+  /// Whether to leave out uploads for which it is recorded that the App Store could not be reached.
   package let isUnrecordedAlone: Bool
 
   package init(limit: Int?, isUnrecordedAlone: Bool = false) {
@@ -48,13 +48,13 @@ package struct WaitingReceipt: Equatable, Sendable {
 
   /// When the first of them was received, in epoch milliseconds.
   package var sinceMs: Int64 { uploads.map(\.occurredAtMs).min() ?? 0 }
-  /// Whether it is recorded for each of them that the App Store could not be reached.
+  /// Whether it is recorded for each upload that the App Store could not be reached.
   package var isUnreachableRecorded: Bool { uploads.allSatisfy(\.isUnreachableRecorded) }
 }
 
-/// The newest final answer of the App Store for a receipt.
+/// The newest final reply of the App Store for a receipt.
 package struct RecentReply: Equatable, Sendable {
-  /// The event that holds the reply: what `reply_of` must name.
+  /// The event that holds the reply; `reply_of` must name it.
   package let position: Position
   package let outcome: Outcome
   package let status: Int64?
@@ -62,7 +62,7 @@ package struct RecentReply: Equatable, Sendable {
   package let environment: String?
   package let endpoint: Endpoint?
   package let reason: String?
-  /// Nil where it was not recorded.
+  /// Nil if it was not recorded.
   package let source: ReplySource?
   /// When it was given, in epoch milliseconds.
   package let occurredAtMs: Int64
@@ -82,13 +82,13 @@ package struct RecentReply: Equatable, Sendable {
   }
 }
 
-/// An app family as it was registered last.
+/// The latest registration of an app family.
 package struct AppFamily: Equatable, Sendable {
   package let id: UUID16
   package let name: String
-  /// The bundle ids that lead to it, sorted.
+  /// The bundle ids that belong to it, sorted.
   package let bundleIDs: [String]
-  /// Declared types by product id; empty where any product is taken.
+  /// Declared types by product id; empty if any product is allowed.
   package let products: [String: ProductType]
   /// The App Store's number of the app; nil if it is not declared.
   package let appAppleID: Int64?
@@ -113,7 +113,7 @@ struct AppDirectory: Sendable {
     }
     let apps = try database.prepare("SELECT data FROM apps")
     while try apps.step() {
-      // What was read from its event before it was written reads again.
+      // This data was parsed before it was stored, so it parses again.
       guard let app = try? AppRegistered(data: apps.bytes(0)), let id = UUID16(app.appFamilyID)
       else { continue }
       families[id] = AppFamily(

@@ -1,16 +1,16 @@
-// Answers to the question what a user is entitled to.
+// Responses about a user's entitlements.
 import Ledger
 import Revenue
 
 extension OwnershipResponses {
-  /// The purchases of one user that an answer looks at. More have only users who are no single person.
+  /// The most purchases of one user that are read. Only identifiers that stand for several people have more.
   static let purchaseCountMax = 10_000
 
-  /// What was found for the entitlements of an app, by their places in its list.
+  /// The claims that were found for the entitlements of an app, by their index in its list.
   private struct Claims {
     private let entitlements: [Entitlement]
     private var matches: [Symbol: [(place: Int, match: Entitlement.Match)]] = [:]
-    /// By place; of Production, and of the Sandbox.
+    /// By index; of Production, and of the Sandbox.
     private(set) var production: [EntitlementClaim?]
     private(set) var sandbox: [EntitlementClaim?]
 
@@ -33,7 +33,7 @@ extension OwnershipResponses {
       return found
     }
 
-    /// Adds a claim; of two the better one stays.
+    /// Adds a claim; of two the better one is kept.
     mutating func add(_ claim: EntitlementClaim, _ place: Int, isSandbox: Bool) {
       let known = isSandbox ? sandbox[place] : production[place]
       if let known, !claim.precedes(known) { return }
@@ -41,7 +41,7 @@ extension OwnershipResponses {
     }
   }
 
-  /// Adds what a user is entitled to; false if the user has too many purchases.
+  /// Adds a user's entitlements; false if the user has too many purchases.
   func addEntitlements(
     of user: String, _ family: AppFamily?, atMs: Int64, to resource: inout ReceiptResource
   ) throws -> Bool {
@@ -84,13 +84,13 @@ extension OwnershipResponses {
 
   // MARK: Claims
 
-  /// Adds what a subscription's current period says, and what earlier periods say about other products.
+  /// Adds the claims of a subscription's current period, and those of earlier periods for other products.
   private func claim(
     _ subscription: SubscriptionDetail, _ atMs: Int64, _ claims: inout Claims
   ) throws {
     let isSandbox = isSandbox(subscription.environment)
     let hasBegun = subscription.terms.periodStartMs <= atMs
-    // A period that has not begun gives what the one before gives too, or is all that is known.
+    // A period that has not begun also gives what the previous one gives, or is all that is known.
     var hasEarlier = false
     var continued: Set<Int> = []
     try sales.forEach(of: subscription, symbols, limit: Self.purchaseCountMax) { sale in
@@ -116,7 +116,7 @@ extension OwnershipResponses {
     }
   }
 
-  /// Adds what the purchases of a user say that are no periods of subscriptions; false if there are too many.
+  /// Adds the claims of a user's purchases that are not periods of subscriptions; false if there are too many.
   private func claimPurchases(
     of user: Int64, _ family: AppFamily, _ bundles: [Symbol], _ claims: inout Claims
   ) throws -> Bool {
@@ -127,7 +127,7 @@ extension OwnershipResponses {
       guard bundles.contains(sale.bundle) else { return true }
       let matches = claims.matches(sale.product, symbols.string(sale.product))
       if matches.isEmpty { return true }
-      // A period is its subscription's, whose user may be another one.
+      // A period belongs to its subscription, whose user may differ.
       if sale.periodEndMs != nil { return true }
       let product = symbols.string(sale.product)
       let isSandbox = isSandbox(symbols.string(sale.environment))
@@ -149,9 +149,9 @@ extension OwnershipResponses {
   }
 }
 
-// MARK: - What a purchase or a subscription says about an entitlement, and which of several counts
+// MARK: - Claims and their order
 
-/// Why a user has an entitlement, or has it no longer.
+/// Why an entitlement is or is no longer active for a user.
 package enum EntitlementReason: String, CaseIterable, Sendable {
   case subscriptionActive = "subscription_active"
   case gracePeriod = "grace_period"
@@ -171,7 +171,7 @@ package enum EntitlementReason: String, CaseIterable, Sendable {
     }
   }
 
-  /// Those that give nothing: the one that an operator, then the user, can do something about comes first.
+  /// The rank of reasons that give nothing: first one that an operator can act on, then one that the user can.
   fileprivate var rank: Int {
     switch self {
     case .typeNotDeclared: 2
@@ -181,10 +181,10 @@ package enum EntitlementReason: String, CaseIterable, Sendable {
   }
 }
 
-/// What one purchase or subscription says about an entitlement at a moment.
+/// The claim of one purchase or subscription to an entitlement at a moment.
 struct EntitlementClaim: Equatable {
   var reason: EntitlementReason
-  /// When it ends or ended, in epoch milliseconds; nil: for good, or not known.
+  /// When it ends or ended, in epoch milliseconds; nil if it has no end, or if that is unknown.
   var untilMs: Int64?
   /// When the purchase was made or the period began, in epoch milliseconds.
   var sinceMs: Int64
@@ -192,8 +192,8 @@ struct EntitlementClaim: Equatable {
   var originalTransactionID: String
   var positions: [Position]
 
-  /// Whether this claim is shown rather than another one. What is active comes first, then what lasts longest. Two
-  /// claims of different purchases are never equal, so the order in which they are found decides nothing.
+  /// Whether this claim is shown rather than another one. Active claims come first, then those that last longest. Two
+  /// claims of different purchases are never equal, so the order in which they are found does not matter.
   func precedes(_ other: EntitlementClaim) -> Bool {
     if reason.isActive != other.reason.isActive { return reason.isActive }
     if reason.rank != other.reason.rank { return reason.rank > other.reason.rank }
@@ -208,7 +208,7 @@ struct EntitlementClaim: Equatable {
 }
 
 extension EntitlementClaim {
-  /// What a subscription says about the product of its current period.
+  /// The claim of a subscription to the product of its current period.
   init(_ subscription: SubscriptionDetail, atMs: Int64) {
     let terms = subscription.terms
     self.init(
@@ -228,7 +228,7 @@ extension EntitlementClaim {
     }
   }
 
-  /// What an earlier period of a subscription says about its own product: a change of products at the end of a period
+  /// The claim of an earlier period of a subscription to its own product: a change of products at the end of a period
   /// is known before that end. Nil for a period that has not begun.
   init?(
     _ sale: UserSale, of subscription: SubscriptionDetail, _ product: String,
@@ -253,7 +253,7 @@ extension EntitlementClaim {
     }
   }
 
-  /// What a purchase that is no period of a subscription says; nil for one that gives no entitlement.
+  /// The claim of a purchase that is not a period of a subscription; nil if it gives no entitlement.
   /// - Parameters:
   ///   - type: what the app declared, else what the App Store signed; nil if neither is known.
   ///   - match: how a pattern of the entitlement names the product.
@@ -276,7 +276,7 @@ extension EntitlementClaim {
       untilMs = returns.returnedAtMs
     case .owned, .partlyRefunded, .upgraded, .expired:
       if type == nil, match == .prefix {
-        // Coins that are spent would otherwise give it for good.
+        // Spent consumables would otherwise keep the entitlement active for ever.
         reason = .typeNotDeclared
       }
     }

@@ -1,9 +1,9 @@
-// The folding half of live projections: one connection that follows the log, batch by batch.
+// The folding half of live projections: one connection that follows the log in batches.
 import Ledger
 
-/// Follows the log into the generation in use. Used by one thread at a time.
+/// Folds the log into the generation in use as it grows. Used by one thread at a time.
 final class LiveFold {
-  /// One transaction folds at most this many events, and then those that complete a block.
+  /// The most events that one transaction folds, apart from those that complete a block.
   private static let batchEvents = 4096
   /// After this many events the fold's memory is released: it reads again what it needs.
   private static let foldedEventsMax = 8192
@@ -19,11 +19,11 @@ final class LiveFold {
   private(set) var answers: ReceiptResponses
   private var fold: EventFold?
   private var foldedEvents = 0
-  /// As it was when this connection looked at it last.
+  /// As this connection last read it.
   private(set) var progress: Progress
-  /// Whether app families may have changed since the flag was taken down.
+  /// Whether app families may have changed since the flag was cleared.
   var hasNewApps = true
-  /// Reads single events; apart from the reader that follows, whose view does not change during a batch.
+  /// Reads single events; separate from the reader that follows the log, whose view does not change during a batch.
   private var events: EventReader
 
   init(
@@ -62,7 +62,7 @@ final class LiveFold {
 
   private func reopen() throws {
     fold = nil
-    // After an erasure neither what was read nor a file that is still open may show what was redacted.
+    // After an erasure neither cached data nor a file that is still open may show what was redacted.
     recent.removeAll()
     events = EventReader(directory)
     (database, path, progress) = try Self.open(projector, reader)
@@ -83,7 +83,7 @@ final class LiveFold {
     try reader.refresh()
     if let damage = reader.damage { throw ProjectionError.ledger(damage) }
     if projector.generations.current != path { try reopen() }
-    // One that can't be read is replaced by one that can: the second look finds it.
+    // A database that can't be read is replaced: the second attempt finds the new one.
     for _ in 0..<3 {
       if try followLog() { return }
       try reopen()
@@ -91,7 +91,7 @@ final class LiveFold {
     throw ProjectionError.inconsistent("they cannot be read, even after a rebuild")
   }
 
-  /// Folds to the head; false where the database can't be read, and another has taken its place.
+  /// Folds to the head; false if the database can't be read and another one has replaced it.
   private func followLog() throws -> Bool {
     while progress.position != reader.head.size {
       guard try foldBatch() else { return false }
@@ -114,7 +114,7 @@ final class LiveFold {
       foldedEvents += last.position - progress.position
       progress = last
       if fold.hasNewApps { hasNewApps = true }
-      // A price list is applied once: a new fold does not know of it.
+      // A price list is applied once: a new fold does not know it.
       if foldedEvents >= Self.foldedEventsMax || fold.hasNewPrices || fold.hasNewApps {
         self.fold = nil
       }
@@ -133,7 +133,7 @@ final class LiveFold {
     }
   }
 
-  /// Looks whether someone else has folded.
+  /// Checks whether another process has folded.
   private func takeProgress() throws {
     let stored = try Progress(database)
     if stored.position == progress.position, stored.root == progress.root { return }
@@ -159,7 +159,7 @@ final class LiveFold {
   }
 }
 
-/// Reads events one by one, following the log where it must.
+/// Reads single events, following the log if necessary.
 final class EventReader {
   private let directory: LedgerDirectory
   private var reader: LogReader?

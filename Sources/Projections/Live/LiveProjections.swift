@@ -1,10 +1,10 @@
-// Projections that a server keeps at the log's head while it answers from them.
+// Projections that a server keeps at the log's head while it answers requests from them.
 package import Base
 package import Ledger
 
-/// Keeps one ledger's projections up to date and answers the client API from them. Safe to use from several
-/// threads: `catchUp` and `answers(uploads:)` share one connection, questions about users another, all other
-/// questions a third, so that these wait for no fold.
+/// Keeps one ledger's projections up to date and answers the client API from them. Safe to use from several threads:
+/// `catchUp` and `answers(uploads:)` share one connection, queries about users have another, all other queries a third,
+/// so that queries never wait for a fold.
 package final class LiveProjections: Sendable {
   private struct Shared {
     var position = 0
@@ -12,7 +12,7 @@ package final class LiveProjections: Sendable {
     var apps = AppDirectory()
   }
 
-  /// Questions from one connection to the generation in use.
+  /// Queries on one connection to the generation in use.
   private struct Questions {
     var path: String
     var answers: ReceiptResponses
@@ -26,15 +26,15 @@ package final class LiveProjections: Sendable {
   private let folding: Monitor<LiveFold>
   private let shared: Monitor<Shared>
   private let questions: Monitor<Questions?>
-  /// Questions about users have a connection of their own, so that uploads wait for none of them.
+  /// Queries about users have their own connection, so that uploads never wait for them.
   private let ownership: Monitor<(path: String, answers: OwnershipResponses)?>
-  /// The connection that changes are read from: they may be many, and no question waits for them.
+  /// The connection for reading changes: there may be many, and no other query waits for them.
   private let changes = Monitor<Database?>(nil)
   private let notifications: Monitor<(path: String, lookup: IntakeLookup)?>
   private let keeper: WALCheckpointer?
   private let answerTimes: ResponseTimes
 
-  /// Opens the projections, caught up with the log, or builds them where there are none that fit.
+  /// Opens the projections, caught up with the log; builds them if none fit.
   package init(
     _ directory: LedgerDirectory, observer: Projector.Observer = .init(),
     projections: ProjectionSet = .standard
@@ -47,13 +47,13 @@ package final class LiveProjections: Sendable {
     questions = Monitor(nil)
     ownership = Monitor(nil)
     notifications = Monitor(nil)
-    // Where the system gives no thread, SQLite writes its log back in the middle of commits, as it does.
+    // If no thread can be started, SQLite writes its log back during commits, as it does by default.
     keeper = try? WALCheckpointer { [folding] body in folding.withLock { _ in body() } }
     try folding.withLock { try share($0) }
   }
 
-  /// Folds every event that is whole on disk, each batch in one transaction.
-  /// - Throws: `ProjectionError`; `ledger` with the damage of a log that is not whole.
+  /// Folds every event that is complete on disk, each batch in one transaction.
+  /// - Throws: `ProjectionError`; `ledger` with the damage of a damaged log.
   package func catchUp() throws {
     try folding.withLock { fold in
       try fold.catchUp()
@@ -63,7 +63,7 @@ package final class LiveProjections: Sendable {
 
   /// Closes tails that have been sealed: open files keep their disk space.
   package func closeSealedTails() throws(LedgerError) {
-    // A fold in progress looks at the log anyway, and may take long.
+    // A fold in progress reads the log anyway, and may take long.
     _ = try folding.withLockIfFree { fold throws(LedgerError) in try fold.closeSealedTails() }
     try questions.withLock { questions throws(LedgerError) in
       try questions?.events.closeSealedTails()
@@ -88,8 +88,8 @@ package final class LiveProjections: Sendable {
     if isReplaced { closeReplaced() }
   }
 
-  /// Closes connections to generations that were replaced, even if nobody asks again: as long as one is open, its file
-  /// stays on disk, with what an erasure has redacted since.
+  /// Closes connections to generations that were replaced, even without further requests: while one is open, its file
+  /// stays on disk, with data that an erasure has redacted since.
   private func closeReplaced() {
     let path = shared.withLock { $0.path }
     questions.withLock { if $0?.path != path { $0 = nil } }
@@ -99,11 +99,11 @@ package final class LiveProjections: Sendable {
     keeper?.closeOthers(than: path)
   }
 
-  // MARK: Answers
+  // MARK: Receipts
 
-  /// The receipts as the uploads at some positions see them, all of one moment; nil where no folded upload
-  /// is there. A failure to read one does not affect the others. The first of them at least; no
-  /// more once they take `byteCountMax` bytes in memory.
+  /// The receipts as the uploads at some positions see them, all at one moment; nil at a position without a folded
+  /// upload. A failure to read one does not affect the others. Returns at least the first, and stops once they take
+  /// `byteCountMax` bytes in memory.
   package func answers(
     uploads: some Sequence<Position>, byteCountMax: Int = .max
   ) throws -> [Result<ClientReceipt?, any Error>] {
@@ -113,12 +113,12 @@ package final class LiveProjections: Sendable {
     }
   }
 
-  /// The receipt as the upload at a position sees it; nil where there is no folded upload.
+  /// The receipt as the upload at a position sees it; nil if there is no folded upload.
   package func answer(upload position: Position) throws -> ClientReceipt? {
     try answers(uploads: [position]).first?.get()
   }
 
-  /// The receipt as its newest upload sees it; nil where the family has no such receipt.
+  /// The receipt as its newest upload sees it; nil if the family has no such receipt.
   package func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt? {
     let apps = shared.withLock { $0.apps }
     return try ask { questions in
@@ -126,7 +126,7 @@ package final class LiveProjections: Sendable {
     }
   }
 
-  // MARK: What waits for the App Store
+  // MARK: Pending receipts
 
   /// Pending receipts, by number, each with all its waiting uploads.
   /// - Parameters:
@@ -143,26 +143,26 @@ package final class LiveProjections: Sendable {
     try ask { try $0.waiting.uploads(ofReceipt: receiptID, family: appFamily, part) }
   }
 
-  /// The upload at a position; nil where none waits there for the App Store.
+  /// The upload at a position; nil if none waits there for the App Store.
   package func waitingUpload(at position: Position) throws -> WaitingUpload? {
     try ask { try $0.waiting.upload(at: position) }
   }
 
-  /// How many receipts wait, and since when the oldest upload does, in epoch milliseconds.
+  /// How many receipts wait, and when the oldest waiting upload was received, in epoch milliseconds.
   package func waitingSummary() throws -> (receipts: Int, oldestMs: Int64?) {
     try ask { try $0.waiting.summary() }
   }
 
-  /// Products that sell though their apps, which declare others, do not declare them.
+  /// Products that are sold but that their apps do not declare, although these declare others.
   package func undeclaredProducts() throws -> [UndeclaredProduct] {
     try ask { try $0.apps.undeclaredProducts() }
   }
 
-  /// The trust that was declared last; nil where none was.
+  /// The latest trust declaration; nil if there is none.
   package func newestTrust() throws -> TrustDeclared? { try ask { try $0.trust.newest() } }
 
-  /// The newest final answer of the App Store for a receipt, unless it was given at another time (epoch
-  /// milliseconds). One of the future comes from a clock that ran ahead.
+  /// The newest final reply of the App Store for a receipt, unless it was given outside a range of time (epoch
+  /// milliseconds). A reply from the future comes from a clock that ran ahead.
   package func recentReply(
     ofReceipt receiptID: UUID16, appFamily: UUID16, givenInMs times: ClosedRange<Int64>
   ) throws -> RecentReply? {
@@ -172,7 +172,7 @@ package final class LiveProjections: Sendable {
     }
   }
 
-  /// What the folded events from a point on changed, in their order; at most `limit` changes.
+  /// What the folded events changed from a point on, in order; at most `limit` changes.
   package func changes(from point: ChangePoint, limit: Int) throws -> LedgerChangePage {
     try withGeneration { path in
       try changes.withLock { open in
@@ -186,8 +186,8 @@ package final class LiveProjections: Sendable {
     }
   }
 
-  /// Whether a notification with this `notificationUUID` is folded. It has a connection of its own: no other question
-  /// holds it up.
+  /// Whether a notification with this `notificationUUID` is folded. It has its own connection, so that no other query
+  /// delays it.
   package func containsNotification(uuid: String) throws -> Bool {
     try withGeneration { path in
       try notifications.withLock { current in
@@ -235,7 +235,7 @@ package final class LiveProjections: Sendable {
 
   // MARK: Users
 
-  /// Answers a question about a user of an app family, as far as events are folded.
+  /// Answers a question about a user of an app family from the folded events.
   /// - Parameter atMs: the moment that decides what has ended, in epoch milliseconds.
   package func answer(
     _ question: OwnershipQuestion, about user: String, of family: UUID16, atMs: Int64
@@ -255,22 +255,22 @@ package final class LiveProjections: Sendable {
     }
   }
 
-  /// A connection of the caller's own, for reading, to the generation in use now.
+  /// A read connection to the generation in use now, owned by the caller.
   package func readingConnection() throws -> Database {
     try withGeneration { try Database(path: $0, mode: .read) }
   }
 
   // MARK: App families
 
-  /// The app family of a bundle id; nil where none has it.
+  /// The app family of a bundle id; nil if there is none.
   package func appFamily(ofBundle bundleID: String) -> UUID16? {
     shared.withLock { $0.apps.familiesByBundle[bundleID] }
   }
 
-  /// An app family as it was registered last; nil where there is none.
+  /// The latest registration of an app family; nil if there is none.
   package func appFamily(_ id: UUID16) -> AppFamily? { shared.withLock { $0.apps.families[id] } }
 
-  /// The bundle ids of an app family, sorted; empty where there is none.
+  /// The bundle ids of an app family, sorted; empty if there is none.
   package func bundles(of family: UUID16) -> [String] { appFamily(family)?.bundleIDs ?? [] }
 
   /// All app families, by name and then id.

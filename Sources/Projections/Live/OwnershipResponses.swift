@@ -1,16 +1,16 @@
-// Answers to a company's own back ends about users, read from the projections.
+// Responses to back ends about users, read from the projections.
 import Base
 import Ledger
 import Revenue
 
 /// Answers questions about users, from one generation. Used by one thread at a time.
 final class OwnershipResponses {
-  /// A list of purchases goes on with the next answer once it has this many bytes, so that an answer stays below
-  /// 1 MiB.
+  /// A list of purchases continues in the next response once it has this many bytes, so that a response stays below 1
+  /// MiB.
   private static let listByteCountMax = 512 << 10
-  /// The transaction ids of one sale that an answer shows.
+  /// The most transaction ids of one sale that a response shows.
   private static let transactionIDCountMax = 100
-  /// The subscriptions of one user that an answer looks at.
+  /// The most subscriptions of one user that are read.
   private static let subscriptionCountMax = 1000
 
   private let database: Database
@@ -18,7 +18,7 @@ final class OwnershipResponses {
   let symbols: StringInterner
   let sales: UserSales
   private let subscriptions: SubscriptionQueries
-  /// Those that the question in progress has looked for, by environment, bundle and original transaction id.
+  /// Subscriptions that the current question has looked up, by environment, bundle and original transaction id.
   private var knownSubscriptions: [[String]: SubscriptionDetail?] = [:]
   private let begin: Statement
   private let commit: Statement
@@ -41,7 +41,7 @@ final class OwnershipResponses {
 
   /// Answers a question about a user of an app family.
   /// - Parameters:
-  ///   - family: nil for one that is not registered.
+  ///   - family: nil if it is not registered.
   ///   - atMs: the moment that decides what has ended, in epoch milliseconds.
   func answer(
     _ question: OwnershipQuestion, about user: String, of id: UUID16, _ family: AppFamily?,
@@ -113,7 +113,7 @@ final class OwnershipResponses {
     return found
   }
 
-  /// The Returns and Reversals of a sale; most have none.
+  /// The Returns and Reversals of a sale; most sales have none.
   func returns(of sale: UserSale) throws -> SaleReturns {
     sale.cancellation == .none ? SaleReturns() : try sales.returns(of: sale)
   }
@@ -254,31 +254,31 @@ final class OwnershipResponses {
 }
 
 extension SubscriptionDetail {
-  /// What identifies it.
+  /// Identifies the subscription.
   fileprivate var key: [String] { [environment, bundleID, originalTransactionID] }
 
-  /// The events that it rests on.
+  /// The events that it is based on.
   var positions: [Position] { [statementPosition] + (renewalPosition.map { [$0] } ?? []) }
 }
 
-// MARK: - What a company's own back end asks about one user of one app
+// MARK: - Questions
 
-/// A question about a user. It is answered from the projections as they are, at a moment.
+/// A back end's question about a user of one app. It is answered from the current projections, at a moment.
 package enum OwnershipQuestion: Sendable {
-  /// The user's purchases, the newest first: at most `limit`, from a place in the list on.
+  /// The user's purchases, the newest first: at most `limit`, after a place in the list.
   case purchases(after: PurchaseCursor?, limit: Int)
-  /// What the user is entitled to.
+  /// The user's entitlements.
   case entitlements
 }
 
-/// What came of a question.
+/// The outcome of a question.
 package enum OwnershipResponse: Sendable {
   case found(ResponseBody)
-  /// The user has more purchases than one answer may look at.
+  /// The user has more purchases than one response may read.
   case tooManyPurchases
 }
 
-/// What became of a sale, for its user.
+/// The state of a sale, for its user.
 package enum SaleState: String, CaseIterable, Sendable {
   case owned
   /// Some of its units are refunded.
@@ -286,13 +286,13 @@ package enum SaleState: String, CaseIterable, Sendable {
   case refunded
   /// It was shared by a family, and no longer is.
   case revoked
-  /// Another product of the subscription took its place, with or without a credit.
+  /// Another product of the subscription replaced it, with or without a credit.
   case upgraded
   /// Its period is over.
   case expired
 
   /// The state of a sale at a moment, in epoch milliseconds.
-  /// - Parameter subscription: that of which it is a period.
+  /// - Parameter subscription: the subscription of which it is a period.
   init(
     _ sale: UserSale, _ returns: SaleReturns, _ subscription: SubscriptionDetail?, atMs: Int64
   ) {
@@ -309,7 +309,7 @@ package enum SaleState: String, CaseIterable, Sendable {
     }
   }
 
-  /// The state of a sale whatever has ended, with its Returns and Reversals.
+  /// The state of a sale regardless of expiry, with its Returns and Reversals.
   init(_ sale: UserSale, _ returns: SaleReturns) {
     if sale.cancellation == .returned {
       if sale.kind == .familyShared {

@@ -4,7 +4,7 @@ import Base
 import Ledger
 import Revenue
 
-/// The purchases that one reply shows, or a receipt file in the shape of one, each sale once.
+/// The purchases that one reply shows, or a receipt file in the form of a reply, each sale once.
 struct ReceiptPurchases {
   /// One sale with the rows that show it, in the order of rule R2.
   struct Purchase {
@@ -34,14 +34,14 @@ struct ReceiptPurchases {
   var products: [String: ProductType] = [:]
   /// Types by product id, from the receipt's file: a reply has none.
   var filedTypes: [String: ProductType] = [:]
-  /// When the App Store was asked; nil where it was not.
+  /// When the App Store was asked; nil if it was not.
   var lastSyncedAtMs: Int64?
   private let fallback: PurchaseFallback?
 
   /// - Parameters:
-  ///   - notification: the version 1 notification that brought the reply.
+  ///   - notification: the version 1 notification that delivered the reply.
   ///   - receiptBundle: the bundle of a reply that names none (rule R2).
-  ///   - fallback: given where the purchases come from the receipt's file, which tells of no renewals.
+  ///   - fallback: given if the purchases come from the receipt's file, which has no renewals.
   init(
     _ bytes: Text, notification: Text? = nil, family: UUID16, _ environment: Text,
     receiptBundle: Text, _ keeper: TextKeeper, fallback: PurchaseFallback? = nil
@@ -84,7 +84,7 @@ struct ReceiptPurchases {
 
   // MARK: Writing
 
-  /// Writes a purchase; without a sale, from the receipt's file.
+  /// Writes a purchase; from the receipt's file if there is no sale.
   func write(_ purchase: Purchase, sale: SaleFields?, to resource: inout ReceiptResource) {
     let row = purchase.rows[0]
     let none = Text(start: nil, count: 0)
@@ -116,7 +116,7 @@ struct ReceiptPurchases {
     return products[name] ?? Self.type(period?.productType) ?? filedTypes[name]
   }
 
-  /// Whether some purchase's product is not declared, so that only the receipt's file can tell its type.
+  /// Whether some purchase's product is not declared, so that only the receipt's file can give its type.
   var hasUndeclaredProduct: Bool {
     all.contains { purchase in
       guard let product = purchase.rows[0].productID else { return false }
@@ -124,7 +124,7 @@ struct ReceiptPurchases {
     }
   }
 
-  /// The types from a receipt's file, by product id; of several for one product the first.
+  /// The types from a receipt's file, by product id; the first if a product has several.
   static func types(in file: Receipt) -> [String: ProductType] {
     var types: [String: ProductType] = [:]
     for purchase in file.purchases {
@@ -136,8 +136,7 @@ struct ReceiptPurchases {
     return types
   }
 
-  /// The type as attribute 1707 of receipt files numbers it. A free subscription (4) is of no type that can be
-  /// declared.
+  /// The type as attribute 1707 of receipt files numbers it. A free subscription (4) has no type that can be declared.
   private static func type(_ number: Int64?) -> ProductType? {
     switch number {
     case 0: .nonConsumable
@@ -148,7 +147,7 @@ struct ReceiptPurchases {
     }
   }
 
-  /// Only subscriptions renew; where the reply does not tell, it is not known.
+  /// Only subscriptions renew; if the reply does not contain it, it is unknown.
   private func setRenewal(
     of row: ReplyRow, _ type: ProductType?, _ period: PurchasePeriod?,
     in fields: inout PurchaseFields
@@ -163,7 +162,7 @@ struct ReceiptPurchases {
   }
 }
 
-// MARK: - The one shape of a purchase in the client API, wherever it was seen
+// MARK: - Purchases in the client API
 
 /// What the projections know of a sale.
 struct SaleFields {
@@ -189,7 +188,7 @@ struct PurchaseFallback {
   var updatedAtMs: Int64
 }
 
-/// One purchase, as a reply, a receipt file or a signed transaction shows it.
+/// One purchase in the client API, as a reply, a receipt file or a signed transaction shows it.
 struct PurchaseFields {
   var keyKind: KeyKind
   var key: Text
@@ -214,13 +213,13 @@ struct PurchaseFields {
 }
 
 extension ReceiptResource {
-  /// Adds a purchase. What the sale knows comes before what was shown.
+  /// Adds a purchase. The sale's data takes precedence over what was shown.
   mutating func add(
     _ purchase: PurchaseFields, family: UUID16, sale: SaleFields?, fallback: PurchaseFallback?
   ) {
     begin()
     if Self.isUnknown(purchase.environment) {
-      // It is named by the environment: any id given now would be another one's later.
+      // The id is derived from the environment: any id given now would later belong to another purchase.
       add("id", nil as String?)
     } else {
       addPurchaseID(
@@ -254,7 +253,7 @@ extension ReceiptResource {
     end()
   }
 
-  /// Who took a purchase back. 1: the customer, for an issue with the app. Anything else does not tell who.
+  /// Who cancelled a purchase. 1: the customer, for an issue with the app. Other reasons do not identify who.
   static func canceller(_ reason: Text?) -> StaticString {
     reason?.elementsEqual("1".utf8) == true ? "user" : "unknown"
   }

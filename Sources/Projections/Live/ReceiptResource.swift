@@ -17,7 +17,7 @@ struct ReceiptResource {
   private var valuesByHash: [UInt64: Int] = [:]
   private var places: [ResponseBody.Place] = []
 
-  /// A value of more bytes is held once, and referenced where it occurs.
+  /// A value with more bytes is stored once, and referenced where it occurs.
   static let inlineByteCountMax = 512
 
   init() {
@@ -26,8 +26,8 @@ struct ReceiptResource {
     name.reserve(128)
   }
 
-  /// Writes a purchase's UUID: version 5, named within the app family by the canonical JSON array of what
-  /// identifies the sale (rule R3): environment, bundle id, kind of key, key.
+  /// Writes a purchase's UUID: version 5, named within the app family by the canonical JSON array of what identifies
+  /// the sale (rule R3): environment, bundle id, kind of key, key.
   mutating func addPurchaseID(
     family: UUID16, environment: Text, bundle: Text, kind: KeyKind, key: Text
   ) {
@@ -42,8 +42,8 @@ struct ReceiptResource {
     add("id", id)
   }
 
-  /// The client API's name for an environment of the App Store: all but production itself is its sandbox.
-  /// Nil while it is not known.
+  /// The client API's name for an environment of the App Store: all but production itself is its sandbox. Nil while it
+  /// is not known.
   static func environment(_ text: Text) -> StaticString? {
     if isUnknown(text) { return nil }
     let production = EnvironmentName.production.text
@@ -51,7 +51,7 @@ struct ReceiptResource {
       ? "production" : "sandbox"
   }
 
-  /// Whether only the App Store can tell which environment it is.
+  /// Whether only the App Store can determine the environment.
   static func isUnknown(_ environment: Text) -> Bool {
     environment.elementsEqual(PendingEnvironment.unknown.text)
   }
@@ -88,9 +88,9 @@ struct ReceiptResource {
   /// Reserves capacity for a number of bytes in addition to the shared values.
   mutating func reserve(_ byteCount: Int) { writer.reserve(byteCount) }
 
-  /// Ends the writing.
+  /// Finishes the resource.
   consuming func finish() -> ResponseBody {
-    // An array that grew may hold twice what is in it.
+    // An array that has grown may reserve twice the memory that it uses.
     var text = writer.bytes
     if text.capacity - text.count > max(4096, text.count / 4) {
       text = text.withUnsafeBytes { Array($0) }
@@ -174,7 +174,8 @@ struct ReceiptResource {
     writer.endArray()
   }
 
-  /// Adds what is wrong with an upload's objects, in the form in which requests are refused; nothing if nothing is.
+  /// Adds what is wrong with an upload's objects, in the form in which requests are rejected; nothing if nothing is
+  /// wrong.
   mutating func add(_ refusals: [ObjectRefusal]) {
     if refusals.isEmpty { return }
     beginArray("errors")

@@ -1,4 +1,4 @@
-// The client API's answers, read from the projections and from the events that hold replies.
+// The client API's responses about receipts, read from the projections and from the events that hold replies.
 import AppStore
 import Base
 import Ledger
@@ -20,7 +20,7 @@ final class ReceiptResponses {
   private let begin: Statement
   private let commit: Statement
 
-  /// - Parameter readEvent: gives the line of an event.
+  /// - Parameter readEvent: returns the line of an event.
   init(
     _ database: Database, readEvent: @escaping (Position) throws -> [UInt8]
   ) throws(DatabaseError) {
@@ -59,7 +59,7 @@ final class ReceiptResponses {
     selectMetadata = try database.prepare("SELECT metadata FROM uploads WHERE position = ?")
   }
 
-  /// Calls `body` in a transaction, so that all it reads is of one moment.
+  /// Calls `body` in a transaction, so that everything it reads is of one moment.
   func withSnapshot<Result>(_ body: () throws -> Result) throws -> Result {
     try begin.run()
     defer { try? commit.run() }
@@ -68,7 +68,7 @@ final class ReceiptResponses {
 
   // MARK: Receipts
 
-  /// The resource of a receipt as its newest upload sees it; nil where the family has no such receipt.
+  /// The resource of a receipt as its newest upload sees it; nil if the family has no such receipt.
   func answer(receiptID: UUID16, apps: AppDirectory, family: UUID16) throws -> ClientReceipt? {
     try withSnapshot {
       let upload: Position? = try withText(receiptID.description) { (id) throws(DatabaseError) in
@@ -84,8 +84,8 @@ final class ReceiptResponses {
     }
   }
 
-  /// The resources of receipts as single uploads see them, all of one moment; nil where a position has no
-  /// upload. One at least; no more once they take this many bytes in memory.
+  /// The resources of receipts as single uploads see them, all at one moment; nil if a position has no upload. Returns
+  /// at least one, and stops once they take this many bytes in memory.
   func answers(
     uploads: some Sequence<Position>, apps: AppDirectory, byteCountMax: Int
   ) throws -> [Result<ClientReceipt?, any Error>] {
@@ -142,7 +142,7 @@ final class ReceiptResponses {
       isPending: try row.flag(13), body: resource.finish())
   }
 
-  /// The text of a symbol; those that came since the last look are read.
+  /// The text of a symbol; loads those that were added since the last read.
   func text(_ symbol: Symbol) throws(DatabaseError) -> Text {
     if !symbols.holds(symbol) { try symbols.load(from: database) }
     return symbols.text(symbol)
@@ -150,7 +150,7 @@ final class ReceiptResponses {
 
   // MARK: Purchases
 
-  /// The upload that is answered, and its metadata.
+  /// The upload in the response, and its metadata.
   struct UploadMetadata {
     let position: Position
     let value: ReceiptResource.SharedValue?
@@ -192,7 +192,7 @@ final class ReceiptResponses {
     }
   }
 
-  /// Roughly what a purchase adds to the text besides its row of the reply.
+  /// Roughly what a purchase adds to the text in addition to its row of the reply.
   private static let purchaseByteCount = 1100
 
   private func add(
@@ -212,8 +212,8 @@ final class ReceiptResponses {
     }
   }
 
-  /// Calls `body` with what the projections know of a sale; with nil where there is none. What has no number is in
-  /// no sale.
+  /// Calls `body` with what the projections know of a sale; with nil if there is none. A purchase without a number
+  /// belongs to no sale.
   func withSale(
     _ key: (kind: KeyKind, text: Text), _ environment: Symbol?, _ bundle: Symbol?,
     _ upload: UploadMetadata, _ metadata: inout [Position: ReceiptResource.SharedValue?],
@@ -242,7 +242,7 @@ final class ReceiptResponses {
     try body(fields, &resource)
   }
 
-  /// The metadata of an upload, which many sales may have in common.
+  /// The metadata of an upload, which many sales may share.
   private func metadata(
     of upload: Position, _ known: inout [Position: ReceiptResource.SharedValue?],
     _ resource: inout ReceiptResource
@@ -262,7 +262,7 @@ final class ReceiptResponses {
     return symbols.known(text)
   }
 
-  /// Calls `body` with the reply that an event holds, and the version 1 notification that brought it.
+  /// Calls `body` with the reply that an event holds, and the version 1 notification that delivered it.
   private func withReply(
     of line: [UInt8], at position: Position, _ body: (Text, _ notification: Text?) throws -> Void
   ) throws {

@@ -1,12 +1,12 @@
-// The body of a response: each large value is held once, however often it occurs in the text.
+// The body of a response, with each large value stored once; and the times of the newest replies.
 import Base
 import Ledger
 package import Revenue
 
-/// The bytes of one response. Large values that occur in several places are held once, so that a
-/// response may be much longer than the memory it takes.
+/// The bytes of one response. Large values that occur several times are stored once, so a response may be much longer
+/// than the memory it takes.
 package struct ResponseBody: Equatable, Sendable {
-  /// Where a shared value belongs: after this many bytes of the text.
+  /// Where a shared value is inserted: after this many bytes of the text.
   package struct Place: Equatable, Sendable {
     package var textByteCount: Int
     package var value: Int
@@ -19,12 +19,12 @@ package struct ResponseBody: Equatable, Sendable {
   fileprivate let text: [UInt8]
   fileprivate let values: [[UInt8]]
   fileprivate let places: [Place]
-  /// The bytes as they are sent.
+  /// The number of bytes that are sent.
   package let byteCount: Int
   /// Its size in memory, in bytes.
   package let heldByteCount: Int
 
-  /// A body in one piece.
+  /// A body without shared values.
   package init(_ text: [UInt8]) { self.init(text: text, values: [], places: []) }
 
   /// - Parameter places: in the order of the text; each names one of the values.
@@ -50,16 +50,16 @@ package struct ResponseBody: Equatable, Sendable {
   }
 }
 
-/// Hands out a body from front to back.
+/// Reads a body from front to back.
 package struct ResponseBodyReader: Sendable {
   private let body: ResponseBody
-  /// Pieces of text and shared values by turns; the text begins.
+  /// Alternates between pieces of text and shared values; the text begins.
   private var part = 0
   private var partOffset = 0
 
   package init(_ body: ResponseBody) { self.body = body }
 
-  /// Fills a buffer as far as there is something; 0 at the end.
+  /// Fills a buffer with as many bytes as remain; 0 at the end.
   package mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     var filled = 0
     while filled < buffer.count, part <= 2 * body.places.count {
@@ -83,31 +83,31 @@ package struct ResponseBodyReader: Sendable {
   }
 }
 
-// MARK: - When receipts were answered for good, roughly: spares the database most questions for a recent answer
+// MARK: - Times of final replies
 
-/// Tells for which receipts there can be no recent answer. Of a fixed size: receipts share places, so that it may
-/// name too late a time, never too early a one.
+/// Rules out a recent reply for most receipts without a query of the database. Of a fixed size: receipts share entries,
+/// so the time of an entry may be too late, but never too early.
 package final class ResponseTimes: Sendable {
   private static let placeCount = 1 << 16
-  /// Epoch milliseconds of the newest answer of a place's receipts.
+  /// Epoch milliseconds of the newest reply for an entry's receipts.
   private let times = Monitor([Int64](repeating: .min, count: placeCount))
 
   package init() {}
 
-  /// Notes a final answer for a receipt.
+  /// Records a final reply for a receipt.
   package func note(_ receiptID: Text, atMs: Int64) {
     let place = Self.place(receiptID)
     times.withLock { $0[place] = max($0[place], atMs) }
   }
 
-  /// Notes that any receipt may have had an answer until a time.
+  /// Records that any receipt may have had a reply until a time.
   package func noteAll(atMs: Int64) {
     times.withLock { times in
       for place in times.indices { times[place] = max(times[place], atMs) }
     }
   }
 
-  /// Whether a receipt may have had an answer since a time.
+  /// Whether a receipt may have had a reply since a time.
   package func mayHold(_ receiptID: Text, since notBeforeMs: Int64) -> Bool {
     let place = Self.place(receiptID)
     return times.withLock { $0[place] } >= notBeforeMs
@@ -117,13 +117,13 @@ package final class ResponseTimes: Sendable {
     Int(truncatingIfNeeded: receiptID.placeHash() & UInt64(placeCount - 1))
   }
 
-  // MARK: Answers of others
+  // MARK: Replies folded elsewhere
 
   /// How many of the newest verifications are searched for a reply.
   private static let lookBackMax = 10_000
 
-  /// Loads from a database what concerns events that were not folded here.
-  /// - Parameter lastEventAtMs: that of the last of them.
+  /// Loads from a database the times for events that were not folded here.
+  /// - Parameter lastEventAtMs: the time of the last of these events.
   func noteAll(of database: Database, lastEventAtMs: Int64?) throws(DatabaseError) {
     let newest = try database.prepare(
       """

@@ -1,4 +1,4 @@
-// The client API's answers to uploads of signed transactions, read from the projections and from the events.
+// The client API's responses about uploads of signed transactions, read from the projections and from the events.
 import AppStore
 import Base
 import Ledger
@@ -16,7 +16,7 @@ extension ReceiptResponses {
     WHERE s.position = ?
     """
 
-  /// The resource of an upload of signed transactions; nil where a position has none.
+  /// The resource of an upload of signed transactions; nil if a position has none.
   func signedResource(upload position: Position, apps: AppDirectory) throws -> ClientReceipt? {
     let row = selectSignedUpload
     row.bind(1, position)
@@ -70,7 +70,7 @@ extension ReceiptResponses {
       body: resource.finish())
   }
 
-  /// Roughly what a purchase adds to the text besides its payload.
+  /// Roughly what a purchase adds to the text in addition to its payload.
   private static let purchaseByteCount = 1100
 
   private func add(
@@ -178,16 +178,16 @@ extension ReceiptResponses {
   }
 }
 
-/// A signed object that makes an upload a fraud, as the problem of a refused request would name it.
+/// A signed object that makes an upload a fraud, in the form in which a rejected request would name it.
 struct ObjectRefusal {
   let field: String
   let code: String
   let message: String
 }
 
-// MARK: - The in-app purchases of an upload of signed transactions: each sale once, by its newest statement
+// MARK: - Purchases of an upload of signed transactions
 
-/// The purchases that a list of signed transactions shows.
+/// The purchases that a list of signed transactions shows: each sale once, by its newest statement.
 struct SignedPurchases {
   /// One sale with the newest statement of the list about it.
   struct Purchase {
@@ -207,7 +207,7 @@ struct SignedPurchases {
       return dates.0 ?? dates.1 ?? 0
     }
 
-    /// Of its storefront; nil where that is not known.
+    /// The country of its storefront; nil if that is not known.
     func country(_ keeper: TextKeeper) -> Text? {
       content.storefront.flatMap { Country.parse(alpha3: $0) }
         .map { keeper.keep(Array($0.description.utf8)) }
@@ -218,7 +218,7 @@ struct SignedPurchases {
       self.key == key && self.environment.equals(environment) && self.bundle.equals(bundle)
     }
 
-    /// By date, then key, then what else tells sales apart.
+    /// By date, then key, then whatever else tells sales apart.
     fileprivate static func isBefore(_ left: Purchase, _ right: Purchase) -> Bool {
       let (one, other) = (left.saleDateMs, right.saleDateMs)
       if one != other { return one < other }
@@ -229,7 +229,7 @@ struct SignedPurchases {
     }
   }
 
-  /// What a payload says that no rule looks at.
+  /// Fields of a payload that no rule reads.
   struct Extra {
     var expiresAtMs: Int64?
   }
@@ -241,7 +241,7 @@ struct SignedPurchases {
 
   /// - Parameters:
   ///   - objects: valid ones, in the order of the list.
-  ///   - environment: of those that name none.
+  ///   - environment: of objects that name none.
   ///   - products: declared types by product id.
   ///   - keeper: keeps texts as long as the purchases are used.
   init(
@@ -275,7 +275,7 @@ struct SignedPurchases {
   /// A purchase as the client API shows it.
   /// - Parameters:
   ///   - product: the sale's, if there is one.
-  ///   - subscription: that to which it belongs, if there is one.
+  ///   - subscription: the subscription to which it belongs, if there is one.
   func fields(
     _ purchase: Purchase, product: Text?, _ subscription: SubscriptionDetail?
   ) -> PurchaseFields {

@@ -1,11 +1,11 @@
-// Writes SQLite's write-ahead log back into the database, on a thread of its own.
+// Writes SQLite's write-ahead log back into the database, on its own thread.
 import Base
 import Ledger
 
-/// Keeps the write-ahead log of a database that is written all the time from growing without end.
+/// Bounds the write-ahead log of a database that is written continuously.
 ///
 /// Writing back in parallel with the writer leaves what the writer adds meanwhile, and SQLite restarts its log only
-/// when nothing is left: a second, short pass holds the writer up for what the first has left.
+/// when nothing is left: a second, short pass writes the rest while the writer waits.
 final class WALCheckpointer: Sendable {
   private struct State {
     /// The database whose log is long.
@@ -49,7 +49,7 @@ final class WALCheckpointer: Sendable {
     }
   }
 
-  /// What fails is tried again with the next batch; until then the log grows, and nothing is lost.
+  /// A failed attempt is repeated with the next batch; until then the log grows, and nothing is lost.
   private static func writeBack(
     _ path: String, _ known: inout Database?, _ withoutWriter: (() -> Void) -> Void
   ) {
@@ -62,7 +62,7 @@ final class WALCheckpointer: Sendable {
     withoutWriter { try? database.execute("PRAGMA wal_checkpoint(PASSIVE)") }
   }
 
-  /// Has the log written back where it has grown long.
+  /// Has the log written back if it has grown long.
   func look(at database: Database) {
     database.leaveLogAlone()
     guard database.logPageCount >= Self.logPagesMax else { return }
@@ -70,13 +70,13 @@ final class WALCheckpointer: Sendable {
     monitor.signal(0)
   }
 
-  /// Closes a connection to another database than the one at a path.
+  /// Closes a connection to any database other than the one at a path.
   func closeOthers(than path: String) {
     monitor.withLock { $0.onlyPath = path }
     monitor.signal(0)
   }
 
-  /// Ends the thread. Nothing may be asked of it afterwards.
+  /// Stops the thread. The checkpointer can't be used afterwards.
   func stop() {
     monitor.withLock { $0.isStopped = true }
     monitor.signal(0)

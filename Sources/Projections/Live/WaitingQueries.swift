@@ -1,9 +1,9 @@
-// The verification queue, which is only a projection: the pending receipts.
+// Queries of the verification queue, which is only a projection: the pending receipts.
 import Base
 import Ledger
 import Revenue
 
-/// Questions about waiting uploads and recent answers. Used by one thread at a time.
+/// Queries about waiting uploads and recent replies. Used by one thread at a time.
 struct WaitingQueries {
   private let selectReceipts: Statement
   private let selectReceipt: Statement
@@ -12,7 +12,7 @@ struct WaitingQueries {
   private let selectReply: Statement
   private let selectSummary: Statement
 
-  /// What the partial index holds.
+  /// The condition of the partial index.
   private static let waiting = "o.is_accepted = 1 AND o.is_refused = 0"
 
   init(_ database: Database) throws(DatabaseError) {
@@ -131,7 +131,7 @@ struct WaitingQueries {
     let rows = selectUploads
     rows.bind(1, number)
     rows.bind(2, part.isUnrecordedAlone ? 1 : 0)
-    // A negative limit is none.
+    // A negative limit means no limit.
     rows.bind(3, part.limit ?? -1)
     defer { rows.reset() }
     var result: [WaitingUpload] = []

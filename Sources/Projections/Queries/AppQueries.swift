@@ -1,4 +1,4 @@
-// Queries about apps: registrations, sales by product, and products sold without a declaration.
+// Queries about apps (registrations, sales by product, undeclared products), names for completion, and trust.
 import Base
 package import Ledger
 import Revenue
@@ -139,13 +139,13 @@ package final class AppQueries {
   }
 }
 
-// MARK: - Names that occur in a ledger, for completing command lines
+// MARK: - Names for completion
 
-/// A kind of names.
+/// A kind of names that complete command lines.
 package enum KnownNames: Sendable {
   case appFamilies, bundles, products, countries, currencies
 
-  /// The names in the projections, each with what it stands for. Those that a shell would have to quote are left out.
+  /// The names in the projections, each with what it stands for. Names that a shell would have to quote are left out.
   package func all(
     in database: Database
   ) throws(ProjectionError) -> [(name: String, meaning: String)] {
@@ -188,7 +188,7 @@ package enum KnownNames: Sendable {
   }
 }
 
-// MARK: - Queries about trust: which hosts and certificates verification trusted, and from which event on
+// MARK: - Trust
 
 /// A trust declaration and its position.
 package struct DeclaredTrust: Equatable, Sendable {
@@ -196,7 +196,8 @@ package struct DeclaredTrust: Equatable, Sendable {
   package let trust: TrustDeclared
 }
 
-/// Queries about trust in one generation of the projections.
+/// Queries about which hosts and certificates verification trusted, and since which event, in one generation of the
+/// projections.
 package struct TrustQueries {
   private let database: Database
 

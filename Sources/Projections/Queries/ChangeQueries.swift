@@ -1,16 +1,16 @@
-// Queries about what a range of events changed, in their order.
+// Queries about what a range of events changed, in order.
 package import Ledger
 package import Revenue
 
-/// A change as the tables tell of it, before its details are read. Sorted as the changes are.
+/// A change as the tables record it, before its details are read. Sorted in the order of changes.
 private struct ChangeMark: Comparable {
   enum Kind: Int { case sale, line, turn, fraud }
 
   var position: Position
   var kind: Kind
-  /// Of the sale or subscription, or the position of the upload.
+  /// The number of the sale or subscription, or the position of the upload.
   var number: Int
-  /// Of the line within its sale, or the kind of turn.
+  /// The index of the line in its sale, or the kind of transition.
   var line = 0
 
   static func < (left: ChangeMark, right: ChangeMark) -> Bool {
@@ -20,12 +20,12 @@ private struct ChangeMark: Comparable {
 }
 
 extension LedgerQueries {
-  /// A page covers at most this many events.
+  /// The most events that a page covers.
   private static var changeEventsMax: Int { 4096 }
   /// After this many sales, a page ends with their event.
   private static var changeSalesMax: Int { 4096 }
 
-  /// The changes of the events from a point on, as far as they are folded.
+  /// The changes of the folded events from a point on.
   /// - Parameter limit: the most changes to return.
   package func changes(from point: ChangePoint, limit: Int) throws -> LedgerChangePage {
     let head = Int(try database.integer("SELECT position FROM progress") ?? 0)
@@ -59,7 +59,7 @@ extension LedgerQueries {
 
   // MARK: Marks
 
-  /// The sales that events showed first. Where there are very many, the range ends earlier.
+  /// The sales that events showed first. If there are very many, the range ends earlier.
   private func newSales(from start: Position, to end: inout Position) throws -> [ChangeMark] {
     let rows = try database.prepare(
       "SELECT first_position, id FROM sales WHERE id >= ? ORDER BY id")
@@ -140,7 +140,7 @@ extension LedgerQueries {
       appFamilyID: try family(of: sale.bundleID, &families), content: content)
   }
 
-  /// What a line of the journal is: a sale has one Sale line, and Returns and Reversals by the statements that made
+  /// The identity of a journal line: a sale has one Sale line, and Returns and Reversals by the statements that caused
   /// them.
   private func identity(ofLine mark: ChangeMark, _ sale: SaleDetail) throws -> [String] {
     let row = try database.prepare(
@@ -159,7 +159,7 @@ extension LedgerQueries {
 
   private static func text(_ number: Int64?) -> String { number.map { "\($0)" } ?? "" }
 
-  /// Whether an event came by a synchronization or an import, or is about an upload that did.
+  /// Whether an event came from a synchronization or an import, or is about an upload that did.
   private func isBackfill(_ position: Position) throws -> Bool {
     let row = try database.prepare(
       """
@@ -174,7 +174,7 @@ extension LedgerQueries {
     return try row.step() && row.integer(0) != 0
   }
 
-  /// Nil until a statement shows the subscription: renewal information does not say what was bought.
+  /// Nil until a statement shows the subscription: renewal information does not contain what was bought.
   private func turn(
     _ mark: ChangeMark, at point: ChangePoint, _ families: inout [String: String?]
   ) throws -> LedgerChange? {
@@ -221,9 +221,8 @@ extension LedgerQueries {
     return family
   }
 
-  /// Whether the App Store signed it as a renewal; where it signed neither that nor a purchase, whether the latest
-  /// sale before it with its original transaction id, of those that the log had shown up to its event, was not
-  /// upgraded.
+  /// Whether the App Store signed it as a renewal. If it signed neither that nor a purchase, whether the latest earlier
+  /// sale with its original transaction id, among those that the log had shown up to its event, was not upgraded.
   private func isRenewal(_ sale: SaleDetail, number: Int) throws -> Bool {
     let row = try database.prepare(
       """
@@ -244,7 +243,7 @@ extension LedgerQueries {
     return try row.optionalFlag(1) == false
   }
 
-  /// How many uploads before one are searched for those of the same instant.
+  /// How many preceding uploads are searched for those of the same instant.
   private static var simultaneousMax: Int { 4096 }
 
   private func fraud(
@@ -264,7 +263,7 @@ extension LedgerQueries {
       """)
     row.bind(1, position)
     guard try row.step() else { return nil }
-    // An erasure changes the receipt's id, but never when an upload came.
+    // An erasure changes the receipt's id, but never when an upload arrived.
     return (
       FraudDetail(
         upload: position, reason: try text(row, symbolAt: 0) ?? "", receiptID: row.optionalText(1),
@@ -276,12 +275,12 @@ extension LedgerQueries {
   }
 }
 
-// MARK: - What events changed that others are told of: lines of the journal and frauds, each with its place in the log
+// MARK: - Changes and their order
 
-/// The place of a change: an event, and which of its changes. Changes are in this order.
+/// The place of a change: an event, and which of its changes. Changes, of which webhooks report, are in this order.
 package struct ChangePoint: Hashable, Comparable, Sendable, CustomStringConvertible {
   package var position: Position
-  /// Among the changes of the event, from 0.
+  /// The index among the changes of the event, from 0.
   package var ordinal: Int
 
   package init(_ position: Position, _ ordinal: Int = 0) {
@@ -289,7 +288,7 @@ package struct ChangePoint: Hashable, Comparable, Sendable, CustomStringConverti
     self.ordinal = ordinal
   }
 
-  /// Reads `12.0`; nil for anything else.
+  /// Parses `12.0`; nil for anything else.
   package init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 2, let position = Position(parts[0]), let ordinal = Int(parts[1]),
@@ -305,15 +304,15 @@ package struct ChangePoint: Hashable, Comparable, Sendable, CustomStringConverti
   }
 }
 
-/// One thing that an event changed, as the projections know it now.
+/// One thing that an event changed, in its current state in the projections.
 package struct LedgerChange: Equatable, Sendable {
   package enum Content: Equatable, Sendable {
-    /// A sale. A renewal is what the App Store signed as one or, where it signed neither that nor a purchase, what
-    /// follows an earlier sale with its original transaction id that was not upgraded.
+    /// A sale. A renewal is a sale that the App Store signed as one or, if it signed neither that nor a purchase, a
+    /// sale that follows an earlier one with its original transaction id that was not upgraded.
     case sale(SaleDetail, isRenewal: Bool)
     /// A Return or Reversal.
     case line(SaleDetail, LineDetail)
-    /// That it ended, or has a grace period.
+    /// The subscription ended, or has a grace period.
     case subscription(SubscriptionDetail, SubscriptionTurnDetail)
     case fraud(FraudDetail)
   }
@@ -321,7 +320,7 @@ package struct LedgerChange: Equatable, Sendable {
   package var point: ChangePoint
   /// What tells the change from all others of its ledger, whatever its position and its user are.
   package var identity: [String]
-  /// Whether a synchronization or an import brought it in.
+  /// Whether it comes from a synchronization or an import.
   package var isBackfill: Bool
   /// Nil if no app family has the bundle.
   package var appFamilyID: String?
@@ -339,7 +338,7 @@ package struct LedgerChange: Equatable, Sendable {
   }
 }
 
-/// What an event newly said of a subscription.
+/// What an event newly stated about a subscription.
 package struct SubscriptionTurnDetail: Equatable, Sendable {
   package var kind: SubscriptionTransition.Kind
   /// The end of its period as known then, in epoch milliseconds.
@@ -389,7 +388,7 @@ package struct FraudDetail: Equatable, Sendable {
   }
 }
 
-/// Some changes in order, and where the next ones begin.
+/// Some changes in order, and the point where the next ones begin.
 package struct LedgerChangePage: Sendable {
   package var changes: [LedgerChange]
   package var next: ChangePoint

@@ -1,4 +1,4 @@
-// Details of receipts, uploads, verifications, sales and the like, for display: plain values with their positions.
+// Details of receipts, uploads, verifications, sales and other objects, for display: plain values with their positions.
 package import Ledger
 package import Revenue
 
@@ -40,7 +40,7 @@ package struct UploadDetail: Equatable, Sendable {
 /// One server notification.
 package struct NotificationDetail: Equatable, Sendable {
   package var position: Position
-  /// Nil for one of version 1.
+  /// Nil for a notification of version 1.
   package var notificationUUID: String?
   package var type: String
   package var subtype: String?
@@ -50,11 +50,11 @@ package struct NotificationDetail: Equatable, Sendable {
   package var transactionID: String?
   package var signedAtMs: Int64?
   package var occurredAtMs: Int64
-  /// When it was signed or, since one of version 1 is not, came.
+  /// When it was signed; for version 1, which is not signed, when it arrived.
   package var atMs: Int64 { signedAtMs ?? occurredAtMs }
 }
 
-/// One answer of the App Store Server API.
+/// One reply of the App Store Server API.
 package struct FetchDetail: Equatable, Sendable {
   package var position: Position
   package var call: String
@@ -71,9 +71,9 @@ package struct FetchDetail: Equatable, Sendable {
   package var occurredAtMs: Int64
 }
 
-/// What one event says of a sale (rules R8, R12).
+/// What one event states about a sale (rules R8, R12).
 package struct StatementDetail: Equatable, Sendable {
-  /// How it came.
+  /// Where it came from.
   package enum Source: String, Sendable {
     case reply = "receipt.verified"
     case upload = "transactions.received"
@@ -88,14 +88,14 @@ package struct StatementDetail: Equatable, Sendable {
   package var source: Source
   package var transactionID: String?
   package var quantity: String?
-  /// What a signed transaction says was paid for the whole quantity, in thousandths of the currency's unit.
+  /// What was paid for the whole quantity according to a signed transaction, in thousandths of the currency's unit.
   package var priceMilliunits: Int64?
   package var currency: String?
   package var storefront: String?
   /// The date of its cancellation or revocation.
   package var revokedAtMs: Int64?
   package var revocationReason: String?
-  /// 100,000 is all; nil if it says none.
+  /// 100,000 is all; nil if not stated.
   package var revocationPercentage: Int64?
   package var isUpgraded: Bool
 }

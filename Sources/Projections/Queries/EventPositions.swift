@@ -61,8 +61,8 @@ extension LedgerQueries {
   }
 
   /// The positions before `end` of all events of these types, in order. The projections must have folded all events
-  /// before `end`. Types that no table lists completely cannot be told apart: asking for one returns the events of
-  /// all of them.
+  /// before `end`. Types that no table lists completely cannot be told apart: asking for one returns the events of all
+  /// of them.
   package func positions(of types: Set<EventType>, before end: Position) throws -> [Position] {
     var result: [Position] = []
     if !types.isDisjoint(with: Self.unlistedTypes) { result += try unlisted(before: end) }

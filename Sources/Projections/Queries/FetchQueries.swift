@@ -1,4 +1,4 @@
-// Queries about the App Store Server API: which customers there are, and how far each history was fetched.
+// Queries about the App Store Server API: its customers, and how far each history was fetched.
 import Glibc
 package import Ledger
 import Revenue
@@ -21,11 +21,11 @@ package struct FetchCustomer: Equatable, Sendable {
 package struct FetchedHistory: Equatable, Sendable {
   /// The transaction that was asked about.
   package var transactionID: String
-  /// Whether the last page was fetched, or an error settled the question.
+  /// Whether the last page was fetched, or an error made further calls pointless.
   package var isComplete: Bool
-  /// What the next page, or what is new, is asked with.
+  /// The revision with which to ask for the next page, or for what is new.
   package var revision: String?
-  /// When the newest answer came, in epoch milliseconds.
+  /// When the newest reply arrived, in epoch milliseconds.
   package var atMs: Int64
 }
 
@@ -37,7 +37,7 @@ package struct FetchedNotifications: Equatable, Sendable {
   package var paginationToken: String?
 }
 
-/// Answers from one generation of the projections. Each question is a read transaction of its own.
+/// Queries of one generation of the projections. Each query is its own read transaction.
 package final class FetchQueries {
   private let readEvent: (Position) throws -> [UInt8]
   private let selectCustomers: Statement
@@ -116,7 +116,7 @@ package final class FetchQueries {
 
   // MARK: Customers
 
-  /// The sales after one, by their numbers, as customers to ask about. One customer may come several times.
+  /// The sales after one, by number, as customers to ask about. A customer may occur several times.
   package func customers(afterSale: Int64, limit: Int) throws(DatabaseError) -> [FetchCustomer] {
     let rows = selectCustomers
     rows.bind(1, afterSale)
@@ -135,8 +135,7 @@ package final class FetchQueries {
     return result
   }
 
-  /// How far the customer's history was fetched, asked by this transaction or by another one of the customer; nil if
-  /// it was not.
+  /// How far the customer's history was fetched, by this transaction or another one of the customer; nil if it was not.
   package func history(of customer: FetchCustomer) throws -> FetchedHistory? {
     if let own = try history(about: customer.originalTransactionID, customer) { return own }
     guard let other = try otherTransaction(showing: customer) else { return nil }
@@ -158,8 +157,8 @@ package final class FetchQueries {
       revision: rows.optionalText(1), atMs: try rows.instant(2))
   }
 
-  /// The transaction that was asked about when a page showed the customer's. Hashes may collide, so the page itself
-  /// is looked at.
+  /// The transaction that was asked about when a page showed the customer's. Hashes may collide, so the page itself is
+  /// read.
   private func otherTransaction(showing customer: FetchCustomer) throws -> String? {
     let rows = selectPages
     rows.bind(1, withText(customer.transactionID) { $0.indexHash })
@@ -176,15 +175,15 @@ package final class FetchQueries {
     return nil
   }
 
-  /// The most pages of a history that one is compared with.
+  /// The most pages of a history that a page is compared with.
   private static let heldPagesMax = 256
 
-  /// Whether the log has a page of a history already: the same answer to the same question, judged alike. Pages from
-  /// before the history was last fetched to its end do not count.
+  /// Whether the log already has a page of a history: the same reply to the same question, with the same verdicts.
+  /// Pages from before the history was last fetched to its end do not count.
   package func containsHistoryPage(_ page: TransactionsFetched) throws -> Bool {
     guard let id = page.transactionID else { return false }
     let data = page.data
-    // What comes before the call is in the row, but for the time.
+    // Everything before the call is in the row, except the time.
     let call = Array("\"call\":".utf8)
     let start = data.indices.first { data[$0...].starts(with: call) }
     guard let start else { return false }
@@ -205,12 +204,12 @@ package final class FetchQueries {
     return false
   }
 
-  // MARK: Refused objects
+  // MARK: Rejected objects
 
   private static let invalid = Array(#""outcome":"invalid""#.utf8)
 
-  /// Calls `body` with those of the next pages after a position that have a refused object, and with what later events
-  /// accepted of each. Returns the position to go on after; nil once there are no more pages.
+  /// Calls `body` with the rejected objects of the next pages after a position, and with what later events accepted of
+  /// each. Returns the position to continue after; nil once there are no more pages.
   package func forEachRefusedPage(
     after position: Position, limit: Int,
     _ body: (Position, _ line: [UInt8], [SignaturesAccepted]) throws -> Void
@@ -282,8 +281,8 @@ package final class FetchQueries {
       paginationToken: rows.optionalText(3))
   }
 
-  /// Where what was fetched to its end leaves a gap that reaches beyond a moment, because notifications in it were
-  /// refused: from when, and when it was last asked for; nil if there is none.
+  /// Where a gap in the fetched notification history begins that reaches beyond a moment, because notifications in it
+  /// were rejected, and when it was last asked for; nil if there is none.
   package func notificationGap(
     ofBundle bundleID: String, environment: String, afterMs: Int64
   ) throws(DatabaseError) -> (fromMs: Int64, askedAtMs: Int64)? {
@@ -316,7 +315,7 @@ package final class FetchQueries {
     return try selectNewestSale.step() ? selectNewestSale.optionalInteger(0) ?? -1 : -1
   }
 
-  /// How many sales after one were first seen at positions that pass.
+  /// How many sales after a given one were first seen at positions that pass.
   package func sales(
     after sale: Int64, firstSeen isCounted: (Position) -> Bool
   ) throws(DatabaseError) -> Int {

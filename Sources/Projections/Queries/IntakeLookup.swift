@@ -3,17 +3,17 @@ package import Base
 package import Ledger
 import Revenue
 
-/// Answers from one generation of the projections, as it was when opened.
+/// Queries of one generation of the projections, as it was when opened.
 package final class IntakeLookup {
   private let database: Database
-  /// What stands in redacted lines instead of a line's digest; nil if no line is redacted.
+  /// The key for what replaces a line's digest in redacted lines; nil if no line is redacted.
   private let key: LineHMACKey?
   private let selectLine: Statement
   private let selectNotification: Statement
   private let selectFamily: Statement
   private let selectDeclaration: Statement
 
-  /// - Parameter directory: whose key hides the digests of redacted lines; nil where lines are not looked up.
+  /// - Parameter directory: whose key hides the digests of redacted lines; nil if lines are not looked up.
   package init(
     _ database: Database, linesOf directory: LedgerDirectory? = nil
   ) throws(ProjectionError) {
@@ -67,12 +67,12 @@ package final class IntakeLookup {
     return try selectFamily.step() ? selectFamily.text(0) : nil
   }
 
-  /// The App Store's number that the app family with an id declares; nil if it declares none.
+  /// The App Store's number of an app family; nil if the family declares none.
   package func appAppleID(ofFamily appFamilyID: String) throws(DatabaseError) -> Int64? {
     let row = try database.prepare("SELECT data FROM apps WHERE app_family_id = ?")
     row.bind(1, text: appFamilyID)
     guard try row.step() else { return nil }
-    // What was read from its event before it was written reads again.
+    // This data was parsed before it was stored, so it parses again.
     return (try? AppRegistered(data: row.bytes(0)))?.appAppleID
   }
 

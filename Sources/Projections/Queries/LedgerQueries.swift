@@ -4,7 +4,7 @@ import Base
 package import Ledger
 import Revenue
 
-/// Answers from one generation of the projections, all from one read transaction.
+/// Queries of one generation of the projections, all in one read transaction.
 package final class LedgerQueries {
   let database: Database
   let arena = TextArena()
@@ -191,7 +191,7 @@ package final class LedgerQueries {
     let number = row.integer(0)
     let sales =
       try sales("user = ?") { $0.bind(1, number) } + pendingSales { $0.user == Int32(number) }
-    // A token user who has lost each sale to a user that an upload names.
+    // A user known by a token only, all of whose sales now belong to users that uploads name.
     if row.isNull(1), sales.isEmpty { return nil }
     return UserDetail(
       userIdentifier: identifier, firstSeenAtMs: try row.optionalInstant(1),

@@ -7,9 +7,9 @@ import Revenue
 package struct ProjectionStatus: Equatable, Sendable {
   package struct Version: Equatable, Sendable {
     package let name: String
-    /// Nil if the database doesn't have the projection.
+    /// Nil if the database does not have the projection.
     package let stored: Int?
-    /// Nil if this program doesn't have the projection.
+    /// Nil if this program does not have the projection.
     package let current: Int?
     /// Whether the database defines its tables and views as this program does.
     package let isDefinedAlike: Bool
@@ -48,7 +48,7 @@ package struct ProjectionStatus: Equatable, Sendable {
 
   /// How many events are folded.
   package let position: Position
-  /// Whether the log has, at that position, the root that the projections rest on.
+  /// Whether the log has, at that position, the root that the projections recorded.
   package let isOfThisLog: Bool
   package let versions: [Version]
   package let counts: Counts?
@@ -61,14 +61,14 @@ package struct ProjectionStatus: Equatable, Sendable {
 package struct ProjectionList: Equatable, Sendable {
   package struct Entry: Equatable, Sendable {
     package let version: ProjectionStatus.Version
-    /// The number of rows in its tables; nil if it has no tables, or if the database doesn't have them.
+    /// The number of rows in its tables; nil if it has no tables, or if the database does not have them.
     package let rowCount: Int?
   }
 
   /// How many events are folded. It is the same for all projections, because one transaction folds events into all of
   /// them.
   package let position: Position
-  /// Whether the log has, at that position, the root that the projections rest on.
+  /// Whether the log has, at that position, the root that the projections recorded.
   package let isOfThisLog: Bool
   /// When the database file was put in use, in epoch milliseconds.
   package let inUseSinceMs: Int64?
@@ -84,8 +84,8 @@ package struct ProjectionList: Equatable, Sendable {
 package struct RecordedHead: Equatable, Sendable {
   package let size: Int
   package let root: SHA256Digest
-  /// The number of replies among these events that are not about their receipts; nil if the stored version of the
-  /// projection differs from this program's.
+  /// The number of these events whose reply is not about its receipt; nil if the stored version of the projection
+  /// differs from this program's.
   package let replyMismatches: Int?
 }
 
@@ -103,7 +103,7 @@ extension Projector {
   /// The state of a database, which must not be in a transaction.
   package func status(of database: Database) throws(ProjectionError) -> ProjectionStatus {
     do {
-      // Read everything in one transaction, so that it belongs together.
+      // Read everything in one transaction, so that it is consistent.
       try database.execute("BEGIN")
       defer { try? database.execute("COMMIT") }
       let progress = try Progress(database)
@@ -171,8 +171,8 @@ extension Projector {
     return count.map { Int($0) }
   }
 
-  /// The erasures that are not finished: as the projections know them, and what the log holds after these; all of
-  /// the log if there are none.
+  /// The unfinished erasures: from the projections and from the log after their position; from the whole log if there
+  /// are no projections.
   package func unfinishedErasures() throws(ProjectionError) -> [UnfinishedErasure] {
     var erasures = ErasureProgress()
     do {

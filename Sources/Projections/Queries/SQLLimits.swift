@@ -1,10 +1,10 @@
-// What a user's statement may use.
+// What a user's statement may use and do.
 import Base
 import CSQLite
 import Synchronization
 
-/// The limits of a query. SQLite has one heap and one folder for temporary files in a process, so these two are set
-/// for the process.
+/// The limits of a query. SQLite has one heap and one folder for temporary files per process, so these two limits apply
+/// to the whole process.
 package enum SQLLimits {
   /// The longest statement, in bytes.
   package static let statementBytes = 256 << 10
@@ -15,7 +15,7 @@ package enum SQLLimits {
   /// SQLite's cache, and what a sorter holds before it writes to a temporary file, in KiB.
   static let cacheKiB = 16 << 10
 
-  /// SQLite's own limits. The functions `like` and `glob` take time with the length of their pattern.
+  /// SQLite's own limits. The time of `like` and `glob` grows with the length of their pattern.
   static let values: [(id: Int32, value: Int32)] = [
     (SQLITE_LIMIT_LENGTH, Int32(valueBytes)), (SQLITE_LIMIT_SQL_LENGTH, Int32(statementBytes)),
     (SQLITE_LIMIT_COLUMN, 500), (SQLITE_LIMIT_EXPR_DEPTH, 500),
@@ -32,22 +32,23 @@ package enum SQLLimits {
     csqlite_use_temporary_folder(path)
   }
 
-  /// Undoes it.
+  /// Removes these limits.
   package static func releaseProcess() {
     sqlite3_hard_heap_limit64(0)
     csqlite_use_temporary_folder(nil)
   }
 }
 
-// MARK: - What a user's statement may do: read tables and views, and call functions that only compute
+// MARK: - Authorizer
 
-/// Answers SQLite's questions while it prepares a statement, and remembers what it refused first.
+/// Answers SQLite's questions while it prepares a statement, and keeps what it rejected first. A statement may read
+/// tables and views, and call functions that only compute.
 ///
 /// Both lists name what is allowed, so that a later SQLite, or one built with other extensions, adds nothing.
 struct SQLAuthorizer {
   /// The tables and views that may be read.
   let relations: Set<String>
-  /// The table or function, as the subject of a sentence, or `statement`; nil if nothing was refused.
+  /// The table or function, as the subject of a sentence, or `statement`; nil if nothing was rejected.
   private(set) var refused: String?
 
   static let statement = "the statement"
@@ -100,9 +101,10 @@ struct SQLAuthorizer {
     """.split { $0 == " " }.map(String.init))
 }
 
-// MARK: - How long SQLite works on a user's statement
+// MARK: - Time limit
 
-/// Measures the time inside SQLite; what the reader of the rows takes does not count. Another thread may read it.
+/// Measures the time that SQLite spends on a user's statement; the time of the rows' reader does not count. Another
+/// thread may read it.
 package final class SQLStopwatch: Sendable {
   /// In milliseconds.
   package let limitMs: Int64
@@ -127,15 +129,15 @@ package final class SQLStopwatch: Sendable {
     return usedMicroseconds.load(ordering: .relaxed) + running
   }
 
-  /// The time worked so far, in milliseconds.
+  /// The time spent so far, in milliseconds.
   package var workedMs: Int64 { workedMicroseconds / 1000 }
 
-  /// Whether it has worked for longer than it may.
+  /// Whether the limit is exceeded.
   package var isLate: Bool { workedMs > limitMs }
 
-  /// The error of a statement that is late.
+  /// The error of a statement that exceeds the limit.
   package var error: SQLError { SQLError(.time, "it took longer than \(limitMs / 1000) s") }
 
-  /// Whether SQLite works right now.
+  /// Whether SQLite is working now.
   package var isWorking: Bool { startedMicroseconds.load(ordering: .relaxed) != 0 }
 }

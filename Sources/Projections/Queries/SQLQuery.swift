@@ -2,7 +2,7 @@
 package import Base
 import CSQLite
 
-/// A prepared statement and its rows. SQLite refuses to write because the file is opened for reading, because
+/// A prepared statement and its rows. SQLite rejects writes because the file is opened for reading, because
 /// `query_only` is on, and because the authorizer allows nothing else.
 package final class SQLQuery {
   private let database: Database
@@ -10,11 +10,11 @@ package final class SQLQuery {
   private let isCancelled: () -> Bool
   private var authorizer: SQLAuthorizer
   private var handle: OpaquePointer?
-  /// How many events the rows rest on, and the root of their tree.
+  /// The number of events behind the rows, and the root of their tree.
   package let head: (size: Int, root: SHA256Digest)
   /// When the last of these events was recorded, in epoch milliseconds; nil without events.
   package let lastEventAtMs: Int64?
-  /// As the statement names them; each name once: a second `x` is `x_2`.
+  /// In the statement's words, but unique: a second `x` is `x_2`.
   package private(set) var columns: [String] = []
 
   /// Prepares the only statement of `sql`. Throws `SQLError`, or `DatabaseError` if the database cannot be read.
@@ -26,15 +26,15 @@ package final class SQLQuery {
     isCancelled: @escaping () -> Bool
   ) throws {
     (self.database, self.stopwatch, self.isCancelled) = (database, stopwatch, isCancelled)
-    // Before the transaction, in which SQLite refuses to change the first.
+    // Set before the transaction, in which SQLite rejects changes of the first.
     try database.execute(
       """
       PRAGMA temp_store = FILE; PRAGMA cache_size = -\(SQLLimits.cacheKiB); PRAGMA mmap_size = 0;
       PRAGMA query_only = ON; PRAGMA trusted_schema = OFF
       """)
-    // Makes the two virtual tables that statements may read; from then on, they exist like others.
+    // Creates the two virtual tables that statements may read; from then on, they exist like other tables.
     _ = try database.integer("SELECT count(*) FROM json_each('[]'), json_tree('[]')")
-    // The rows and the head that is reported with them must be of the same moment.
+    // The rows and the reported head must be of the same moment.
     try database.execute("BEGIN")
     let progress = try Progress(database)
     head = (progress.position, progress.root)
@@ -59,7 +59,7 @@ package final class SQLQuery {
     let flags: [(option: Int32, value: Int32)] = [
       (SQLITE_DBCONFIG_DEFENSIVE, 1), (SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0),
       (SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0), (SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
-      // A name in double quotes that does not exist is a mistake, not a text.
+      // A name in double quotes that does not exist is an error, not a text.
       (SQLITE_DBCONFIG_DQS_DML, 0), (SQLITE_DBCONFIG_DQS_DDL, 0),
     ]
     for flag in flags {
@@ -167,7 +167,7 @@ package final class SQLQuery {
         if type == SQLITE_TEXT, bytes.allSatisfy({ $0 < 0x80 }) {
           try writer.write(.text(bytes))
         } else {
-          // A statement can make a text of any bytes.
+          // A statement can produce a text of any bytes.
           var text =
             type == SQLITE_TEXT ? String(decoding: bytes, as: UTF8.self) : Hex.text(bytes)
           try text.withUTF8 { try writer.write(.text(UnsafeRawBufferPointer($0))) }
@@ -192,10 +192,10 @@ package final class SQLQuery {
   private func error(_ code: Int32, preparing sql: String?) -> any Error {
     let message = String(cString: sqlite3_errmsg(database.handle))
     if let sql, var subject = authorizer.refused {
-      // What SQLite understood as a statement begins with a keyword.
+      // A text that SQLite accepts as a statement begins with a keyword.
       let first = sql.drop(while: \.isWhitespace).prefix(while: \.isLetter).uppercased()
       if subject == SQLAuthorizer.statement, !["", "WITH"].contains(first) {
-        // To make a virtual table, SQLite asks as if for a write.
+        // To create a virtual table, SQLite asks for permission to write.
         subject = first == "SELECT" ? "this table" : first
       }
       return SQLError.refused(subject)
@@ -216,35 +216,35 @@ package final class SQLQuery {
     }
   }
 
-  /// Where the mistake is, for a message; lines and characters are counted from 1.
+  /// Where the error is, for a message; lines and characters are counted from 1.
   private func place(in sql: String) -> String? {
     let offset = Int(csqlite_error_offset(database.handle))
     guard offset >= 0, offset <= sql.utf8.count else { return nil }
     let before = sql.utf8.prefix(offset)
     let line = before.count { $0 == 0x0A } + 1
     let start = before.lastIndex(of: 0x0A).map { before.index(after: $0) } ?? before.startIndex
-    // A character begins with any byte but those that continue one.
+    // A character begins with any byte except a continuation byte.
     let character = before[start...].count { $0 & 0xC0 != 0x80 } + 1
     return ", at line \(line), character \(character)"
   }
 }
 
 extension Projector {
-  /// A connection that is open for reading alone: the given one, unless the catch-up has written through it.
+  /// A read-only connection: the given one, unless the catch-up has written through it.
   package func readOnly(_ database: Database) throws(ProjectionError) -> Database {
     sqlite3_db_readonly(database.handle, "main") == 1 ? database : try open()
   }
 }
 
-// MARK: - Why a user's statement gave no result. No text holds a value of the statement or of the ledger
+// MARK: - Errors
 
-/// A statement that cannot run, or did not run to its end.
+/// Why a statement cannot run, or did not run to its end. No text contains a value of the statement or of the ledger.
 package struct SQLError: Error, Equatable, Sendable {
-  /// Where the cause is found.
+  /// Where the cause lies.
   package enum Kind: Equatable, Sendable {
     /// In the statement itself, so that it is found without any data.
     case statement
-    /// In what it takes or computes.
+    /// In what it reads or computes.
     case run
     case time, cancelled
   }
@@ -252,7 +252,7 @@ package struct SQLError: Error, Equatable, Sendable {
   package let kind: Kind
   /// The error in a few words.
   package let cause: String
-  /// The name that does not exist, for finding what it may mean. A message must not show it.
+  /// The unknown name, for finding a similar one. A message must not show it.
   package var unknownName: String?
 
   init(_ kind: Kind, _ cause: String) { (self.kind, self.cause) = (kind, cause) }
@@ -261,8 +261,8 @@ package struct SQLError: Error, Equatable, Sendable {
     SQLError(.statement, "\(subject) is refused: a query only reads")
   }
 
-  /// An error that SQLite describes. A message may hold texts of the statement, which may name a user, and values: what
-  /// is shown of it is one of the words below.
+  /// An error that SQLite describes. A message may contain texts of the statement, which may name a user, and values:
+  /// only the words below are shown.
   /// - Parameter place: what follows them.
   init(_ kind: Kind, message: String, _ place: String) {
     let found = Self.words.first { message.contains($0) } ?? "SQLite cannot run it"
@@ -284,7 +284,7 @@ package struct SQLError: Error, Equatable, Sendable {
     "bad JSON path", "JSON path error", "pattern too complex",
     "ESCAPE expression must be a single character",
   ]
-  /// Sentences for words that are parts of one.
+  /// Complete sentences for words that are parts of one.
   private static let whole = [
     "do not have the same number of result columns":
       "the SELECTs of a compound statement have different numbers of columns",
@@ -292,9 +292,9 @@ package struct SQLError: Error, Equatable, Sendable {
   ]
 }
 
-// MARK: - The schema of the projections without data: statements are checked against it, and it is listed
+// MARK: - Schema without data
 
-/// The schema that this program gives the projections of a ledger.
+/// The schema of a ledger's projections in this program: statements are checked against it, and it is listed.
 package struct SQLSchema {
   private let database: Database
   private let viewNames: [String]
@@ -320,7 +320,7 @@ package struct SQLSchema {
     return result
   }
 
-  /// Throws `SQLError` if a statement is not one that only reads what the projections hold.
+  /// Throws `SQLError` unless a statement only reads what the projections hold.
   package func check(_ sql: String) throws {
     _ = try SQLQuery(sql, on: database, SQLStopwatch(limitMs: 60_000)) { false }
   }

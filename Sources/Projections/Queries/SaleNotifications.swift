@@ -1,20 +1,21 @@
-// What notifications say of a sale: how a refund was asked about, granted, declined and taken back.
+// What notifications state about a sale: refunds that were requested, granted, declined and reversed.
 import AppStore
 import Base
 import Ledger
 import Revenue
 
-/// What a notification says of a sale. It makes no line by itself: its transaction is a statement like any other.
+/// What a notification states about a sale. It makes no journal line by itself: its transaction is a statement like any
+/// other.
 package struct SaleNotification: Equatable, Sendable {
   package var notification: NotificationDetail
-  /// Why a customer asked for a refund, where the App Store asks what was consumed; as sent.
+  /// Why a customer requested a refund, if the App Store asks for consumption information; as sent.
   package var consumptionRequestReason: String?
   /// The date of the transaction's revocation; nil if nothing is refunded.
   package var revokedAtMs: Int64?
   package var revocationReason: String?
-  /// 100,000 is all; nil if it says none.
+  /// 100,000 is all; nil if not stated.
   package var revocationPercentage: Int64?
-  /// `REFUND_FULL`, `REFUND_PRORATED`, `FAMILY_REVOKE`, or what else was sent.
+  /// `REFUND_FULL`, `REFUND_PRORATED`, `FAMILY_REVOKE`, or any other value as sent.
   package var revocationType: String?
 }
 
@@ -64,7 +65,7 @@ extension LedgerQueries {
     }
   }
 
-  /// The same for one of version 1, which shows a purchase as a reply does.
+  /// As above for version 1, which shows a purchase as a reply does.
   private func readLegacy(
     _ notification: NotificationDetail, _ event: EventLine, about sale: SaleDetail,
     _ keeper: TextKeeper
@@ -87,7 +88,7 @@ extension LedgerQueries {
   }
 }
 
-/// What is said of a refund and no rule reads.
+/// Fields about a refund that no rule reads.
 private struct RefundWords {
   private(set) var consumptionRequestReason: JSONBytes?
   private(set) var revocationType: JSONBytes?
@@ -111,7 +112,7 @@ private struct RefundWords {
     }
   }
 
-  /// Moves past an object; its text or digits of this name, or nil.
+  /// Skips an object; returns its text or digits of this name, or nil.
   private static func member(
     _ name: StaticString, of cursor: inout JSONCursor, _ keeper: TextKeeper
   ) throws(JSONError) -> JSONBytes? {

@@ -1,4 +1,4 @@
-// Queries about events with signed objects, and about what each event says of a sale.
+// Queries about events with signed objects, and about what each event states about a sale.
 import AppStore
 import Base
 package import Ledger
@@ -129,14 +129,14 @@ extension LedgerQueries {
     return positions
   }
 
-  // MARK: What was said of a sale
+  // MARK: Statements about a sale
 
-  /// The most events that are read to tell a sale's story.
+  /// The most events that are read for a sale's statements.
   package static var statementEventsMax: Int { 1000 }
 
-  /// What events said of a sale, in the order of their statements' times, and whether older ones were left out.
-  /// Replies are looked for among those of the sale's user, and of the receipts that gave the sale something: its
-  /// first observation, country, user, price or lines.
+  /// What events stated about a sale, in the order of their statements' times, and whether older ones were left out.
+  /// Replies are searched among those of the sale's user, and of the receipts that contributed to the sale: its first
+  /// observation, country, user, price or lines.
   package func statements(
     about sale: SaleDetail
   ) throws -> (statements: [StatementDetail], isCut: Bool) {
@@ -221,7 +221,7 @@ extension LedgerQueries {
   }
 }
 
-/// The signed transactions of an event that were valid when it came, or that it accepts.
+/// The signed transactions of an event that were valid on arrival, or that it accepts.
 private struct SignedStatements {
   /// Nil for an event of another type.
   private(set) var source: StatementDetail.Source?

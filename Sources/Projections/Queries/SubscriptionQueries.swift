@@ -2,7 +2,7 @@
 package import Ledger
 package import Revenue
 
-/// A subscription as the events tell of it. Times are epoch milliseconds.
+/// A subscription according to the events. Times are epoch milliseconds.
 package struct SubscriptionDetail: Equatable, Sendable {
   package var environment: String
   package var bundleID: String
@@ -12,7 +12,7 @@ package struct SubscriptionDetail: Equatable, Sendable {
   /// `ZZ` if unknown.
   package var countryCode: String
   package var startedAtMs: Int64
-  /// What decides the status, with the current period, its revocation and the grace period.
+  /// What determines the status: the current period, its revocation and the grace period.
   package var terms: SubscriptionTerms
   /// The time of the current statement; nil if it has none.
   package var statementMs: Int64?
@@ -62,7 +62,7 @@ package struct SubscriptionDetail: Equatable, Sendable {
   package var position: Position { max(statementPosition, renewalPosition ?? -1) }
 
   /// Whether it is in its grace period at the time of the newest thing known of it; nil if nothing is known of its
-  /// renewal. No clock is read: the answer changes with events alone.
+  /// renewal. No clock is read: the value changes with events alone.
   package var isInGracePeriod: Bool? {
     guard renewalPosition != nil,
       let newestMs = [statementMs, terms.renewalMs].compactMap(\.self).max()
@@ -76,7 +76,7 @@ package struct SubscriptionDetail: Equatable, Sendable {
   }
 }
 
-/// Reads subscriptions. The connection belongs to the caller, and so does a read transaction if one is needed.
+/// Reads subscriptions. The caller owns the connection, and the read transaction if one is needed.
 package final class SubscriptionQueries {
   private let database: Database
   private lazy var selectOfUser = Result { () throws(DatabaseError) in
@@ -123,7 +123,7 @@ package final class SubscriptionQueries {
       .first { $0.environment == environment && $0.bundleID == bundleID }
   }
 
-  /// Renewal information alone makes no subscription.
+  /// Renewal information alone does not make a subscription.
   private static func select(_ condition: String) -> String {
     func symbol(_ column: String) -> String {
       "(SELECT text FROM symbols WHERE id = \(column))"

@@ -2,7 +2,7 @@
 import Ledger
 import Revenue
 
-/// A sale as the questions about a user need it. Symbols belong to the database.
+/// A sale with the fields that queries about a user need. Symbols belong to the database.
 struct UserSale {
   var number: Int64
   var environment: Symbol
@@ -30,16 +30,16 @@ struct UserSale {
   var isTransactionAlias: Bool
   /// For the whole quantity.
   var amountMicros: Int64?
-  /// When the period that was paid for ends, in epoch milliseconds; nil for what has none.
+  /// When the paid period ends, in epoch milliseconds; nil if there is none.
   var periodEndMs: Int64?
   var flags: SaleFlags
 
-  /// The events that it rests on, sorted, without those of Returns and Reversals.
+  /// The events that it is based on, sorted, without those of Returns and Reversals.
   var positions: [Position] {
     Set([firstPosition, countryPosition, userPosition, pricePosition].compactMap { $0 }).sorted()
   }
 
-  /// Where a list of sales goes on after this one.
+  /// The place in a list of sales after which the list continues.
   var place: PurchaseCursor { PurchaseCursor(saleDateMs: saleDateMs, number: number) }
 }
 
@@ -47,7 +47,7 @@ struct UserSale {
 package struct PurchaseCursor: Comparable, Sendable {
   /// Epoch milliseconds.
   var saleDateMs: Int64
-  /// Of the sale.
+  /// The sale's number.
   var number: Int64
 
   /// Before all sales.
@@ -68,7 +68,7 @@ package struct PurchaseCursor: Comparable, Sendable {
   /// Its opaque text: 32 hexadecimal digits.
   package var text: String { Self.hex(saleDateMs) + Self.hex(number) }
 
-  /// Reads the text that `text` produces; nil for any other.
+  /// Parses the text that `text` produces; nil for any other.
   package init?(_ text: String) {
     guard text.utf8.count == 2 * Self.digits,
       text.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }),
@@ -84,14 +84,14 @@ package struct PurchaseCursor: Comparable, Sendable {
   }
 }
 
-/// What happened to a sale after it was sold.
+/// The refunds of a sale.
 struct SaleReturns {
   /// Positive: how much of quantity and amount is refunded now.
   var quantity: Int64 = 0
   var amountMicros: Int64 = 0
   /// The date of the last Return, in epoch milliseconds; nil if nothing is refunded now.
   var returnedAtMs: Int64?
-  /// What share of the quantity is refunded.
+  /// The refunded share of the quantity.
   var share = RefundShare.Kind.none
   /// The events of all Returns and Reversals.
   var positions: [Position] = []
@@ -115,7 +115,7 @@ struct UserSales {
     s.flags
     """
 
-  /// Whether a sale is one of a subscription's.
+  /// Whether a sale is a period of a subscription.
   private static let isPeriod =
     "s.chain_hash = ?1 AND s.original_transaction_id = ?2 AND s.environment = ?3 AND s.bundle = ?4"
 
@@ -176,7 +176,7 @@ struct UserSales {
   }
 
   /// Calls `body` with the sales of a subscription after a place that no upload of a user shows, the newest first, at
-  /// most `limit`: they have no user, or the App Store's token.
+  /// most `limit`: they have no user, or one known by the App Store's token.
   /// - Parameter user: whose sales are left out.
   func forEachUnclaimed(
     of subscription: SubscriptionDetail, _ symbols: StringInterner, besides user: Int64,

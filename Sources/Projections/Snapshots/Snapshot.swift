@@ -140,8 +140,8 @@ extension Projector {
     } catch { throw Self.projectionError(error) }
   }
 
-  /// The event that vouches for a snapshot. It contains a digest of the snapshot's content: someone who can write to
-  /// the folder, but not append to the log, cannot substitute another file.
+  /// The event that vouches for a snapshot. It contains a digest of the snapshot's content: an attacker who can write
+  /// to the folder, but not append to the log, cannot substitute another file.
   ///
   /// Throws `snapshot` if the log has no such event.
   func voucher(of snapshot: Snapshot) throws(ProjectionError) -> SnapshotCreated {
@@ -173,7 +173,7 @@ extension Projector {
     return created
   }
 
-  /// The same, and reads every byte of its file. Copies nothing, so it needs no space.
+  /// As `unfitness`, and reads every byte of the file. Copies nothing, so it needs no space.
   package func unfitnessOfBytes(of snapshot: Snapshot) throws(ProjectionError) -> String? {
     if let cause = unfitness(of: snapshot) { return cause }
     do throws(ProjectionError) { try snapshot.read(isCancelled: observer.isCancelled) } catch {
@@ -192,7 +192,7 @@ extension Projector {
     try verify(snapshot) { _ in nil }
   }
 
-  /// The same for all snapshots. Also compares their rows with what the log gives, which is folded once, from
+  /// As `verify`, for all snapshots. Also compares their rows with what the log gives, which is folded once, from
   /// nothing.
   /// - Returns: each snapshot, with why it cannot be used or how it differs from the log; nil if it is good.
   package func prove() throws(ProjectionError) -> [(snapshot: Snapshot, problem: String?)] {

@@ -7,7 +7,7 @@ package struct SnapshotHeader: Sendable {
   static let version = 3
   /// The largest header that is read, in bytes.
   static let byteCountMax = 64 << 10
-  /// The largest number that a header may state: as bytes, far more than SQLite can hold in pages of 8 KiB.
+  /// The largest number in a header: as bytes, far more than SQLite can hold in pages of 8 KiB.
   private static let numberMax: Int64 = 1 << 46
 
   package let origin: String
@@ -102,7 +102,7 @@ package struct SnapshotHeader: Sendable {
 
   // MARK: Reading
 
-  /// Why some bytes are not a header.
+  /// Why bytes are not a header.
   struct Refusal: Error {
     let cause: String
     /// Whether the system failed to read the bytes, so that they may still be a valid header.
@@ -220,10 +220,10 @@ package struct SnapshotHeader: Sendable {
   }
 }
 
-// MARK: - The content digest in a snapshot's event: a digest of all rows, hidden by a salt
+// MARK: - Content digest
 
-/// 32 random bytes that only the snapshot's header holds. Without them, no one can test whether an event's digest
-/// matches a guessed content.
+/// The salt of the content digest in a snapshot's event: 32 random bytes that only the snapshot's header contains.
+/// Without them, a guessed content can't be tested against the event's digest.
 struct SnapshotSalt {
   private static let byteCount = 32
 
@@ -248,8 +248,8 @@ struct SnapshotSalt {
 }
 
 extension Projector {
-  /// The digest of every row of every table except those with the database's progress. Tables are ordered by name,
-  /// rows by key. Equal rows give the same digest, whatever order they were written in.
+  /// The digest of every row of every table except those with the database's progress. Tables are ordered by name, rows
+  /// by key. Equal rows give the same digest, whatever order they were written in.
   func contentDigest(of database: Database) throws(ProjectionError) -> SHA256Digest {
     do throws(DatabaseError) {
       return try database.interruptible(by: observer.isCancelled) { () throws(DatabaseError) in

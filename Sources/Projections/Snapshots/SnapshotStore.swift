@@ -36,8 +36,7 @@ package struct SnapshotStore {
   /// Lists the folder. A missing folder counts as empty.
   package init(_ ledger: LedgerDirectory) {
     self.ledger = ledger
-    // A folder that must not be used is refused when the ledger is opened and when something is created in the
-    // folder.
+    // A folder that must not be used is rejected when the ledger is opened and when something is created in the folder.
     guard let folder = (try? ledger.folderIfPresent(Self.folderName)) ?? nil else { return }
     list((try? folder.names()) ?? [], in: folder)
   }
@@ -83,7 +82,7 @@ package struct SnapshotStore {
 
   // MARK: Writing
 
-  /// Runs work on one file; its errors name the operation.
+  /// Performs work on one file; its errors name the operation.
   private static func attempt<Result>(
     _ operation: String, _ name: String, _ body: () throws(LedgerError) -> Result
   ) throws(ProjectionError) -> Result {

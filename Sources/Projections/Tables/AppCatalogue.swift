@@ -1,4 +1,4 @@
-// The products that app families have declared, for detecting fraud.
+// The products that app families have declared, for detecting fraud; and the table `symbols`.
 import Base
 import Ledger
 package import Revenue
@@ -75,7 +75,7 @@ final class AppCatalogue {
   func products(of family: Symbol) -> DeclaredProducts? { families[family] }
 }
 
-// MARK: - The table `symbols`
+// MARK: - Symbols
 
 extension StringInterner {
   /// Loads the symbols of a database that are not in memory yet.
@@ -86,7 +86,7 @@ extension StringInterner {
   }
 }
 
-/// Writes the symbols that the database does not have yet.
+/// Writes to the table `symbols` those that the database does not have yet.
 package struct SymbolRows {
   private let symbols: StringInterner
   /// How many symbols the database has.

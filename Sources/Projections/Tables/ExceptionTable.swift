@@ -12,7 +12,7 @@ package final class ExceptionTable: ExceptionSink {
     var product: TextKey
     var transaction: TextKey
     var detail: TextKey
-    /// Of which it is an exception, or −1.
+    /// The upload that the exception is about, or −1.
     var upload = -1
   }
 

@@ -1,9 +1,9 @@
-// The table `notifications`: the App Store's server notifications, known again by their UUIDs.
+// The tables `notifications`, which are recognised by their UUIDs, and `fetched_pages`.
 import Base
 import Ledger
 import Revenue
 
-/// Writes notifications as they come.
+/// Writes notifications as they arrive.
 final class NotificationTable {
   private let rows: RowWriter
   private let symbols: StringInterner
@@ -28,8 +28,8 @@ final class NotificationTable {
 
   /// Writes a notification.
   /// - Parameters:
-  ///   - transactionID: that of its transaction, if it has one.
-  ///   - originalTransactionID: that of its transaction or of its renewal information.
+  ///   - transactionID: of its transaction, if it has one.
+  ///   - originalTransactionID: of its transaction or of its renewal information.
   func add(
     _ view: NotificationReceivedView, _ event: EventLine, environment: Symbol, bundle: Symbol,
     transactionID: Text?, originalTransactionID: Text?
@@ -68,9 +68,10 @@ final class NotificationTable {
   }
 }
 
-// MARK: - The table `fetched_pages`: which calls of the App Store Server API were answered, and how far
+// MARK: - Fetched pages
 
-/// The numbers of calls in `fetched_pages`.
+/// The numbers of calls in `fetched_pages`, which records which calls of the App Store Server API were answered, and
+/// how far.
 enum FetchCallCode: Int8, CaseIterable {
   case history = 0
   case transaction = 1
@@ -100,7 +101,7 @@ enum FetchCallCode: Int8, CaseIterable {
   }
 }
 
-/// Writes pages as they come.
+/// Writes pages as they arrive.
 final class FetchedPageTable {
   private let rows: RowWriter
   private let symbols: StringInterner

@@ -1,17 +1,17 @@
-// Uploads without a final answer from the App Store, and which of them are waiting for one.
+// Uploads without a final reply from the App Store, and the receipts that are pending.
 package import AppStore
 import Base
 package import Ledger
 
-/// Keeps uploads without a final answer. Most are answered at once and never reach the table.
+/// Keeps uploads without a final reply. Most get one at once and never reach the table.
 final class OpenUploads {
   private struct Entry {
     var receipt: Int32
-    /// Whether the local check found no reason not to ask the App Store.
+    /// Whether the local check found no reason against asking the App Store.
     var isAccepted = false
     /// Whether an event records that the App Store could not be reached.
     var isUnreachable = false
-    /// Whether the App Store has refused permanently, without a final status.
+    /// Whether the App Store has rejected it permanently, without a final status.
     var isRefused = false
 
     mutating func note(_ result: ReceiptVerifiedView) {
@@ -105,9 +105,10 @@ final class OpenUploads {
   }
 }
 
-// MARK: - Receipts that were verified locally and have no final reply yet (rule R1, *pending*)
+// MARK: - Pending receipts
 
-/// Stores the contents of each pending receipt's file, in the shape of a reply.
+/// Stores the contents of the file of each receipt that was verified locally and has no final reply yet (rule R1,
+/// *pending*), in the form of a reply.
 package struct PendingReceipts {
   private let database: Database
   private let readEvent: EventAccess
@@ -117,7 +118,7 @@ package struct PendingReceipts {
     self.readEvent = readEvent
   }
 
-  /// Adds receipts that have become pending, and removes those that have been answered.
+  /// Adds receipts that have become pending, and removes those with a final reply.
   func update(
     added: [(number: Int32, upload: Int)], removed: [Int32]
   ) throws(ProjectionError) {
@@ -143,7 +144,7 @@ package struct PendingReceipts {
   ) throws(ProjectionError) {
     let line: [UInt8]
     do throws(LedgerError) { line = try readEvent(position) } catch { throw .ledger(error) }
-    // If the receipt can't be read, nothing is known about it until the App Store answers. No upload over HTTP leaves
+    // If the receipt can't be read, nothing is known about it until the App Store replies. No upload over HTTP leaves
     // such a receipt.
     guard let file = Self.file(of: line) else { return }
     do throws(DatabaseError) {
@@ -165,7 +166,7 @@ package struct PendingReceipts {
     }
   }
 
-  /// The same of an upload that was read.
+  /// As above, of an upload that was read.
   package static func file(of upload: ReceiptUploadedView) -> Receipt? {
     if let facts = upload.receiptFacts {
       let isTransactionStyle = upload.style.map { $0 == "transaction" } ?? false
@@ -177,7 +178,7 @@ package struct PendingReceipts {
     return try? content.withUnsafeBytes { try ReceiptFile.decode($0) }
   }
 
-  /// The receipt file's purchases in the shape of a reply, so that one reader handles both.
+  /// The receipt file's purchases in the form of a reply, so that one reader handles both.
   static func reply(of file: Receipt) -> [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()

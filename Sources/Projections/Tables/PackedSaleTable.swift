@@ -1,7 +1,7 @@
 // Tables with a few bytes of every sale, packed into few rows: sale_figures and statement_times.
 package import Revenue
 
-/// What a packed table holds of a sale.
+/// A sale's record in a packed table.
 package protocol SaleRecord {
   /// The table. Its columns are `id` and `records`.
   static var table: StaticString { get }
@@ -127,9 +127,10 @@ package struct PackedSaleTable<Record: SaleRecord> {
   }
 }
 
-// MARK: - The figures that a sale's journal lines need, in 51 bytes. Revenue reports read these instead of whole rows
+// MARK: - Figures of sales
 
-/// The figures that a sale contributes to its lines, without its texts.
+/// The figures that a sale contributes to its journal lines, without its texts, in 51 bytes. Revenue reports read these
+/// instead of whole rows.
 package struct SaleFigures: Equatable, SaleRecord {
   var saleDateMs: Int64
   /// The amount of the Sale line; 0 if there is no price.

@@ -37,7 +37,7 @@ struct ReceiptRecord {
   /// The verification whose reply shows the receipt's current content, or −1.
   var replyPosition = -1
   var isLocallyValid = false
-  /// Whether the App Store's answer is final (rule R1).
+  /// Whether the App Store's reply is final (rule R1).
   var isFinal = false
   var createdAtMs: Int64
   var updatedAtMs: Int64

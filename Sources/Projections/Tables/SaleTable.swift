@@ -60,8 +60,8 @@ package final class SaleTable: SaleSource {
     try database.prepare("SELECT 1 WHERE EXISTS(\(Self.aliasSQL))")
   }
 
-  /// SQL: the numbers of the sales with the alias `?1`. Ids are digits almost without exception, and an index of
-  /// integers is small and quickly made.
+  /// SQL: the numbers of the sales with the alias `?1`. Nearly all ids are digits, and an index of integers is small
+  /// and quickly built.
   static let aliasSQL = """
     SELECT id FROM sales WHERE CAST(transaction_id AS INTEGER) = CAST(?1 AS INTEGER)
       AND transaction_id = ?1 AND is_transaction_alias = 1
@@ -102,7 +102,7 @@ package final class SaleTable: SaleSource {
     if try statement.step() { _ = try takeIn(statement, store) }
   }
 
-  /// Fetches the sale with this number into the store and returns its place there; nil if there is none.
+  /// Fetches the sale with this number into the store and returns its index there; nil if there is none.
   func fetch(id: Int, into store: SaleStore) throws(DatabaseError) -> Int? {
     let statement = try database.prepare("SELECT \(Self.fetchedColumns) FROM sales WHERE id = ?")
     statement.bind(1, id)
@@ -159,7 +159,7 @@ package final class SaleTable: SaleSource {
     return result
   }
 
-  /// Adds a row's sale to the store and returns its place there.
+  /// Adds a row's sale to the store and returns its index there.
   private func takeIn(_ row: Statement, _ store: SaleStore) throws(DatabaseError) -> Int? {
     let key = SaleKey(
       environment: try row.number(1), bundle: try row.number(2),
@@ -460,7 +460,7 @@ package final class SaleTable: SaleSource {
     }
   }
 
-  /// Writes what statements say about refunds of a sale, if one tells of any.
+  /// Writes what statements contain about refunds of a sale, if any.
   private func writeRefunds(
     of place: Int, _ sales: SaleStore, _ rows: RowWriter
   ) throws(DatabaseError) {

@@ -1,4 +1,5 @@
-// The table `subscriptions`: the current period and the newest renewal information of each subscription (rule R13).
+// The tables `subscriptions`, the current period and newest renewal information of each (rule R13), and
+// `statement_times`.
 import Ledger
 package import Revenue
 
@@ -124,13 +125,13 @@ package final class SubscriptionTable: SubscriptionSource {
     try writeTurns(store, rows)
   }
 
-  /// Writes the turns that were found since the last time. They never change.
+  /// Writes the transitions that were found since the last call. They never change.
   private func writeTurns(
     _ store: SubscriptionStore, _ rows: RowWriter
   ) throws(DatabaseError) {
     for turn in store.takeTurns() {
       if turnTarget == nil {
-        // A notification may say the same by its type and by its renewal information.
+        // A notification may report the same transition by its type and by its renewal information.
         turnTarget = try rows.target("INSERT OR IGNORE INTO subscription_turns", valueCount: 7)
       }
       guard let turnTarget else { return }
@@ -250,16 +251,16 @@ package final class SubscriptionTable: SubscriptionSource {
   ]
 }
 
-// MARK: - The times of the newest statements about a sale, apart from the sale's row: nearly every statement changes them
+// MARK: - Times of statements
 
-/// The times of the newest statements about a sale (rules R12 and R13). Epoch milliseconds; the minimum if no such
-/// statement had a time.
+/// The times of the newest statements about a sale (rules R12 and R13), apart from the sale's row because nearly every
+/// statement changes them. Epoch milliseconds; the minimum if no such statement had a time.
 package struct StatementTime: Equatable, SaleRecord {
   var newestReplyMs: Int64
   /// The time of the event with that reply.
   var newestReplyEventMs: Int64
   var newestSignedMs: Int64
-  /// The time of the statement that says when the sale's period ends.
+  /// The time of the statement that gives the end of the sale's period.
   var periodEndMs: Int64
 
   package init(
@@ -279,7 +280,7 @@ package struct StatementTime: Equatable, SaleRecord {
 
   package static let table: StaticString = "statement_times"
   package static let byteCount = 32
-  /// Small, because a catch-up rewrites the rows of all sales that it meets.
+  /// Small, because a catch-up rewrites the rows of all sales that it touches.
   package static let rowCapacity = 64
 
   package func write(to bytes: UnsafeMutableRawPointer) {

@@ -1,5 +1,5 @@
-// The tables `uploads` and `signed_uploads`, and the evidence that uploads of receipts give for the sales in their
-// verifications.
+// The tables `uploads`, `signed_uploads` and `upload_verdicts`, and the evidence that uploads of receipts give for
+// sales.
 import Base
 import Ledger
 import Revenue
@@ -20,7 +20,7 @@ final class UploadTable {
   private lazy var signedTarget = Result { () throws(DatabaseError) in
     try rows.target("INSERT INTO signed_uploads", valueCount: 6)
   }
-  /// Of uploads whose receipts an erasure left until the App Store replies.
+  /// For uploads whose receipts an erasure kept until the App Store replies.
   private lazy var heldTarget = Result { () throws(DatabaseError) in
     try rows.target("INSERT INTO held_receipts", valueCount: 2)
   }
@@ -47,7 +47,7 @@ final class UploadTable {
   }
 
   /// Writes an upload of signed transactions. No verification refers to it.
-  /// - Parameter bundle: that of its first transaction with one.
+  /// - Parameter bundle: that of its first transaction with a bundle.
   func add(
     _ view: TransactionsReceivedView, position: Int, appFamily: Symbol, bundle: Symbol,
     occurredAtMs: Int64, recordedAtMs: Int64, country: Symbol, user: Int32
@@ -187,16 +187,16 @@ extension SHA256Digest {
   }
 }
 
-// MARK: - The table `upload_verdicts`: the first fraud verdict on each upload, with the event that gave it
+// MARK: - Fraud verdicts
 
-/// Writes verdicts as they are found.
+/// Writes to the table `upload_verdicts` the first fraud verdict on each upload, with the event that gave it.
 struct UploadVerdicts {
   private let rows: RowWriter
   private let target: RowTarget
 
   init(_ rows: RowWriter) throws(DatabaseError) {
     self.rows = rows
-    // Events come in order, and the first verdict holds.
+    // Events come in order, and the first verdict counts.
     target = try rows.target("INSERT OR IGNORE INTO upload_verdicts", valueCount: 4)
   }
 

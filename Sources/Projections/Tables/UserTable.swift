@@ -1,4 +1,5 @@
-// The table `users`: each user's number, count of uploads, and first and last upload, if any.
+// The tables `users`, with each user's number, count of uploads, and first and last upload, `accounts` and
+// `account_users`.
 package import Revenue
 
 /// Users by identifier. Users already in the database are fetched when first needed.
@@ -117,9 +118,9 @@ package final class UserTable {
   }
 }
 
-// MARK: - The tables `accounts` and `account_users`: the Apple Accounts, and whose they are by uploads (rule R6)
+// MARK: - Accounts
 
-/// Writes the accounts of a store, and fetches those of earlier runs.
+/// Writes the Apple Accounts of a store and their users by uploads (rule R6), and fetches those of earlier runs.
 package final class AccountTable: AccountSource {
   private let database: Database
   private let arena: TextArena
@@ -216,7 +217,7 @@ package final class AccountTable: AccountSource {
     }
   }
 
-  /// Writes all users of an account that has several. They never become fewer.
+  /// Writes all users of an account that has several. Their number never shrinks.
   private func write(
     _ users: [NamedUser], of account: Account, _ rows: RowWriter
   ) throws(DatabaseError) {

@@ -4,7 +4,7 @@ import Base
 import Ledger
 import Revenue
 
-/// Writes verifications as they come, and updates the state of the receipts that they are about.
+/// Writes verifications as they arrive, and updates the state of the receipts that they are about.
 final class VerificationTable {
   private let rows: RowWriter
   private let target: RowTarget
