@@ -1,20 +1,20 @@
-// Takes requests to erase, and answers questions about them. Its thread is its own: it reads and writes files.
+// Accepts erasure requests over HTTP and reports their state, on its own thread because it reads and writes files.
 package import Base
 import Erasure
 package import Ledger
 import Projections
 import Synchronization
 
-/// Requests to erase, from HTTP to the queue on disk. It carries none of them out.
+/// Puts erasure requests from HTTP into the queue on disk. It does not carry them out.
 package final class ErasureIntake: Sendable {
   private enum Job: Sendable {
     case add(ErasureOrder, PendingResponse)
     case look(UUID16, appFamily: UUID16, PendingResponse)
   }
 
-  /// Requests and questions that are accepted and not yet answered.
+  /// The most requests and lookups that are accepted and not yet answered.
   private static let inProgressMax = 256
-  /// A full queue has room after the next pass; nobody need ask every second until then.
+  /// A full queue has room after the next pass; clients need not ask every second until then.
   private static let fullPauseSeconds = 600
 
   private let queue: ErasureQueue
@@ -40,17 +40,17 @@ package final class ErasureIntake: Sendable {
     thread.withLock { $0 = started }
   }
 
-  /// Takes no more requests.
+  /// Accepts no further requests.
   func beginStopping() { isStopping.store(true, ordering: .releasing) }
 
-  /// Answers what is under way and ends the thread. Calling it again does nothing.
+  /// Answers the requests in progress and stops the thread. Calling it again does nothing.
   package func stop() {
     beginStopping()
     jobs.close()
     thread.withLock { $0.take() }?.join()
   }
 
-  /// Takes a request, and answers once it is durable, with `sync` in the copy too.
+  /// Accepts a request, and answers once it is durable; with `sync`, once it is also in the copy.
   package func take(_ order: ErasureOrder, completion: @escaping @Sendable (ClientResponse) -> Void)
   {
     admit(bytes: order.user.utf8.count, completion) { .add(order, $0) }
@@ -70,7 +70,7 @@ package final class ErasureIntake: Sendable {
     guard !isStopping.load(ordering: .acquiring), load.admit(bytes: bytes) else {
       return completion(.unavailable(retryAfterSeconds: 1))
     }
-    // A response that is refused admission sends its own answer.
+    // A response that is not admitted sends its own error.
     jobs.push(job(PendingResponse(load, bytes: bytes, completion)))
   }
 
@@ -86,12 +86,12 @@ package final class ErasureIntake: Sendable {
         case .look(let id, let appFamily, let response): response.answer(look(id, appFamily))
         }
       }
-      // Those that came together wait together.
+      // Requests that were added together wait together.
       if !added.isEmpty { acknowledge(added) }
     }
   }
 
-  /// Puts a request on disk; answers it and returns nil if that can't be done.
+  /// Puts a request on disk; if that fails, answers it and returns nil.
   private func add(_ order: ErasureOrder, _ response: PendingResponse) -> ErasureRecord? {
     let record = order.record
     do throws(ErasureError) {
@@ -119,7 +119,7 @@ package final class ErasureIntake: Sendable {
     }
   }
 
-  /// That of another app family is not found, as one that never was.
+  /// Another app family's request is not found, like one that never existed.
   private func look(_ id: UUID16, _ appFamily: UUID16) -> ClientResponse {
     do throws(ErasureError) {
       guard let record = try queue.record(id), record.appFamily == appFamily else {
@@ -133,16 +133,16 @@ package final class ErasureIntake: Sendable {
   }
 }
 
-// MARK: - Requests to erase as they come over HTTP, and what is said of them: nothing that names whom they are about
+// MARK: - Requests and resources
 
-/// A request to erase a user of an app family.
+/// A request over HTTP to erase a user of an app family.
 package struct ErasureOrder: Sendable {
-  /// As uploads name the user, or `token:` and an `appAccountToken`. No message contains it.
+  /// In the form in which uploads name the user, or `token:` and an `appAccountToken`. No message contains it.
   package let user: String
-  /// A code, as events have it.
+  /// A code, in the form of events.
   package let reason: String
   package let isUrgent: Bool
-  /// The app family of the token: only its events go.
+  /// The app family of the token: only its events are erased.
   package let appFamily: UUID16
   /// Epoch milliseconds.
   package let receivedAtMs: Int64
@@ -157,7 +157,7 @@ package struct ErasureOrder: Sendable {
     self.receivedAtMs = receivedAtMs
   }
 
-  /// What waits in the ledger.
+  /// The request in the form in which the ledger queues it.
   var record: ErasureRecord {
     ErasureRecord(
       .user(user, appFamily: appFamily), reason: reason, requestedAtMs: receivedAtMs,
@@ -165,9 +165,9 @@ package struct ErasureOrder: Sendable {
   }
 }
 
-/// An erasure as HTTP shows it.
+/// An erasure in HTTP responses, without anything that names its subject.
 enum ErasureResource {
-  /// Of a request that was taken.
+  /// Of a request that was accepted.
   static func accepted(_ record: ErasureRecord) -> ResponseBody {
     ResponseBody(
       JSONValue.object([
@@ -176,7 +176,7 @@ enum ErasureResource {
       ]).bytes)
   }
 
-  /// Of a request that is asked about.
+  /// Of a request that is looked up.
   static func current(_ record: ErasureRecord) -> ResponseBody {
     ResponseBody(
       JSONValue.object([

@@ -1,25 +1,25 @@
-// Erasures of a running server: urgent requests at once, all others and retention once a day.
+// Carries out erasures in a running server: urgent requests at once, all others and retention once a day.
 import Base
 package import Erasure
 package import Intake
 package import Ledger
 
-/// Looks at the queue of requests to erase and has them carried out. The owner that starts it stops it.
+/// Watches the queue of erasure requests and has them carried out. The owner that starts it stops it.
 package final class ErasureWorker: Sendable {
-  /// What it works with.
+  /// What the worker depends on.
   package struct Parts: Sendable {
     package var directory: LedgerDirectory
     /// The configuration in effect.
     package var configuration: @Sendable () -> Configuration
-    /// Finishes a pass that was interrupted.
+    /// Finishes an interrupted pass.
     package var finish: @Sendable () throws(ErasureError) -> Void
     /// Carries out all open requests, and retention, in one pass.
     package var run: @Sendable (Retention?) throws(ErasureError) -> Result
     package var metrics: Metrics
-    /// Told what an operator should know; one line, which names nobody.
+    /// Receives messages for the operator: one line, without an identifier.
     package var say: @Sendable (String) -> Void
     package var clock = WorkflowClock()
-    /// How often it looks.
+    /// How often the queue is checked.
     package var pauseMs: Int64 = 1_000
 
     package init(
@@ -37,19 +37,19 @@ package final class ErasureWorker: Sendable {
     }
   }
 
-  /// What a pass takes besides requests.
+  /// What a pass of retention erases.
   package struct Retention: Sendable {
     package var rules: RetentionRules
-    /// The time that decides what is over, in epoch milliseconds.
+    /// The time that decides whether retention has ended, in epoch milliseconds.
     package var nowMs: Int64
-    /// Whether an operator has asked for it.
+    /// Whether an operator has requested it.
     package var isOrdered: Bool
   }
 
-  /// What came of a pass.
+  /// The result of a pass.
   package struct Result: Sendable {
     package var records: [ErasureRecord]
-    /// What retention would have taken, had it not been too much to be usual.
+    /// What retention would have erased; nil unless it was too much to be usual.
     package var heldRetention: RetentionPass?
 
     package init(_ records: [ErasureRecord], heldRetention: RetentionPass? = nil) {
@@ -58,9 +58,9 @@ package final class ErasureWorker: Sendable {
     }
   }
 
-  /// After a failure it tries again, and says so, no sooner.
+  /// The shortest time between a failure and the next attempt or message.
   private static let failurePauseMs: Int64 = 60_000
-  /// A file system's clock is coarse: a folder that changed so lately may change again and show it not.
+  /// A file system's clock is coarse: a folder that changed this recently may change again with the same time.
   private static let freshMs: Int64 = 2_000
 
   private let parts: Parts
@@ -68,7 +68,7 @@ package final class ErasureWorker: Sendable {
   private let stopped = Latch()
   private let thread = Monitor<WorkerThread?>(nil)
 
-  /// - Parameter stopFlag: set by `stop()`; a pass looks at it and ends early.
+  /// - Parameter stopFlag: set by `stop()`; a pass checks it and ends early.
   package init(_ parts: Parts, stopFlag: StopFlag = StopFlag()) {
     self.parts = parts
     self.stopFlag = stopFlag
@@ -76,12 +76,12 @@ package final class ErasureWorker: Sendable {
 
   /// Starts the thread.
   package func start() throws(LedgerError) {
-    // A pass reads the whole log: those who wait for answers come first.
+    // A pass reads the whole log: client requests come first.
     let started = try WorkerThread.start(.niceness(5)) { [self] in run() }
     thread.withLock { $0 = started }
   }
 
-  /// Ends a pass under way, which the next writer finishes, and waits for the thread. Calling it again does nothing.
+  /// Ends a pass in progress, which the next writer finishes, and waits for the thread. Calling it again does nothing.
   package func stop() {
     stopFlag.set()
     stopped.open()
@@ -90,23 +90,23 @@ package final class ErasureWorker: Sendable {
 
   // MARK: The thread
 
-  /// What the thread remembers between its turns.
+  /// The thread's state between its turns.
   private struct Memory {
     var schedule: ErasureSchedule
-    /// The folder of the requests as it was when they were read; nil if they must be read again.
+    /// The folder of the requests when they were read; nil if they must be read again.
     var stamp: FolderStamp?
     var open: [ErasureRecord] = []
-    /// As of when an operator has asked for retention.
+    /// The time for which an operator has requested retention.
     var orderedRetentionMs: Int64?
-    /// On the clock that never goes back; nil while nothing has failed.
+    /// On the monotonic clock; nil while nothing has failed.
     var failedAtMs: Int64?
     /// Whether anything was ever erased.
     var hadErasures = false
-    /// Whether a pass may have been begun and not finished.
+    /// Whether a pass may have begun without finishing.
     var mayBeInterrupted = false
   }
 
-  /// Tells whether a folder has changed.
+  /// Detects that a folder has changed.
   private struct FolderStamp: Equatable {
     let status: FileStatus?
   }
@@ -142,7 +142,7 @@ package final class ErasureWorker: Sendable {
     let rules = configuration.retention.rules
     let nowMs = parts.clock.nowMs()
     if !memory.hadErasures { memory.hadErasures = try hadErasures() }
-    // An erasure may have left receipts until the App Store replies.
+    // An erasure may have kept receipts until the App Store replies.
     var due = memory.schedule.due(
       memory.open, hasRetention: rules != nil || memory.hadErasures,
       dailyAt: configuration.erasures.dailyAt, nowMs: nowMs)
@@ -199,7 +199,7 @@ package final class ErasureWorker: Sendable {
     if !certificates.isEmpty {
       parts.say("erasures: \(certificates.count) carried out, \(eventCount) events redacted")
     }
-    // Each is tried once; its record keeps the cause.
+    // Each request is tried once; its record keeps the cause.
     let failures = records.filter { $0.state == .failed }
     if let first = failures.first {
       parts.say(
@@ -208,21 +208,21 @@ package final class ErasureWorker: Sendable {
   }
 }
 
-// MARK: - When a running server carries out requests to erase. A plain value: no clock, no files
+// MARK: - Schedule
 
-/// Decides when a pass is due: at once for an urgent request, else once a day.
+/// Decides when a pass is due: at once for an urgent request, otherwise once a day. A plain value: no clock, no files.
 package struct ErasureSchedule: Sendable {
-  /// What is to be done in one pass.
+  /// What one pass carries out.
   package enum Pass: Equatable, Sendable {
     /// Requests alone.
     case requests
-    /// Requests, and what retention asks for.
+    /// Requests and retention.
     case daily
   }
 
   private static let dayMs: Int64 = 86_400_000
 
-  /// The day's pass is due at the next time of the day after this, in epoch milliseconds.
+  /// The daily pass is due at the next scheduled time after this, in epoch milliseconds.
   private var sinceMs: Int64
   private var isFirstLook = true
 
@@ -231,14 +231,14 @@ package struct ErasureSchedule: Sendable {
 
   /// What is due now.
   /// - Parameters:
-  ///   - open: the requests that are not done.
-  ///   - hasRetention: whether anything is kept for a limited time alone.
+  ///   - open: the unfinished requests.
+  ///   - hasRetention: whether anything is kept for a limited time only.
   package mutating func due(
     _ open: [ErasureRecord], hasRetention: Bool, dailyAt: TimeOfDay, nowMs: Int64
   ) -> Pass? {
-    // A clock that ran ahead must not put off the next pass.
+    // A clock that ran ahead must not delay the next pass.
     sinceMs = min(sinceMs, nowMs)
-    // After a start a request that has waited for more than a day tells that a pass was missed.
+    // At the start, a request that has waited for more than a day shows that a pass was missed.
     let isMissed = isFirstLook && open.contains { nowMs - $0.requestedAtMs > Self.dayMs }
     isFirstLook = false
     if isMissed { sinceMs = nowMs - Self.dayMs }
@@ -250,12 +250,12 @@ package struct ErasureSchedule: Sendable {
     return open.contains { $0.isUrgent } ? .requests : nil
   }
 
-  /// Notes that a pass was carried out; one that failed stays due.
+  /// Records that a pass was carried out; a failed pass stays due.
   package mutating func end(_ pass: Pass, nowMs: Int64) {
     if pass == .daily { sinceMs = nowMs }
   }
 
-  /// The last moment with this time of the day.
+  /// The last moment with this time of day.
   private func lastTime(_ time: TimeOfDay, _ nowMs: Int64) -> Int64 {
     let sinceTimeMs = (nowMs - time.milliseconds) % Self.dayMs
     return nowMs - (sinceTimeMs < 0 ? sinceTimeMs + Self.dayMs : sinceTimeMs)

@@ -1,21 +1,22 @@
-// The replication that config.json asks for, beside a writer.
+// The replication that config.json configures, while a writer runs.
 import Base
 package import Ledger
 package import Replication
 
-/// Copies a ledger while a process writes to it. Made before the writer is opened, which it may have to hold up.
+/// Copies a ledger while a process writes to it. Created before the writer is opened, whose appends may have to wait
+/// for it.
 package final class LedgerReplication: Sendable {
   package let mode: Configuration.Replication.Mode
   private let replicator: Replicator
   private let gate: ReplicationGate?
   private let onFenced: Monitor<(@Sendable (LedgerError) -> Void)?>
-  /// What the counters have.
+  /// The figures that the counters include so far.
   private let counted = Monitor((steps: 0, bytes: 0, lost: 0))
 
-  /// Takes the right to replicate; asks nothing of the store yet.
+  /// Takes the lock for replication; sends no request to the store yet.
   ///
   /// Throws what is wrong with the target (`ReplicationTarget.Fault`).
-  /// - Parameter say: told what an operator should know; one line, without a secret.
+  /// - Parameter say: receives messages for the operator: one line, without a secret.
   package init(
     _ directory: LedgerDirectory, _ configuration: Configuration.Replication,
     say: @escaping @Sendable (String) -> Void
@@ -30,15 +31,15 @@ package final class LedgerReplication: Sendable {
     gate = mode == .sync ? replicator.gate(limitMs: configuration.syncLimitMs) : nil
   }
 
-  /// What the writer's appends wait for; nil if they do not wait.
+  /// What appends wait for; nil if they do not wait.
   package var confirmation: (any AppendConfirmation)? { gate }
 
-  /// With `sync`, waits until requests to erase that are on disk are in the copy.
+  /// With `sync`, waits until erasure requests that are on disk are in the copy.
   func waitForRequests() throws(LedgerError) { try gate?.waitForOpenWork() }
 
   package var status: ReplicationStatus { replicator.status }
 
-  /// Begins to copy, and looks for a short while whether this ledger may go on.
+  /// Starts copying, and waits briefly until it is known whether this ledger may continue the copy.
   ///
   /// Throws `locked` if another process replicates this ledger, `standby` if another writer has taken over,
   /// `unconfirmed` if the copy contradicts this disk, and with `sync` also if the store can't be used.
@@ -48,11 +49,11 @@ package final class LedgerReplication: Sendable {
   ) throws(LedgerError) {
     onFenced.withLock { $0 = body }
     try replicator.start()
-    // A store that is away does not keep a server from starting.
+    // An unavailable store does not keep a server from starting.
     guard case .ended(let ending) = replicator.waitUntilOpen(limitMs: Self.openLimitMs) else {
       return
     }
-    // Nor does a store that can't be used. Appending beside another history would make a second one.
+    // Nor does a store that can't be used. Appending next to another history would create a second one.
     if case .refused = ending, mode == .async { return }
     stop(deadlineMs: 0)
     throw ending.ledgerError(operation: "replicate", object: status.target)
@@ -90,7 +91,7 @@ package final class LedgerReplication: Sendable {
     metrics.count(.replicationLost, by: max(0, lost))
   }
 
-  /// Copies what is on disk until the deadline, and ends.
+  /// Copies what is on disk until the deadline, and stops.
   package func stop(deadlineMs: Int64) {
     replicator.stop(deadlineMs: deadlineMs)
     onFenced.withLock { $0 = nil }

@@ -10,23 +10,23 @@ import Synchronization
 
 /// A server's options besides config.json.
 package struct LedgerServerOptions: Sendable {
-  /// Where the client API listens.
+  /// The address of the client API.
   package var listen = "127.0.0.1:8080"
-  /// Where the metrics are served; nil for none.
+  /// The address of the metrics; nil for none.
   package var metricsListen: String?
-  /// Where access log lines go; it stays the caller's.
+  /// Where access log lines go; the caller owns it.
   package var accessLogDescriptor: Int32?
-  /// How long requests in progress may take at the end.
+  /// How long requests in progress may take during shutdown.
   package var graceMs: Int64 = 8_000
-  /// What the ledger's database holds.
+  /// The projections in the ledger's database.
   package var projections = ProjectionSet.standard
-  /// Told what an operator should know; one line, without a secret. Called on any thread.
+  /// Receives messages for the operator: one line, without a secret. Called on any thread.
   package var say: @Sendable (String) -> Void = { _ in }
 
   package init() {}
 }
 
-/// A server: it serves from its creation until `stop()`, and is the ledger's writer meanwhile.
+/// A server: it runs from its creation until `stop()`, and is the ledger's writer meanwhile.
 package final class LedgerServer: Sendable {
   private let options: LedgerServerOptions
   private let writer: LedgerWriter
@@ -43,8 +43,8 @@ package final class LedgerServer: Sendable {
   private let hasFailed: Latch
   private let isStopped = Atomic<Bool>(false)
 
-  /// Uploads that come together share commits, transactions and changes of thread: without the pause a busy
-  /// server spends a fifth of its time on them, and clients wait longer for it.
+  /// The pause lets concurrent uploads share commits, transactions and thread switches: without it a busy server spends
+  /// a fifth of its time on these, and clients wait longer.
   private static var writerOptions: WriterOptions {
     var options = WriterOptions()
     options.groupPauseMs = 6
@@ -52,7 +52,7 @@ package final class LedgerServer: Sendable {
     return options
   }
 
-  /// Opens the ledger, brings the projections up to date and begins to serve.
+  /// Opens the ledger, brings the projections up to date and starts serving.
   ///
   /// Throws what each part throws: `LedgerError` (`locked` among them), `ConfigurationError`, `ProjectionError`,
   /// `HTTPServerError`, and what is wrong with certificates or endpoints.
@@ -73,7 +73,7 @@ package final class LedgerServer: Sendable {
     let writer = try LedgerWriter.open(directory, options: writerOptions)
     self.writer = writer
     for note in writer.recovery.notes { say(note) }
-    // A writer's thread keeps it alive until it is closed.
+    // A writer's thread keeps the writer alive until it is closed.
     func part<Part>(_ make: () throws -> Part) throws -> Part {
       do { return try make() } catch {
         replication?.stop(deadlineMs: 0)
@@ -87,7 +87,7 @@ package final class LedgerServer: Sendable {
         failed.open()
       }
     }
-    // Before anyone is answered: an erasure that was begun is finished.
+    // An erasure that was begun is finished before any request is answered.
     try part {
       let eraser = Eraser(
         directory, writer, projections: options.projections, observer: observer)
@@ -119,7 +119,7 @@ package final class LedgerServer: Sendable {
       do {
         if try writer.record(trust, after: projections.newestTrust()) { try projections.catchUp() }
       } catch let error as LedgerError where error.kind == .unconfirmed {
-        // It is on disk, and no client waits for it.
+        // The event is on disk, and no client waits for it.
         say("\(error)")
         try projections.catchUp()
       }
@@ -192,13 +192,13 @@ package final class LedgerServer: Sendable {
   ) -> ErasureWorker {
     let stopFlag = StopFlag()
     let say = options.say
-    // Each pass has its own: an eraser is used by one thread.
+    // Each pass has its own eraser, which one thread uses.
     @Sendable func eraser() -> Eraser {
       Eraser(
         directory, writer, projections: options.projections,
         observer: Projector.Observer(notice: say, isCancelled: { stopFlag.isSet }),
         onProjectionsReplaced: {
-          // In this order: webhooks read again from the projections that the first has replaced.
+          // In this order: webhooks read again from the projections that the first call has replaced.
           try workflow.forgetRedacted()
           webhooks.forgetRedacted()
         })
@@ -221,26 +221,26 @@ package final class LedgerServer: Sendable {
 
   deinit { try? stop() }
 
-  /// Where the client API listens.
+  /// The port of the client API.
   package var port: UInt16 { http.port }
   package var metricsPort: UInt16? { http.metricsPort }
 
   /// Waits, up to a limit, until appends are impossible; returns whether that happened.
   package func waitForFailure(limitMs: Int64) -> Bool { hasFailed.wait(limitMs: limitMs) }
 
-  /// Accepts nothing new, answers what is in progress, and closes the log. Calling it again does nothing.
+  /// Accepts nothing new, answers the requests in progress, and closes the log. Calling it again does nothing.
   ///
-  /// Throws what closing the log throws, also a failure that came before.
+  /// Throws the error of closing the log, or an earlier failure.
   package func stop() throws(LedgerError) {
     guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
     watcher.stop()
-    // A pass under way uses all the others.
+    // A pass in progress uses all other parts.
     erasures.stop()
     webhooks.stop()
     sync.stop()
     handover.stop()
     workflow.beginStopping()
-    // Answers reach their clients while the server waits for the last of them.
+    // Responses reach their clients while the server waits for the last of them.
     let closing = try? WorkerThread { [http, options] in
       http.shutdown(graceMs: options.graceMs + 4_000)
     }
@@ -252,6 +252,6 @@ package final class LedgerServer: Sendable {
     try writer.close()
   }
 
-  /// How long the end of a server waits for its copy.
+  /// How long shutdown waits for the copy.
   private static let replicationLimitMs: Int64 = 5_000
 }

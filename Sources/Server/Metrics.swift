@@ -1,15 +1,15 @@
-// Counts and times of a running server, as Prometheus reads them.
+// Counts and times of a running server, exposed for Prometheus.
 import Base
 
 /// Counters, gauges and histograms. Safe to use from several threads at once.
 package final class Metrics: Sendable {
-  /// What only grows. A label's values are few and fixed: never an id, a path or an address.
+  /// Values that only grow. A label's values are few and fixed: never an id, a path or an address.
   package enum Counter: String, CaseIterable, Sendable {
     /// Requests answered; label `status`.
     case requests = "receipt_ledger_http_requests_total"
     /// Uploads accepted, good or fraudulent; label `kind`.
     case uploads = "receipt_ledger_uploads_total"
-    /// Uploads that are frauds by themselves; label `kept`.
+    /// Uploads that are fraudulent by themselves; label `kept`.
     case forgeries = "receipt_ledger_forgeries_total"
     /// Questions about users; label `result`.
     case questions = "receipt_ledger_questions_total"
@@ -25,11 +25,11 @@ package final class Metrics: Sendable {
     case webhookDeliveries = "receipt_ledger_webhook_deliveries_total"
     /// Calls of the App Store Server API; label `result`.
     case syncCalls = "receipt_ledger_app_store_sync_calls_total"
-    /// Notifications that a synchronization found missing.
+    /// Notifications that were missing and a synchronization found.
     case syncNotifications = "receipt_ledger_app_store_sync_notifications_total"
-    /// Histories of customers that were fetched to their end.
+    /// Histories of customers fetched to their end.
     case syncHistories = "receipt_ledger_app_store_sync_histories_total"
-    /// Requests to erase that were carried out.
+    /// Erasure requests carried out.
     case erasuresDone = "receipt_ledger_erasures_done_total"
     /// Events that lost data.
     case redactedEvents = "receipt_ledger_redacted_events_total"
@@ -37,11 +37,10 @@ package final class Metrics: Sendable {
     case replicationSteps = "receipt_ledger_replication_steps_total"
     /// Bytes that were stored in the copy.
     case replicationBytes = "receipt_ledger_replication_bytes_total"
-    /// Objects and steps of the copy that were found missing, or wrong.
+    /// Objects and steps of the copy found missing or wrong.
     case replicationLost = "receipt_ledger_replication_lost_objects_total"
 
-    /// The labels that alerts use. They are 0 from the start: to increase() and rate() a series
-    /// that begins at 1 has not grown.
+    /// The labels that alerts use. They start at 0: to increase() and rate() a series that begins at 1 has not grown.
     var watchedLabels: [String] {
       switch self {
       case .requests: ["401", "402", "503"]
@@ -61,38 +60,38 @@ package final class Metrics: Sendable {
     }
   }
 
-  /// What an upload brings.
+  /// The content of an upload.
   package enum UploadKind: String, CaseIterable, Sendable {
     case receipt
     case signedTransactions = "signed_transactions"
   }
 
-  /// How much is kept of an upload that is a fraud by itself.
+  /// How much is kept of an upload that is fraudulent by itself.
   package enum ForgeryKept: String, CaseIterable, Sendable {
     case whole
     /// The digest and facts of its receipt.
     case reduced
-    /// Nothing: it is asked for again.
+    /// Nothing: the client is asked to send it again.
     case refused
   }
 
-  /// What came of a question about a user.
+  /// The result of a question about a user.
   package enum QuestionResult: String, CaseIterable, Sendable {
     case answered
     /// The user has too many purchases.
     case refused
-    /// Too much was under way, or the answer could not be read.
+    /// Too much was in progress, or the response could not be read.
     case unavailable
   }
 
-  /// What goes up and down.
+  /// Values that rise and fall.
   package enum Gauge: String, CaseIterable, Sendable {
     case queueLength = "receipt_ledger_verification_queue_receipts"
     case queueAgeSeconds = "receipt_ledger_verification_queue_oldest_seconds"
     case headPosition = "receipt_ledger_head_position"
     case projectionLag = "receipt_ledger_projection_lag_events"
     case unsealedBytes = "receipt_ledger_unsealed_tails_bytes"
-    /// 1 while an upload would be taken.
+    /// 1 while an upload would be accepted.
     case ready = "receipt_ledger_ready"
     case connections = "receipt_ledger_http_connections"
     case bodyBytes = "receipt_ledger_http_body_bytes"
@@ -100,17 +99,17 @@ package final class Metrics: Sendable {
     case appStoreCallsInFlight = "receipt_ledger_app_store_calls_in_flight"
     /// 1 while the circuit breaker for the App Store is open.
     case circuitOpen = "receipt_ledger_app_store_circuit_open"
-    /// Products that sell though their apps, which declare others, do not declare them.
+    /// Products that are sold but that their apps do not declare, although these declare others.
     case undeclaredProducts = "receipt_ledger_undeclared_products"
-    /// How far the clock stood before the last event at most, since the start.
+    /// The most that the clock was behind the last event, since the start.
     case clockSetBackSeconds = "receipt_ledger_clock_set_back_seconds"
-    /// Deliveries to webhooks that were read from the log and have not succeeded.
+    /// Deliveries to webhooks that were read from the log and have not succeeded yet.
     case webhookWaiting = "receipt_ledger_webhook_waiting_deliveries"
     case webhookLag = "receipt_ledger_webhook_lag_events"
     case webhooksDisabled = "receipt_ledger_webhooks_disabled"
-    /// When a whole synchronization last ended well.
+    /// When a whole synchronization last succeeded.
     case syncEndSeconds = "receipt_ledger_app_store_sync_end_timestamp_seconds"
-    /// Requests to erase that are not done.
+    /// Unfinished erasure requests.
     case erasuresWaiting = "receipt_ledger_erasures_waiting"
     /// How far the copy is behind the log; all 0 without replication.
     case replicationLagBytes = "receipt_ledger_replication_lag_bytes"
@@ -119,11 +118,11 @@ package final class Metrics: Sendable {
     case replicationSize = "receipt_ledger_replication_confirmed_events"
     /// 1 while the store answers.
     case replicationUp = "receipt_ledger_replication_up"
-    /// Objects and frames that were replaced and are not deleted yet.
+    /// Replaced objects and frames that are not deleted yet.
     case replicationReplaced = "receipt_ledger_replication_replaced_objects"
     /// Objects and steps that the copy is known to lack.
     case replicationMissing = "receipt_ledger_replication_missing_objects"
-    /// When the copy was last found whole.
+    /// When the copy was last found complete.
     case replicationWhole = "receipt_ledger_replication_whole_timestamp_seconds"
   }
 
@@ -149,7 +148,7 @@ package final class Metrics: Sendable {
   }
 
   struct Distribution {
-    /// One for each bound, and one for values above.
+    /// One for each bound, and one for larger values.
     var counts = [UInt64](repeating: 0, count: Metrics.bucketSeconds.count + 1)
     var sumSeconds = 0.0
   }
@@ -169,7 +168,7 @@ package final class Metrics: Sendable {
     values.withLock { $0.gauges[gauge] = value }
   }
 
-  /// Notes how long something took.
+  /// Records how long something took.
   package func observe(_ histogram: Histogram, seconds: Double) {
     let bucket = Metrics.bucketSeconds.firstIndex { seconds <= $0 } ?? Metrics.bucketSeconds.count
     values.withLock { values in
@@ -179,12 +178,12 @@ package final class Metrics: Sendable {
   }
 }
 
-// MARK: - The metrics as Prometheus reads them: text format 0.0.4
+// MARK: - Exposition
 
 extension Metrics {
   package static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-  /// Everything that was counted and measured so far.
+  /// Everything that was counted and measured so far, in Prometheus's text format 0.0.4.
   package func exposition() -> [UInt8] {
     let now = values.withLock { $0 }
     var text = ""

@@ -1,22 +1,22 @@
-// One line of JSON for each request answered: it contains no receipt, no token and no user.
+// Writes one line of JSON for each answered request, without receipts, tokens and users.
 package import Base
 import Glibc
 import Ledger
 
 /// The entry of one request.
 package struct AccessLogEntry: Sendable {
-  /// Epoch milliseconds, when the request's line had arrived.
+  /// When the request line had arrived, in epoch milliseconds.
   package var timeMs: Int64
   package var requestID: String
   /// One of the methods of HTTP; "other" for any other word.
   package var method: String
-  /// The path's template; nil for a path that is none of the server's.
+  /// The path's template; nil for an unknown path.
   package var route: String?
   package var status: Int
   package var bodyBytesIn: Int
   package var bodyBytesOut: Int
   package var durationMicroseconds: Int64
-  /// The client's address; nil where the upload asked that it not be stored.
+  /// The client's address; nil if the upload asked that it not be stored.
   package var peer: String?
   package var appFamily: UUID16?
 
@@ -69,17 +69,17 @@ package struct AccessLogEntry: Sendable {
   }
 }
 
-/// Writes lines from any thread; a thread of its own hands them to the descriptor each second. A log that
-/// takes nothing more, or is gone, loses lines and never holds up a request.
+/// Writes lines from any thread; its own thread passes them to the descriptor each second. A log that accepts nothing,
+/// or whose reader has disappeared, loses lines and never delays a request.
 package final class AccessLog: Sendable {
   private let lines: AccessLogLines
   private let thread: Monitor<WorkerThread?>
-  /// A byte tells the thread to look now.
+  /// A byte wakes the thread.
   private let wakeWrite: Int32
-  /// Lines that wait for a slow reader; beyond, they are dropped and counted.
+  /// The most bytes of lines that wait for a slow reader; further lines are dropped and counted.
   static let waitingBytesMax = 4 << 20
 
-  /// - Parameter descriptor: where the lines go; it stays open, and the caller's.
+  /// - Parameter descriptor: where the lines go; it stays open, and the caller owns it.
   package init(descriptor: Int32) throws(HTTPServerError) {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else {
@@ -107,7 +107,7 @@ package final class AccessLog: Sendable {
     lines.append(writer.bytes, byteCountMax: Self.waitingBytesMax)
   }
 
-  /// Writes what waits, and ends. Lines that come later are dropped.
+  /// Writes the waiting lines and stops. Later lines are dropped.
   package func finish() {
     let running = thread.withLock { thread in
       defer { thread = nil }
@@ -123,7 +123,7 @@ package final class AccessLog: Sendable {
   }
 }
 
-/// The lines that wait, and the work of the thread that writes them. The thread keeps it alive.
+/// The waiting lines, and the work of the thread that writes them. The thread keeps it alive.
 private final class AccessLogLines: Sendable {
   private struct State {
     var lines: [UInt8] = []
@@ -154,7 +154,7 @@ private final class AccessLogLines: Sendable {
 
   func run() {
     var isClosed = false
-    // Lines that were dropped and not told of yet.
+    // Dropped lines that were not reported yet.
     var lost = 0
     var isCut = false
     while !isClosed {
@@ -174,9 +174,9 @@ private final class AccessLogLines: Sendable {
     }
   }
 
-  /// Writes lines; returns how many were not written completely. A reader that takes nothing holds up this thread alone;
+  /// Writes lines; returns how many were not written completely. A reader that accepts nothing delays only this thread;
   /// on closing, it is abandoned after a second.
-  /// - Parameter isCut: whether the last line that was written is not whole.
+  /// - Parameter isCut: whether the last written line is incomplete.
   private func put(_ lines: [UInt8], _ isCut: inout Bool) -> Int {
     if lines.isEmpty { return 0 }
     var rest = (isCut ? [0x0A] + lines : lines)[...]
@@ -188,7 +188,7 @@ private final class AccessLogLines: Sendable {
         if state.withLock({ $0.isClosed }) { return lost() }
         continue
       }
-      // No more than a pipe takes without blocking once it is writable.
+      // At most as much as a pipe accepts without blocking once it is writable.
       let written = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, min($0.count, 4096)) }
       if written > 0 {
         isCut = rest[rest.startIndex + written - 1] != 0x0A

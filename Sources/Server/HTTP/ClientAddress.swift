@@ -12,12 +12,12 @@ package struct NetworkAddress: Equatable, Hashable, Sendable, CustomStringConver
 
   var isIPv4: Bool { bytes.starts(with: Self.mappedPrefix) }
 
-  /// The bytes as one number.
+  /// The bytes as a number.
   fileprivate var number: UInt128 { bytes.reduce(0) { $0 << 8 | UInt128($1) } }
 
-  /// Reads a numeric address; nil for anything else, zones (`%eth0`) included.
+  /// Parses a numeric address; nil for anything else, including zones (`%eth0`).
   package init?(_ text: String) {
-    // No address is longer; and C would take a NUL for the end.
+    // No address is longer, and C would stop at a NUL.
     guard text.utf8.count < Int(INET6_ADDRSTRLEN), !text.utf8.contains(0) else { return nil }
     var four = in_addr()
     if inet_pton(AF_INET, text, &four) == 1 {
@@ -69,7 +69,7 @@ struct NetworkRange: Sendable, Equatable {
   /// Of the 128 bits.
   let prefixBits: Int
 
-  /// Reads `::1`, `10.0.0.0/8` or `2001:db8::/32`; nil for anything else.
+  /// Parses `::1`, `10.0.0.0/8` or `2001:db8::/32`; nil for anything else.
   init?(_ text: String) {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard let first = parts.first, parts.count <= 2, let address = NetworkAddress(String(first))
@@ -79,7 +79,7 @@ struct NetworkRange: Sendable, Equatable {
       prefixBits = 128
       return
     }
-    // `::ffff:0:0/96` is how a network of all IPv4 reads in its IPv6 form.
+    // `::ffff:0:0/96` is the network of all IPv4 addresses in IPv6 form.
     let isShort = address.isIPv4 && !first.contains(":")
     guard !parts[1].isEmpty, parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
       let bits = Int(parts[1]), bits <= (isShort ? 32 : 128)
@@ -87,8 +87,8 @@ struct NetworkRange: Sendable, Equatable {
     prefixBits = isShort ? bits + 96 : bits
   }
 
-  /// Whether networks together hold every address at which a peer on the Internet may be: all of IPv4 below multicast
-  /// (224.0.0.0), or all that IPv6 gives out (2000::/3). Who names them trusts everyone.
+  /// Whether networks together contain every address of an Internet peer: all of IPv4 below multicast (224.0.0.0), or
+  /// all assigned IPv6 addresses (2000::/3). Such a configuration trusts everyone.
   static func holdInternet(_ networks: [NetworkRange]) -> Bool {
     let bounds = networks.map(\.bounds).sorted { $0.first < $1.first }
     return ["0.0.0.0 223.255.255.255", "2000:: 3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"].contains {
@@ -117,7 +117,7 @@ struct NetworkRange: Sendable, Equatable {
   }
 }
 
-/// The networks whose `X-Forwarded-For` is believed.
+/// The networks whose `X-Forwarded-For` is trusted.
 package struct TrustedProxies: Sendable {
   private let networks: [NetworkRange]
 
@@ -144,13 +144,13 @@ package struct TrustedProxies: Sendable {
     networks.contains { $0.contains(address) }
   }
 
-  /// The client's address: the peer's; where that is a trusted proxy, the last hop that is none.
-  /// A hop that is no address ends the search: what is before it cannot be trusted.
+  /// The client's address: the peer's; if that is a trusted proxy, the last hop that is not one. A hop that is not an
+  /// address ends the search: what precedes it cannot be trusted.
   /// - Parameter forwardedFor: the values of all `X-Forwarded-For` lines, in order.
   package func client(peer: NetworkAddress, forwardedFor: [String]) -> NetworkAddress {
     var client = peer
     guard contains(client) else { return client }
-    // Empty elements of a list are nothing (RFC 9110, section 5.6.1).
+    // Empty list elements are ignored (RFC 9110, section 5.6.1).
     let hops = forwardedFor.joined(separator: ",").split(separator: ",").map(Self.trimmed)
     for hop in hops.reversed() where !hop.isEmpty {
       guard let address = Self.hop(hop) else { return client }

@@ -1,18 +1,18 @@
-// The bodies of requests: decoded into fields, or refused with every reason.
+// Decodes the bodies of requests into fields, or rejects them with every reason.
 import Base
 import Intake
 import Ledger
 import Projections
 
 enum UploadRequest {
-  /// Tells where a signed object belongs that is sent as a receipt.
+  /// Advice for a signed object that is sent as a receipt.
   private static let signedObjectAdvice =
     "send it to \(Route.transactionsPath), in signed_transactions"
 
-  /// Reads the body of an upload of a receipt. Invalid JSON gets 400, JSON that is not a valid upload 422. Unknown
-  /// properties are skipped: an import warns of them, but a response has no place for a warning.
-  /// - Parameter isClientWithheld: set where the body asks that the client's address not be kept, whether it
-  ///   is good or not.
+  /// Decodes the body of an upload of a receipt. Invalid JSON gets 400, JSON that is not a valid upload 422. Unknown
+  /// properties are ignored: an import warns of them, but a response has no place for a warning.
+  /// - Parameter isClientWithheld: set if the body asks that the client's address not be kept, whether the body is
+  ///   valid or not.
   static func fields(
     _ body: [UInt8], isClientWithheld: inout Bool
   ) throws(HTTPResponse) -> UploadFields {
@@ -20,7 +20,7 @@ enum UploadRequest {
       body, UploadFieldReader(signedObjectAdvice: signedObjectAdvice), &isClientWithheld)
   }
 
-  /// Reads the body of an upload of signed transactions in the same way.
+  /// Decodes the body of an upload of signed transactions in the same way.
   static func signedFields(
     _ body: [UInt8], isClientWithheld: inout Bool
   ) throws(HTTPResponse) -> SignedUploadFields {
@@ -69,13 +69,13 @@ enum UploadRequest {
   }
 }
 
-// MARK: - The path of the App Store's notifications: the body of a request, and the answers
+// MARK: - Notifications
 
 enum NotificationRequest {
-  /// A signed object of 128 KiB with room around it. Notifications have less than 20 KiB.
+  /// A signed object of 128 KiB and room for the rest. Notifications have less than 20 KiB.
   static let bodyBytesMax = 256 << 10
 
-  /// The text of `signedPayload`. Invalid JSON gets 400, JSON that has none 422. Other members are skipped.
+  /// The text of `signedPayload`. Invalid JSON gets 400, JSON without it 422. Other members are ignored.
   static func text(_ body: [UInt8]) throws(HTTPResponse) -> [UInt8] {
     guard !body.isEmpty else { throw HTTPResponse(400, .notJSON, "the body is empty") }
     let text: Result<[UInt8], HTTPResponse> = body.withUnsafeBytes { bytes in
@@ -121,7 +121,7 @@ extension HTTPResponse {
     status: 200, body: Array(#"{"result":"recorded"}"#.utf8))
   private static let known = HTTPResponse(status: 200, body: Array(#"{"result":"known"}"#.utf8))
 
-  /// What the App Store is told.
+  /// The response to the App Store.
   init(_ answer: NotificationResponse) {
     switch answer {
     case .recorded: self = .recorded
@@ -134,12 +134,12 @@ extension HTTPResponse {
   }
 }
 
-// MARK: - The body of a question about a user: decodes JSON, or gives every reason why not
+// MARK: - Questions about a user
 
 struct UserRequest {
-  /// A body is a user and a place in a list.
+  /// A body contains a user and a place in a list.
   static let bodyBytesMax = 16 << 10
-  /// The most purchases in one answer, and how many there are where the request does not say.
+  /// The most purchases in one response, and the number if the request gives none.
   static let limitMax = 100
   static let limitDefault = 20
 
@@ -147,7 +147,7 @@ struct UserRequest {
   private let after: PurchaseCursor?
   private let limit: Int
 
-  /// Reads a body. Invalid JSON gets 400, JSON that is not a valid question 422. Unknown properties are skipped.
+  /// Decodes a body. Invalid JSON gets 400, JSON that is not a valid question 422. Unknown properties are ignored.
   init(_ body: [UInt8]) throws(HTTPResponse) {
     let value = try Self.object(body)
     var problems: [FieldProblem] = []
@@ -157,7 +157,7 @@ struct UserRequest {
     guard problems.isEmpty else { throw HTTPResponse(problems) }
   }
 
-  /// The question that a path asks with this body; nil for a path that asks none.
+  /// The question of a path with this body; nil for a path without a question.
   func question(_ route: Route, of appFamily: UUID16) -> UserQuestion? {
     switch route {
     case .purchases:
@@ -169,7 +169,7 @@ struct UserRequest {
 
   // MARK: Properties
 
-  /// The JSON object that a body is.
+  /// The JSON object of a body.
   static func object(_ body: [UInt8]) throws(HTTPResponse) -> JSONValue {
     guard !body.isEmpty else { throw HTTPResponse(400, .notJSON, "the body is empty") }
     let value: JSONValue
@@ -182,7 +182,7 @@ struct UserRequest {
     return value
   }
 
-  /// The user whom a body names; a problem where it names none.
+  /// The user whom a body names; adds a problem if it names none.
   static func user(_ value: JSONValue?, _ problems: inout [FieldProblem]) -> String {
     let field = "user_identifier"
     switch value {
@@ -224,14 +224,14 @@ struct UserRequest {
   }
 }
 
-// MARK: - The body of a request to erase: decodes JSON, or gives every reason why not
+// MARK: - Erasure requests
 
 struct ErasureRequest {
   private let user: String
   private let reason: String
   private let isUrgent: Bool
 
-  /// Reads a body. Invalid JSON gets 400, JSON that is not a valid request 422. Unknown properties are skipped.
+  /// Decodes a body. Invalid JSON gets 400, JSON that is not a valid request 422. Unknown properties are ignored.
   init(_ body: [UInt8]) throws(HTTPResponse) {
     let value = try UserRequest.object(body)
     var problems: [FieldProblem] = []

@@ -1,33 +1,33 @@
-// What the client API offers, whatever carries it: an upload, a look at a receipt, its health.
+// The service behind the client API, independent of the transport: uploads, receipts, questions, erasures, health.
 package import Base
 package import Intake
 package import Projections
 
-/// What came of a request of the client API.
+/// The result of a request of the client API.
 package enum ClientResponse: Sendable {
   /// 200, 206 or 402, with the resource of the receipt, or of the signed transactions, as JSON.
   case receipt(status: Int, body: ResponseBody)
   /// 200: what a user bought or owns.
   case ownership(ResponseBody)
-  /// 202: a request to erase is durable, under this id.
+  /// 202: an erasure request is durable, under this id.
   case erasureAccepted(id: UUID16, ResponseBody)
-  /// 200: how far a request to erase has come.
+  /// 200: the state of an erasure request.
   case erasure(ResponseBody)
   /// 404: there is no such request of this app family.
   case erasureNotFound
-  /// What came of a notification of the App Store.
+  /// The result of a notification of the App Store.
   case notification(NotificationResponse)
   /// 422: every problem that was found.
   case refused([FieldProblem])
-  /// 503: the problems of an upload that will be good once this clock is where the App Store's was.
+  /// 503: the problems of an upload that will be valid once this clock has reached the App Store's.
   case later([FieldProblem], afterSeconds: Int)
   /// 404: there is no such receipt of this app family.
   case notFound
-  /// 503: too much is under way, or the log cannot be appended to.
+  /// 503: too much is in progress, or the log cannot be appended to.
   case unavailable(retryAfterSeconds: Int)
 }
 
-/// One upload as it came over the network.
+/// One upload as received.
 package struct ClientUpload: Sendable {
   package let fields: UploadFields
   /// The app family of the token.
@@ -45,7 +45,7 @@ package struct ClientUpload: Sendable {
   }
 }
 
-/// One upload of signed transactions as it came over the network.
+/// One upload of signed transactions as received.
 package struct ClientTransactions: Sendable {
   package let fields: SignedUploadFields
   /// The app family of the token.
@@ -67,13 +67,13 @@ package struct ClientTransactions: Sendable {
 
 /// The service that answers the client API.
 package protocol ClientService: AnyObject, Sendable {
-  /// Takes an upload and calls `completion` exactly once, on any thread, also before it returns. Never
-  /// blocks for long: what can't be queued is answered `unavailable`.
+  /// Accepts an upload and calls `completion` exactly once, on any thread, possibly before it returns. Never blocks for
+  /// long: what can't be queued is answered `unavailable`.
   func upload(_ upload: ClientUpload, completion: @escaping @Sendable (ClientResponse) -> Void)
-  /// Takes an upload of signed transactions in the same way.
+  /// Accepts an upload of signed transactions in the same way.
   func transactions(
     _ upload: ClientTransactions, completion: @escaping @Sendable (ClientResponse) -> Void)
-  /// Takes a notification of the App Store in the same way; the answer comes once it is durable, before any fold.
+  /// Accepts a notification of the App Store in the same way; the response comes once it is durable, before any fold.
   func notification(
     _ notification: PostedNotification, completion: @escaping @Sendable (ClientResponse) -> Void)
   /// Looks up a receipt by its id. Another family's receipt is not found.
@@ -82,19 +82,19 @@ package protocol ClientService: AnyObject, Sendable {
   /// Answers a question about a user of an app family.
   func answer(
     _ question: UserQuestion, completion: @escaping @Sendable (ClientResponse) -> Void)
-  /// Takes a request to erase a user; the answer comes once it is durable, before anything is erased. Whether there is
-  /// such a user is not told.
+  /// Accepts a request to erase a user; the response comes once it is durable, before anything is erased. It never
+  /// reveals whether the user exists.
   func erase(_ order: ErasureOrder, completion: @escaping @Sendable (ClientResponse) -> Void)
-  /// Looks up a request to erase. Another family's is not found.
+  /// Looks up an erasure request. Another family's is not found.
   func erasure(
     _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientResponse) -> Void)
   /// Whether events can be appended.
   var canAppend: Bool { get }
-  /// Why an upload would not be accepted now; nil where it would.
+  /// Why an upload would not be accepted now; nil if it would.
   var refusal: UploadRefusal? { get }
 }
 
-/// Why no upload is taken at the moment; the text continues "not ready: ".
+/// Why no upload is accepted now; the text continues "not ready: ".
 package enum UploadRefusal: String, Sendable, CaseIterable {
   case stopping = "the server is stopping"
   case appendsFail = "events cannot be appended"
@@ -102,10 +102,10 @@ package enum UploadRefusal: String, Sendable, CaseIterable {
   case busy = "the server is busy"
 }
 
-// MARK: - A question of a company's own back end, as it came over the network
+// MARK: - Questions about users
 
 extension ClientResponse {
-  /// How it counts as the answer to a question about a user.
+  /// The result under which a response to a question about a user is counted.
   var questionResult: Metrics.QuestionResult {
     switch self {
     case .ownership: .answered
@@ -115,10 +115,10 @@ extension ClientResponse {
   }
 }
 
-/// A question about one user.
+/// A back end's question about one user, as received.
 package struct UserQuestion: Sendable {
   package let question: OwnershipQuestion
-  /// As uploads name the user, or `token:` and an `appAccountToken`. No message contains it.
+  /// In the form in which uploads name the user, or `token:` and an `appAccountToken`. No message contains it.
   package let user: String
   /// The app family of the token.
   package let appFamily: UUID16

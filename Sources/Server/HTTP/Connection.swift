@@ -1,4 +1,4 @@
-// One TCP connection: its state, its deadline, and how it ends.
+// A TCP connection's state, deadline and end; the watch over all connections; the budget of their memory.
 import Base
 import CMicroHTTPD
 import Glibc
@@ -8,12 +8,12 @@ final class Connection: Sendable {
   enum Stage {
     /// Waiting for a request line: the connection is idle or new.
     case waiting
-    /// A request line has arrived, its head or body not completely.
+    /// A request line has arrived, but its head or body is incomplete.
     case reading
-    /// The service handles it: there is no time limit.
+    /// The service is handling the request: there is no time limit.
     case working
     case answering
-    /// Given up; further input is ignored.
+    /// Abandoned; further input is ignored.
     case expired
     case closed
   }
@@ -30,7 +30,7 @@ final class Connection: Sendable {
 
   private let descriptor: Int32
   let peer: NetworkAddress?
-  /// Whether it exceeds the limit of connections and gets only an error response.
+  /// Whether it exceeds the limit of connections and only gets an error response.
   let isSurplus: Bool
   /// The peer as text, the same for every request.
   let peerText: String?
@@ -49,7 +49,7 @@ final class Connection: Sendable {
     state = Monitor(State(deadlineMs: deadlineMs))
   }
 
-  /// Moves on to a stage; false where the connection was given up.
+  /// Moves on to a stage; false if the connection was abandoned.
   func enter(_ stage: Stage, deadlineMs: Int64) -> Bool {
     state.withLock { state in
       guard state.stage != .expired else { return false }
@@ -60,7 +60,7 @@ final class Connection: Sendable {
     }
   }
 
-  /// The peer has taken a piece of the answer.
+  /// The peer has read a piece of the response.
   func recordProgress() {
     let nowMs = MonotonicClock.nowMs()
     state.withLock { $0.pieceDeadlineMs = nowMs + pieceMs }
@@ -80,8 +80,8 @@ final class Connection: Sendable {
 
   var isExpired: Bool { state.withLock { $0.stage == .expired } }
 
-  /// Sends an answer past the library, which cannot answer in the middle of a body, and gives the
-  /// connection up. False where it was given up before.
+  /// Sends a response without the library, which cannot respond in the middle of a body, and abandons the connection.
+  /// False if it was abandoned before.
   func sendLast(_ answer: HTTPResponse) -> Bool {
     state.withLock { state in
       guard state.stage == .reading else { return false }
@@ -92,7 +92,7 @@ final class Connection: Sendable {
     }
   }
 
-  /// Ends the connection if its time is over.
+  /// Ends the connection if its deadline has passed.
   func expire(nowMs: Int64) {
     state.withLock { state in
       guard nowMs >= min(state.deadlineMs, state.pieceDeadlineMs) else { return }
@@ -104,7 +104,7 @@ final class Connection: Sendable {
           HTTPResponse.requestTimeout.wireBytes(requestID: state.requestID), to: descriptor)
         state.mayBeSending = true
       case .answering:
-        // The peer does not take the answer: what the system still holds of it is thrown away.
+        // The peer does not read the response: the system discards what it still holds of it.
         var abort = linger(l_onoff: 1, l_linger: 0)
         setsockopt(
           descriptor, SOL_SOCKET, SO_LINGER, &abort, socklen_t(MemoryLayout<linger>.size))
@@ -125,11 +125,11 @@ final class Connection: Sendable {
 
   var wasTimedOut: Bool { state.withLock { $0.stage == .expired && $0.mayBeSending } }
 
-  /// The library is about to close the socket: from now on it is not touched. Where it ends the connection without
-  /// a word, since it cannot take the first request's line apart, the response is sent here.
-  /// - Parameter requestID: gives an id for that; nil where the server itself ends.
-  /// - Returns: a descriptor of the same socket if the peer may still be sending. Closing the last one
-  ///   would then reset the connection, and the peer might never see the answer.
+  /// The library is about to close the socket, which is not used from now on. If the library closes it silently,
+  /// because it cannot parse the first request line, the response is sent here.
+  /// - Parameter requestID: returns an id for that response; nil if the server itself is stopping.
+  /// - Returns: a descriptor of the same socket if the peer may still be sending. Closing the last descriptor would
+  ///   then reset the connection, and the peer might never see the response.
   func close(requestID: (() -> String)?) -> Int32? {
     state.withLock { state in
       if let requestID, state.stage == .waiting, isPeerOpen, hasSentNothing {
@@ -143,7 +143,7 @@ final class Connection: Sendable {
     }
   }
 
-  /// Whether nothing was ever sent to the peer, by the library either.
+  /// Whether nothing was ever sent to the peer, including by the library.
   private var hasSentNothing: Bool {
     // Linux's struct tcp_info, whose later members the C library does not declare: bytes not sent yet are at offset 144,
     // segments sent with data at 156.
@@ -155,7 +155,7 @@ final class Connection: Sendable {
     return (info[144..<148] + info[156..<160]).allSatisfy { $0 == 0 }
   }
 
-  /// Whether the peer has neither ended its side nor gone.
+  /// Whether the peer has neither ended its side nor disappeared.
   private var isPeerOpen: Bool {
     var byte: UInt8 = 0
     let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
@@ -171,7 +171,7 @@ final class Connection: Sendable {
   }
 }
 
-// MARK: - Watches over all connections: their time, their last bytes, their memory
+// MARK: - Watch over all connections
 
 final class ConnectionReaper: Sendable {
   private struct State {
@@ -181,7 +181,7 @@ final class ConnectionReaper: Sendable {
     var isClosed = false
   }
 
-  /// A socket whose answer is sent, and whose peer may still be sending.
+  /// A socket whose response is sent and whose peer may still be sending.
   private struct Lingering {
     let descriptor: Int32
     let deadlineMs: Int64
@@ -195,7 +195,7 @@ final class ConnectionReaper: Sendable {
   private static let lingerMs: Int64 = 2000
   private static let lingerBytesMax = 8 << 20
   private static let lingeringMax = 256
-  /// Less than this, once free, is left to the C library.
+  /// A smaller amount of freed memory is left to the C library.
   private static let freedBytesMin = 16 << 20
 
   private let budgets: [ByteBudget]
@@ -231,10 +231,10 @@ final class ConnectionReaper: Sendable {
     if let kept, !lingers { close(kept) }
   }
 
-  /// From now on a connection that waits for a request is ended.
+  /// From now on connections that wait for a request are ended.
   func drain() { state.withLock { $0.isDraining = true } }
 
-  /// Ends the watch, and every connection that lingers.
+  /// Stops the watch, and ends every lingering connection.
   func finish() {
     let running = thread.withLock { thread in
       defer { thread = nil }
@@ -255,7 +255,7 @@ final class ConnectionReaper: Sendable {
         (Array(state.connections.values), state.lingering, state.isDraining, state.isClosed)
       }
       if isClosed { return }
-      // Outside the lock, which the threads that answer requests need. Only this thread removes what lingers.
+      // Outside the lock, which the threads that answer requests need. Only this thread removes lingering sockets.
       let rest = lingering.compactMap(Self.drained)
       state.withLock { $0.lingering.replaceSubrange(..<lingering.count, with: rest) }
       let nowMs = MonotonicClock.nowMs()
@@ -268,13 +268,13 @@ final class ConnectionReaper: Sendable {
     }
   }
 
-  /// The C library keeps freed memory between blocks still in use.
+  /// The C library keeps freed memory that lies between blocks in use.
   private func giveMemoryBack() {
     let ended = budgets.compactMap { $0.endedPeak(minBytes: Self.freedBytesMin) }
     if !ended.isEmpty { cmhd_give_memory_back() }
   }
 
-  /// Reads what has come and throws it away; nil once the peer has ended, or its time is over.
+  /// Reads and discards what has arrived; nil once the peer has ended, or its deadline has passed.
   private static func drained(_ lingering: Lingering) -> Lingering? {
     var lingering = lingering
     let isOver = withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 8) { buffer in
@@ -293,9 +293,9 @@ final class ConnectionReaper: Sendable {
   }
 }
 
-// MARK: - Memory that all requests share, counted in bytes
+// MARK: - Shared memory budget
 
-/// Bytes in use, and how many may be.
+/// The bytes that all requests use together, and their limit.
 final class ByteBudget: Sendable {
   private struct State {
     var used = 0
@@ -309,11 +309,11 @@ final class ByteBudget: Sendable {
 
   var usedBytes: Int { state.withLock { $0.used } }
 
-  /// Whether a quarter is free: enough for what is under way.
+  /// Whether a quarter is free: enough for the requests in progress.
   var hasRoom: Bool { usedBytes <= limitBytes - limitBytes / 4 }
 
   /// Reserves a number of bytes; false if they are not available.
-  /// - Parameter evenAlone: whether what is larger than the whole budget may have it all to itself.
+  /// - Parameter evenAlone: whether a request that exceeds the whole budget may have all of it.
   func reserve(_ count: Int, evenAlone: Bool = false) -> Bool {
     state.withLock { state in
       guard state.used + count <= limitBytes || evenAlone && state.used == 0 else { return false }
@@ -330,8 +330,8 @@ final class ByteBudget: Sendable {
     }
   }
 
-  /// The most that was in use since the last call that found it over: nil unless it was `minBytes`, and all but
-  /// a quarter of it has been given back.
+  /// The peak of use since the last call that returned one; nil unless it was at least `minBytes` and all but a quarter
+  /// of it has been released.
   func endedPeak(minBytes: Int) -> Int? {
     state.withLock { state in
       guard state.peak >= minBytes, state.used <= state.peak / 4 else { return nil }

@@ -1,17 +1,17 @@
-// What is sent back: a status, a body of JSON, and the headers that belong to them.
+// A response: its status, its JSON body and its headers; and how a large body is passed to the HTTP library.
 import Base
 import CMicroHTTPD
 import Intake
 import Projections
 
-/// One answer, before it has a connection.
+/// One response, before it has a connection.
 struct HTTPResponse: Error, Sendable {
   static let json = "application/json"
 
   var status: Int
   var body: ResponseBody
   var contentType = HTTPResponse.json
-  /// The headers that only some answers have.
+  /// The headers that only some responses have.
   var headers: [(name: String, value: String)] = []
   /// Whether the connection ends with it.
   var closes = false
@@ -54,7 +54,7 @@ struct HTTPResponse: Error, Sendable {
     self.init(status: status, body: writer.bytes)
   }
 
-  /// The service's answer as an HTTP response.
+  /// The service's result as an HTTP response.
   init(_ answer: ClientResponse) {
     switch answer {
     case .receipt(let status, let body): self.init(status: status, body: body)
@@ -84,7 +84,7 @@ struct HTTPResponse: Error, Sendable {
   }
 }
 
-/// What is wrong with a request outside its fields, as programs read it.
+/// What is wrong with a request outside its fields, as a code for programs.
 enum ErrorCode: String, CaseIterable {
   case malformedRequest = "malformed_request"
   case unexpectedQuery = "unexpected_query"
@@ -134,19 +134,19 @@ extension HTTPResponse {
       "Retry-After", String(max(1, retryAfterSeconds)))
   }
 
-  /// 503 for problems that will pass.
+  /// 503 for problems that are temporary.
   static func later(_ problems: [FieldProblem], afterSeconds seconds: Int) -> HTTPResponse {
     HTTPResponse(problems, status: 503).with("Retry-After", String(max(1, seconds)))
   }
 
-  /// - Parameter error: the error code of RFC 6750; nil where no token was sent.
+  /// - Parameter error: the error code of RFC 6750; nil if no token was sent.
   static func unauthorized(_ message: String, error: String? = nil) -> HTTPResponse {
     var challenge = bearerChallenge
     if let error { challenge += ", error=\"\(error)\"" }
     return HTTPResponse(401, .unauthorized, message).with("WWW-Authenticate", challenge)
   }
 
-  /// A good token that is for other requests.
+  /// A valid token with another scope.
   static func insufficientScope(_ scope: Configuration.Token.Scope) -> HTTPResponse {
     HTTPResponse(403, .insufficientScope, "this path needs a token of the scope \(scope.rawValue)")
       .with(
@@ -156,7 +156,7 @@ extension HTTPResponse {
 
   private static let bearerChallenge = "Bearer realm=\"receipt-ledger\""
 
-  /// The words that go with a status; only needed where the library does not write them.
+  /// The reason phrase of a status; only needed when the library does not write it.
   static func reason(_ status: Int) -> String {
     switch status {
     case 408: "Request Timeout"
@@ -166,7 +166,7 @@ extension HTTPResponse {
     }
   }
 
-  /// The whole answer as it goes over the wire, for a connection that ends with it.
+  /// The complete response as sent, for a connection that ends with it.
   func wireBytes(requestID: String) -> [UInt8] {
     var head = "HTTP/1.1 \(status) \(Self.reason(status))\r\nConnection: close\r\n"
     head += "Content-Type: \(contentType)\r\nCache-Control: no-store\r\n"
@@ -176,11 +176,11 @@ extension HTTPResponse {
   }
 }
 
-// MARK: - A large answer's way into the HTTP library: piece by piece, as the peer takes it
+// MARK: - Response bodies
 
-/// Hands out one body. Only the library's thread uses it.
+/// Passes one large body to the library piece by piece, as the peer reads it. Only the library's thread uses it.
 final class ResponseStream {
-  /// The library holds one piece at a time. What is no larger is handed over at once.
+  /// The library holds one piece at a time. A body of at most this size is passed at once.
   static let pieceByteCount = 32 << 10
 
   private var reader: ResponseBodyReader
@@ -191,7 +191,7 @@ final class ResponseStream {
     self.connection = connection
   }
 
-  /// The library's object for a body; nil where there is no memory for it.
+  /// The library's object for a body; nil if there is not enough memory.
   static func response(_ body: ResponseBody, _ connection: Connection) -> OpaquePointer? {
     if body.byteCount <= pieceByteCount {
       return body.bytes.withUnsafeBytes { cmhd_response($0.baseAddress, $0.count) }
@@ -203,12 +203,12 @@ final class ResponseStream {
     return response
   }
 
-  /// What the library and this hold of a body.
+  /// The bytes that the library and this object hold of a body.
   static func heldByteCount(_ body: ResponseBody) -> Int {
     body.heldByteCount + min(body.byteCount, pieceByteCount)
   }
 
-  /// The piece before has been sent.
+  /// Called when the previous piece has been sent.
   fileprivate func next(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
     connection.recordProgress()
     return reader.read(into: buffer)
@@ -225,8 +225,8 @@ private func readPiece(
   return count > 0 ? count : cmhdEndOfStream
 }
 
-/// Ends the connection: less has come than was announced. MHD_CONTENT_READER_END_WITH_ERROR is a cast, which Swift
-/// does not import.
+/// Ends the connection because fewer bytes came than announced. MHD_CONTENT_READER_END_WITH_ERROR is a cast, which
+/// Swift does not import.
 private let cmhdEndOfStream = -2
 
 private func releaseStream(context: UnsafeMutableRawPointer?) {

@@ -1,4 +1,4 @@
-// Where a server listens: `127.0.0.1:8080`, `[::1]:8080`, and the socket there.
+// The address on which a server listens, `127.0.0.1:8080` or `[::1]:8080`, and its socket.
 import Glibc
 
 /// Why the HTTP server cannot start: operation, object and cause.
@@ -23,14 +23,13 @@ package struct HTTPServerError: Error, Equatable, Sendable, CustomStringConverti
   package var description: String { "\(operation) \(object): \(cause)" }
 }
 
-/// A numeric address and a port. Names are not looked up: which address a name has is not the server's
-/// to choose.
+/// A numeric address and a port. Names are not resolved: the server must not choose among a name's addresses.
 package struct ListenAddress: Equatable, Sendable, CustomStringConvertible {
   package let address: NetworkAddress
   /// 0 lets the system choose.
   package let port: UInt16
 
-  /// Reads `127.0.0.1:8080` or `[::1]:8080`; nil for anything else.
+  /// Parses `127.0.0.1:8080` or `[::1]:8080`; nil for anything else.
   package init?(_ text: String) {
     guard let colon = text.lastIndex(of: ":") else { return nil }
     var host = text[..<colon]
@@ -53,7 +52,7 @@ package struct ListenAddress: Equatable, Sendable, CustomStringConvertible {
     return text.contains(":") ? "[\(text)]:\(port)" : "\(text):\(port)"
   }
 
-  /// What the system keeps of an answer for a peer that does not read, roughly: megabytes otherwise.
+  /// Roughly what the system buffers of a response for a peer that does not read; by default, megabytes.
   private static let unsentBytesMax: Int32 = 64 << 10
 
   /// Opens a listening socket, which the caller closes.
@@ -64,7 +63,7 @@ package struct ListenAddress: Equatable, Sendable, CustomStringConvertible {
     var on: Int32 = 1
     let size = socklen_t(MemoryLayout<Int32>.size)
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
-    // Connections inherit it.
+    // Connections inherit this option.
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, size)
     var unsent = Self.unsentBytesMax
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &unsent, size)
@@ -108,7 +107,7 @@ package struct ListenAddress: Equatable, Sendable, CustomStringConvertible {
       guard let base = bytes.baseAddress,
         getsockname(descriptor, base.assumingMemoryBound(to: sockaddr.self), &size) == 0
       else { return 0 }
-      // Both families have the port in the same place.
+      // The port is at the same offset in both families.
       return UInt16(bytes[2]) << 8 | UInt16(bytes[3])
     }
   }

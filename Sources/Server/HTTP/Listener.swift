@@ -1,10 +1,10 @@
-// One listening socket with the library behind it. The only file that sees its callbacks.
+// One listening socket and the library behind it. Only this file contains the library's callbacks.
 import Base
 import CMicroHTTPD
 import Glibc
 import Synchronization
 
-/// The proxies in force; they may be replaced while requests are answered.
+/// The current proxies; they may be replaced while requests are answered.
 final class ProxyList: Sendable {
   private let proxies: Monitor<TrustedProxies>
 
@@ -15,7 +15,7 @@ final class ProxyList: Sendable {
   func replace(_ proxies: TrustedProxies) { self.proxies.withLock { $0 = proxies } }
 }
 
-/// The path of notifications in force; it may be replaced while requests are answered.
+/// The current path of notifications; it may be replaced while requests are answered.
 final class CurrentPath: Sendable {
   private let path: Monitor<String>
 
@@ -36,7 +36,7 @@ struct ListenerParts: Sendable {
   let accessLog: AccessLog?
   let keeper: ConnectionReaper
   let bodies: ByteBudget
-  /// Of notifications, which uploads must not crowd out.
+  /// The budget of notifications, which uploads must not use up.
   let notificationBodies: ByteBudget
   let answers: ByteBudget
   let notificationsPath: CurrentPath
@@ -44,8 +44,8 @@ struct ListenerParts: Sendable {
 
 /// One address that the server listens on.
 ///
-/// Sendable because `daemon` changes only in `init` and `stop`, which the server calls once, and the library locks what
-/// is behind it.
+/// Sendable because `daemon` changes only in `init` and `stop`, which the server calls once, and the library locks its
+/// own state.
 final class Listener: @unchecked Sendable {
   private struct Work {
     var exchanges: [ObjectIdentifier: RequestHandler] = [:]
@@ -72,9 +72,9 @@ final class Listener: @unchecked Sendable {
   var notificationsPath: String { parts.notificationsPath.current }
   var answers: ByteBudget { parts.answers }
 
-  /// Connections above the limit that get an error response; beyond these a connection is closed at once.
+  /// The number of connections above the limit that get an error response; further ones are closed at once.
   private static let refusedConnectionsMax = 64
-  /// Of the library's buffer for one connection: the largest head that it reads, and the pieces of a body.
+  /// The library's buffer for one connection: the largest head that it reads, and the pieces of a body.
   private static let bufferBytes = 32 << 10
 
   init(
@@ -109,7 +109,7 @@ final class Listener: @unchecked Sendable {
 
   deinit { stop() }
 
-  /// Why an upload would not be accepted now; nil where it would.
+  /// Why an upload would not be accepted now; nil if it would.
   var refusal: UploadRefusal? {
     if isDraining { return .stopping }
     if let refusal = service.refusal { return refusal }
@@ -118,11 +118,10 @@ final class Listener: @unchecked Sendable {
 
   // MARK: Ending
 
-  /// Accepts no more connections: new ones are closed at once. Open ones get their responses, and are
-  /// then closed.
+  /// Accepts no more connections: new ones are closed at once. Open ones get their responses and are then closed.
   func drain() {
-    // Not by MHD_quiesce_daemon: with epoll it and the library's own threads may both take the listening
-    // socket out of the set, and the second one to do so aborts the process (libmicrohttpd 0.9.75, daemon.c).
+    // Without MHD_quiesce_daemon: with epoll, it and the library's own threads may both remove the listening socket
+    // from the set, and the second removal aborts the process (libmicrohttpd 0.9.75, daemon.c).
     work.withLock { $0.isDraining = true }
   }
 
@@ -130,7 +129,7 @@ final class Listener: @unchecked Sendable {
   var hasWork: Bool { work.withLock { !$0.exchanges.isEmpty } }
   var hasConnections: Bool { connectionCount.load(ordering: .relaxed) > 0 }
 
-  /// Answers 503 to everything that the service still has. The service's own answers are then ignored.
+  /// Answers 503 to all requests that the service is still handling. The service's own responses are then ignored.
   func abandonWork() {
     let exchanges = work.withLock { work in
       work.isClosed = true
@@ -146,18 +145,18 @@ final class Listener: @unchecked Sendable {
     guard let daemon else { return }
     self.daemon = nil
     abandonWork()
-    // It closes the listening socket too.
+    // This also closes the listening socket.
     MHD_stop_daemon(daemon)
   }
 
-  // MARK: What an exchange needs
+  // MARK: Exchanges
 
   func nextRequestID() -> String {
     let number = requestCount.wrappingAdd(1, ordering: .relaxed).newValue
     return "\(requestPrefix)-\(number)"
   }
 
-  /// False once the server has given up waiting for the service.
+  /// False once the server no longer waits for the service.
   func beginWork(_ exchange: RequestHandler) -> Bool {
     work.withLock { work in
       guard !work.isClosed else { return false }
@@ -278,7 +277,7 @@ private func notifyConnection(
   }
 }
 
-/// Called with the request line; what it returns represents the request until its end.
+/// Called with the request line; the returned value represents the request until its end.
 private func beginRequest(
   context: UnsafeMutableRawPointer?, target: UnsafePointer<CChar>?, handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
@@ -292,7 +291,7 @@ private func beginRequest(
   return Unmanaged.passRetained(exchange).toOpaque()
 }
 
-/// Paths stay as they were sent.
+/// Leaves paths as they were sent.
 private func keepEscapes(
   context: UnsafeMutableRawPointer?, handle: OpaquePointer?, text: UnsafeMutablePointer<CChar>?
 ) -> Int {

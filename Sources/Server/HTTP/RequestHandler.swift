@@ -5,10 +5,10 @@ import Glibc
 import Intake
 import Projections
 
-/// A request from its head to its answer.
+/// A request from its head to its response.
 ///
-/// Sendable because the library calls it on one thread at a time; other threads only call `complete`, which shares no
-/// more than the monitor.
+/// Sendable because the library calls it on one thread at a time; other threads only call `complete`, which uses only
+/// the monitor.
 final class RequestHandler: @unchecked Sendable {
   private enum Step {
     case head
@@ -16,9 +16,9 @@ final class RequestHandler: @unchecked Sendable {
     case working
   }
 
-  /// What the service's thread and the library's share.
+  /// The state shared by the service's thread and the library's.
   private struct Reply {
-    /// Until the library has received it.
+    /// Nil once the library has received it.
     var answer: HTTPResponse?
     var isAnswered = false
     var isSuspended = false
@@ -35,7 +35,7 @@ final class RequestHandler: @unchecked Sendable {
   private let target: UnsafeRawBufferPointer?
   private let reply = Monitor(Reply())
 
-  // Only the library's thread touches what follows.
+  // Only the library's thread uses the following.
   private var step = Step.head
   private var method = "other"
   private var route = Route.unknown
@@ -53,7 +53,7 @@ final class RequestHandler: @unchecked Sendable {
   private var status = 0
   private var bodyBytesOut = 0
 
-  /// - Parameter target: in the library's buffer, whole; good until the head has been handled.
+  /// - Parameter target: in the library's buffer, whole; valid until the head has been handled.
   init(
     listener: Listener, handle: OpaquePointer, connection: Connection,
     target: UnsafeRawBufferPointer?
@@ -68,10 +68,10 @@ final class RequestHandler: @unchecked Sendable {
       requestID, deadlineMs: MonotonicClock.nowMs() + listener.options.requestMs)
   }
 
-  // MARK: What the library calls, one after another
+  // MARK: Calls of the library
 
-  /// The library has something for the request: its head, a piece of its body, its end, or a notice that it
-  /// continues after a pause. False ends the connection.
+  /// The library has something for the request: its head, a piece of its body, its end, or the notice that it resumes.
+  /// False ends the connection.
   func proceed(
     method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
     piece: UnsafeRawBufferPointer
@@ -96,7 +96,7 @@ final class RequestHandler: @unchecked Sendable {
       let head = try RequestHead(
         listener.rawHead(of: handle, method: method, target: target, version: version))
       self.method = head.method
-      // A body in chunks could end elsewhere for the proxy: nothing after it is believed.
+      // A proxy could see another end of a chunked body: nothing after it is trusted.
       closesAfter = head.isChunked
       do throws(HTTPResponse) {
         try admit(head)
@@ -128,7 +128,7 @@ final class RequestHandler: @unchecked Sendable {
     if route == .notifications { limitBytes = NotificationRequest.bodyBytesMax }
     appFamily = try route.admit(
       head, authenticator: listener.authenticator, bodyBytesMax: limitBytes)
-    // Before any of it is taken: what is stored should be answered, too.
+    // Checked before any of the body is read: what is stored should also be answered.
     if route.needsToken, !listener.answers.hasRoom { throw .unavailable(retryAfterSeconds: 1) }
     bodyBytesMax = min(limitBytes, head.contentLength ?? limitBytes)
     let expectedBytes = min(head.contentLength ?? 0, Self.firstChargeBytesMax)
@@ -136,7 +136,7 @@ final class RequestHandler: @unchecked Sendable {
     body.reserveCapacity(expectedBytes)
   }
 
-  /// What a request may claim before any of it has come.
+  /// The memory that a request may reserve before any of its body has arrived.
   private static let firstChargeBytesMax = 64 << 10
 
   private var bodies: ByteBudget {
@@ -165,7 +165,7 @@ final class RequestHandler: @unchecked Sendable {
     return true
   }
 
-  /// In the middle of a body the library accepts no response.
+  /// The library accepts no response in the middle of a body.
   private func sendLast(_ answer: HTTPResponse) -> Bool {
     if connection.sendLast(answer) { record(answer) }
     return false
@@ -187,7 +187,7 @@ final class RequestHandler: @unchecked Sendable {
       return send(HTTPResponse(status: 200, body: Array("{\"status\":\"ready\"}".utf8)))
     case .metrics: return send(listener.exposition())
     case .receipt(let text):
-      // In capitals it would be a second spelling of the path.
+      // Capitals would be a second spelling of the path.
       guard let appFamily, let id = UUID16(text), id.description == text else {
         return send(.receiptNotFound)
       }
@@ -262,7 +262,7 @@ final class RequestHandler: @unchecked Sendable {
     }
   }
 
-  /// Hands the request to the service and suspends the connection until there is a response.
+  /// Passes the request to the service and suspends the connection until there is a response.
   private func work(
     _ start: (@escaping @Sendable (ClientResponse) -> Void) -> Void
   ) -> Bool {
@@ -283,16 +283,15 @@ final class RequestHandler: @unchecked Sendable {
     return send(answer)
   }
 
-  /// Accepts the response; only the first one counts. The connection lives while it is suspended, and is not
-  /// touched after it was resumed. Where responses use all memory allowed to them, the client is told to come
-  /// again.
+  /// Accepts the response; only the first one counts. The connection lives while it is suspended, and is not used after
+  /// it was resumed. If responses use all their memory, the client is asked to retry.
   func complete(_ answer: HTTPResponse) {
     reply.withLock { reply in
       guard !reply.isAnswered else { return }
       reply.isAnswered = true
       let heldBytes = ResponseStream.heldByteCount(answer.body)
       if route == .notifications {
-        // It is small, there are few, and it waits for no room that other answers take.
+        // Such a response is small and rare, so it does not wait for room.
         reply.answer = answer
       } else if listener.answers.reserve(heldBytes, evenAlone: true) {
         reply.heldBytes = heldBytes
@@ -323,7 +322,7 @@ final class RequestHandler: @unchecked Sendable {
     return true
   }
 
-  /// The request has ended in some way.
+  /// The request has ended, for any reason.
   func end() {
     listener.endWork(self)
     bodies.release(chargedBytes)
@@ -346,7 +345,7 @@ final class RequestHandler: @unchecked Sendable {
         peer: isClientWithheld ? nil : clientText, appFamily: appFamily))
   }
 
-  /// An unknown method could contain anything.
+  /// An unknown method could contain any text.
   private static func shown(_ method: String) -> String {
     let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]
     return known.contains(method) ? method : "other"

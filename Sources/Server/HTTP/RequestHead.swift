@@ -1,9 +1,9 @@
-// A request line and headers, checked against the grammar before anything else is done.
-// The library is lenient where a proxy in front of it may not be; whatever two readers could take for
-// different requests is refused here, and the connection ends.
+// Checks a request line and headers against the grammar before anything else. The library is lenient where a proxy in
+// front of it may be strict; a head that two readers could take for different requests is rejected here, and the
+// connection ends.
 import Glibc
 
-/// The pieces of a head, as the library left them in its buffer. Valid while the request is first handled.
+/// The pieces of a head in the library's buffer. Valid while the request is first handled.
 struct RawHead {
   struct Header {
     let name: UnsafeRawBufferPointer
@@ -11,17 +11,17 @@ struct RawHead {
   }
 
   let method: UnsafeRawBufferPointer
-  /// As sent, except that the library has replaced the marks of a query (`?`, `&`, `=`) by zeros; nil where the
-  /// request's line had none.
+  /// As sent, except that the library has replaced the separators of a query (`?`, `&`, `=`) by zeros; nil if the
+  /// request line had none.
   let target: UnsafeRawBufferPointer?
   let version: UnsafeRawBufferPointer
   var headers: [Header] = []
   /// The whole head, from the method to the empty line, in bytes.
   let countBytes: Int
 
-  /// Whether the pieces follow each other as in a strict head: one space, one space, and
-  /// CRLF after each line. The library writes zeros over what stood between them, but doesn't move them:
-  /// a lone CR or LF taken for a line's end, a folded line, a NUL in a value all leave another gap.
+  /// Whether the pieces follow each other as in a strict head: one space, one space, and CRLF after each line. The
+  /// library writes zeros over the separators, but does not move the pieces: a lone CR or LF as a line's end, a folded
+  /// line, a NUL in a value all leave another gap.
   var isContiguous: Bool {
     guard let first = method.baseAddress, let target, let targetStart = target.baseAddress,
       let versionStart = version.baseAddress
@@ -42,12 +42,12 @@ struct RawHead {
 /// The content of a valid head.
 struct RequestHead {
   let method: String
-  /// The target's path, as sent: nothing is decoded, so that nothing can be decoded twice.
+  /// The target's path, as sent: nothing is decoded, so nothing can be decoded twice.
   let path: String
   let hasQuery: Bool
   let contentLength: Int?
   let isChunked: Bool
-  /// White space after `chunked`: it is legal, but the library then does not know the body for chunked, and waits
+  /// White space after `chunked`: it is legal, but the library then does not recognise the body as chunked, and waits
   /// for the end of the connection.
   let isUnboundedForLibrary: Bool
   let contentTypes: [String]
@@ -97,7 +97,7 @@ struct RequestHead {
     forwardedFor = fields.forwardedFor.map(Self.text)
   }
 
-  /// Origin form, or absolute form, whose authority nothing here depends on.
+  /// Origin form, or absolute form, whose authority is ignored.
   private static func path(of target: UnsafeRawBufferPointer) throws(HTTPResponse) -> String {
     guard target.allSatisfy({ (0x21...0x7E).contains($0) || $0 == 0 }) else {
       throw .malformed("the target has a byte that must be percent-encoded")
@@ -139,7 +139,7 @@ private struct Fields {
   var hosts: [UnsafeRawBufferPointer] = []
   var contentLengths: [UnsafeRawBufferPointer] = []
   var transferEncodings: [UnsafeRawBufferPointer] = []
-  /// Whether white space follows one.
+  /// Whether white space follows a transfer encoding.
   var hasPaddedEncoding = false
   var contentTypes: [UnsafeRawBufferPointer] = []
   var contentEncodings: [UnsafeRawBufferPointer] = []
@@ -170,7 +170,7 @@ private struct Fields {
     }
   }
 
-  /// Everything from which two readers could conclude different ends of the request.
+  /// Rejects everything from which two readers could derive different ends of the request.
   func checkFraming(isFirstVersion: Bool) throws(HTTPResponse) {
     if hosts.count > 1 { throw .malformed("Host is given more than once") }
     if hosts.isEmpty, !isFirstVersion { throw .malformed("Host is missing") }
@@ -190,7 +190,7 @@ private struct Fields {
     guard !text.isEmpty, text.allSatisfy({ (0x30...0x39).contains($0) }) else {
       throw .malformed("Content-Length is not a number")
     }
-    // What does not fit is too large for every limit, and said so there.
+    // A number that does not fit exceeds every limit, and is rejected there.
     return Int(String(decoding: text, as: UTF8.self)) ?? .max
   }
 
@@ -200,7 +200,7 @@ private struct Fields {
     return UnsafeRawBufferPointer(rebasing: bytes[..<end])
   }
 
-  /// Compares with a name in lower case.
+  /// Compares with a lower-case name.
   private func isEqual(_ bytes: UnsafeRawBufferPointer, _ name: StaticString) -> Bool {
     guard bytes.count == name.utf8CodeUnitCount else { return false }
     for index in 0..<bytes.count {

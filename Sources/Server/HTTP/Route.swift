@@ -1,7 +1,7 @@
-// The routes, and the checks of a request before its body is read.
+// The routes, the checks of a request before its body is read, and the tokens.
 package import Base
 
-/// Where a request goes.
+/// The target of a request.
 enum Route: Equatable {
   case upload
   case transactions
@@ -12,9 +12,9 @@ enum Route: Equatable {
   case purchases
   /// What a user is entitled to.
   case entitlements
-  /// Requests to erase.
+  /// Erasure requests.
   case erasures
-  /// A request to erase, by its id as given in the path.
+  /// An erasure request, by its id as given in the path.
   case erasure(String)
   case health
   case readiness
@@ -26,7 +26,7 @@ enum Route: Equatable {
   static let purchasesPath = "/v1/purchases"
   static let entitlementsPath = "/v1/entitlements"
   static let erasuresPath = "/v1/erasures"
-  /// What the access log calls the path of notifications, wherever it is.
+  /// The access log's name for the path of notifications, whatever it is.
   static let notificationsTemplate = "/app_store/notifications"
 
   /// A path has one spelling: no trailing slash, no percent-encoding, case matters; ids are in lower case.
@@ -79,23 +79,23 @@ enum Route: Equatable {
     }
   }
 
-  /// Whether it takes a body.
+  /// Whether it has a body.
   private var isPost: Bool {
     self == .upload || self == .transactions || self == .notifications || namesUser
   }
 
-  /// Whether its body is little more than a user, and so is small.
+  /// Whether its body is small because it contains little more than a user.
   var namesUser: Bool { self == .purchases || self == .entitlements || self == .erasures }
 
   var allowedMethods: [String] { isPost ? ["POST"] : ["GET", "HEAD"] }
 
-  /// The scope that a request's token must have; nil where none is needed.
+  /// The scope that a request's token must have; nil if no token is needed.
   var scope: Configuration.Token.Scope? {
     switch self {
     case .upload, .transactions, .receipt: .upload
     case .purchases, .entitlements: .read
     case .erasures, .erasure: .erase
-    // Its proof is the signature in its body.
+    // The signature in its body is the proof.
     case .notifications: nil
     case .health, .readiness, .metrics, .unknown: nil
     }
@@ -103,8 +103,8 @@ enum Route: Equatable {
 
   var needsToken: Bool { scope != nil }
 
-  /// Rejects what is wrong by the head alone, an unknown token included.
-  /// - Returns: the token's app family, where a token is needed.
+  /// Rejects requests whose head is wrong, including those with an unknown token.
+  /// - Returns: the token's app family, if a token is needed.
   func admit(
     _ head: RequestHead, authenticator: any Authenticator, bodyBytesMax: Int
   ) throws(HTTPResponse) -> UUID16? {
@@ -114,7 +114,7 @@ enum Route: Equatable {
     }
     let grant = needsToken ? try Self.grant(head, authenticator) : nil
     if let scope, let grant, grant.scope != scope { throw .insufficientScope(scope) }
-    // A token or an id in a query would end up in the logs of any proxy in front.
+    // A token or an id in a query would end up in the logs of a proxy.
     guard !head.hasQuery else {
       throw HTTPResponse(400, .unexpectedQuery, "this path takes no query")
     }
@@ -157,7 +157,7 @@ enum Route: Equatable {
     guard head.contentEncodings.allSatisfy({ $0.lowercased() == "identity" }) else {
       throw HTTPResponse(415, .unsupportedMediaType, "the body has a Content-Encoding")
     }
-    // What a server may ask for by RFC 9112, section 6.3.
+    // RFC 9112, section 6.3, lets a server require this.
     if head.isUnboundedForLibrary {
       throw HTTPResponse(
         411, .lengthRequired,
@@ -169,7 +169,7 @@ enum Route: Equatable {
   }
 }
 
-/// `Bearer` and a token, as RFC 6750 writes them.
+/// `Bearer` and a token, in the form of RFC 6750.
 enum BearerToken {
   static let bytesMax = 512
 
@@ -200,7 +200,7 @@ enum BearerToken {
 
 /// The one media type that is accepted.
 enum MediaType {
-  /// `application/json`, with `charset=utf-8` or without. Other parameters are ignored.
+  /// `application/json`, with or without `charset=utf-8`. Other parameters are ignored.
   static func isJSON(_ value: String) -> Bool {
     if value == "application/json" { return true }
     var parts = value.split(separator: ";", omittingEmptySubsequences: false).map(trimmed)
@@ -224,7 +224,7 @@ enum MediaType {
   }
 }
 
-// MARK: - Whose token a request bears
+// MARK: - Tokens
 
 /// What a token allows: requests of one scope about one app family.
 package struct TokenGrant: Equatable, Sendable {
@@ -237,7 +237,7 @@ package struct TokenGrant: Equatable, Sendable {
   }
 }
 
-/// The holder of the tokens.
+/// Knows the tokens.
 package protocol Authenticator: AnyObject, Sendable {
   /// What a token allows; nil for a token that is unknown or revoked.
   func grant(of token: UnsafeRawBufferPointer) -> TokenGrant?
@@ -256,7 +256,7 @@ package final class TokenAuthenticator: Authenticator {
     known = Monitor(Self.usable(tokens))
   }
 
-  /// Puts other tokens in force, for every request that comes from now on.
+  /// Replaces the tokens for all later requests.
   package func replace(_ tokens: [Configuration.Token]) {
     let usable = Self.usable(tokens)
     known.withLock { $0 = usable }
@@ -275,7 +275,7 @@ package final class TokenAuthenticator: Authenticator {
     let digest = SHA256.hash(token)
     let candidates = known.withLock { $0 }
     var found: TokenGrant?
-    // Every candidate is compared in full: the time taken reveals nothing about near matches.
+    // Every candidate is compared in full, so that the time reveals nothing about near matches.
     for candidate in candidates where Self.isEqual(candidate.sha256, digest) {
       found = candidate.grant
     }

@@ -4,7 +4,7 @@ import Base
 import Ledger
 import Projections
 
-/// Decodes each draft of a submission as a fold will, and looks up the events that it names. Used by one thread.
+/// Decodes each draft of a submission as a fold would, and looks up the events that it names. Used by one thread.
 struct DraftCheck {
   /// Why drafts cannot become events of this program.
   enum Refusal: Error {
@@ -13,7 +13,7 @@ struct DraftCheck {
     case ledger(LedgerError)
   }
 
-  /// What a member of a verification names.
+  /// The event that a member of a verification names.
   private enum Named {
     /// An event of the same submission, by its index.
     case draft(Int)
@@ -21,12 +21,12 @@ struct DraftCheck {
   }
 
   private let directory: LedgerDirectory
-  /// Opened by the first draft that names an event of the log.
+  /// Opened for the first draft that names an event of the log.
   private var reader: LogReader?
 
   init(_ directory: LedgerDirectory) { self.directory = directory }
 
-  /// Throws unless each draft is an event that a fold can read and names earlier events of the right type alone.
+  /// Throws unless each draft is an event that a fold can read and names only earlier events of the right type.
   mutating func check(_ drafts: [EventDraft]) throws(Refusal) {
     for index in drafts.indices { try check(drafts[index], at: index, of: drafts) }
   }
@@ -60,7 +60,7 @@ struct DraftCheck {
     } catch { throw .fault("a draft cannot be read") }
   }
 
-  /// The data with a digit for each position, and where in it those digits stand.
+  /// The data with a digit in place of each position, and the offsets of these digits.
   private static func completed(_ draft: EventDraft) throws(Refusal) -> ([UInt8], [Int]) {
     var data: [UInt8] = []
     data.reserveCapacity(draft.data.count + draft.references.count)
@@ -106,14 +106,14 @@ struct DraftCheck {
     case .snapshotCreated: _ = try SnapshotCreated(data: data)
     case .historyAccepted: _ = try HistoryAccepted(data: data)
     case .trustDeclared: _ = try TrustDeclared(data: data)
-    // Only the process that rewrites the lines may say that it does.
+    // Only the process that rewrites the lines may append this event.
     case .dataRedacted: throw .badField(type, field: "type")
     }
   }
 
   // MARK: Named events
 
-  /// What a verification names, by member.
+  /// The events that a verification names, by member.
   private static func named(
     _ data: JSONBytes, _ places: [Int], _ draft: EventDraft
   ) throws -> [(member: String, Named)] {
@@ -148,7 +148,7 @@ struct DraftCheck {
     let isRight: Bool
     switch named {
     case .draft(let other):
-      // Those before it were looked at already.
+      // Earlier drafts were already checked.
       guard 0..<index ~= other else {
         throw EventError.badField(.receiptVerified, field: member)
       }
@@ -197,7 +197,7 @@ struct DraftCheck {
     return opened
   }
 
-  /// Whether an event is what a member may name: an upload, or a verification with a reply of its own.
+  /// Whether an event may be named by a member: an upload, or a verification with its own reply.
   private static func isRight(_ member: String, _ type: EventType, _ data: JSONBytes) -> Bool {
     switch type {
     case .receiptUploaded: member == "upload" && (try? ReceiptUploadedView(data: data)) != nil

@@ -1,21 +1,21 @@
-// The protocol on ledger.sock, byte by byte; docs/handover.md explains it.
+// The protocol on ledger.sock, byte by byte; see docs/handover.md.
 import Ledger
 
-/// The frames of the hand-over: a length, a kind, a content.
+/// The frames of the hand-over: a length, a kind, content.
 enum RemoteAppendProtocol {
-  /// Raised when a frame changes its meaning. Both sides must use the same version.
+  /// Raised when the meaning of a frame changes. Both sides must use the same version.
   static let version: UInt8 = 2
   static let socketName = "ledger.sock"
   /// Length of the content in 4 bytes, then the kind.
   static let headerByteCount = 5
-  /// Besides its data a draft takes fewer bytes here than its line in the log.
+  /// Apart from its data, a draft takes fewer bytes here than its line in the log.
   static let contentByteCountMax = Format.frameByteCountMax + 64
-  /// A client may ask for the positions of this many past submissions, and have this many in flight.
+  /// How many past submissions a client may ask the positions of, and how many it may have in flight.
   static let submissionsKept = 1 << 16
 
   /// The kinds of frames.
   enum Kind: UInt8 {
-    // From the client.
+    // Sent by the client.
     case begin = 1
     case submit = 2
     case positions = 3
@@ -23,7 +23,7 @@ enum RemoteAppendProtocol {
     case end = 5
     case retry = 6
     case outcomes = 7
-    // From the server.
+    // Sent by the server.
     case begun = 0x81
     case placed = 0x83
     case flushed = 0x84
@@ -34,7 +34,7 @@ enum RemoteAppendProtocol {
   }
 }
 
-/// Why a frame's content cannot be understood.
+/// Why a frame's content can't be parsed.
 struct RemoteAppendFault: Error {
   let cause: String
 }
@@ -79,14 +79,14 @@ struct RemoteAppendWriter {
   }
 }
 
-/// Reads the content of frames; never beyond its end, and never more than is there.
+/// Reads the content of frames; never beyond its end.
 struct RemoteAppendReader {
   private let bytes: [UInt8]
   private var place = 0
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  /// Errors' kinds by their numbers.
+  /// The kinds of errors, by number.
   static let kinds: [LedgerError.Kind] = [
     .noLedger, .locked, .newerFormat, .corruption, .inputOutput, .invalidInput, .closed,
     .standby, .unconfirmed,

@@ -1,20 +1,20 @@
-// The hand-over: while a server holds the ledger, commands append through it, over ledger.sock.
+// The hand-over: while a server holds the ledger, commands append through it over ledger.sock.
 import Base
 import Glibc
 package import Ledger
 
-/// Takes drafts from commands of the same user and appends them. One session at a time may append;
-/// any other waits a while for its turn.
+/// Accepts drafts from commands of the same user and appends them. One session at a time may append; others wait a
+/// while for their turn.
 package final class RemoteAppendServer: Sendable {
   /// Limits; docs/handover.md has the defaults.
   package struct Options: Sendable {
-    /// Connections at once, those that wait for their turn included.
+    /// The most connections at once, including those that wait for their turn.
     package var connectionsMax = 4
     /// How long a session waits for its turn.
     package var turnTimeoutMs: Int32 = 10_000
     /// How long a session may be silent.
     package var idleTimeoutMs: Int32 = 900_000
-    /// How long a greeting, or the next piece of a frame, may take to come.
+    /// How long a greeting, or the next piece of a frame, may take to arrive.
     package var pieceTimeoutMs: Int32 = 30_000
 
     package init() {}
@@ -46,11 +46,12 @@ package final class RemoteAppendServer: Sendable {
   /// The condition that the turn is free, or that no more turns are given.
   private static let turn = 0
 
-  /// Begins to listen, until `stop()`. The writer is to be closed after that. A socket that a dead server left
-  /// is replaced: the writer's lock proves that no other server is running.
-  /// - Parameter claims: nil where no notifications come another way.
-  /// - Parameter onAppended: told when a session's events have become durable, on that session's thread.
-  /// - Parameter onOutcome: told why an append failed, or nil where appends have succeeded; on that thread, too.
+  /// Listens until `stop()`, after which the writer may be closed. A socket left by a dead server is replaced: the
+  /// writer's lock proves that no other server is running.
+  /// - Parameter claims: nil if no notifications arrive another way.
+  /// - Parameter onAppended: called when a session's events have become durable, on that session's thread.
+  /// - Parameter onOutcome: called with the error of a failed append, or nil after appends have succeeded; on that
+  ///   thread, too.
   /// - Parameter onRetry: called to try all pending receipts now.
   package init(
     writer: LedgerWriter, options: Options = Options(), claims: HandedOverClaims? = nil,
@@ -76,8 +77,8 @@ package final class RemoteAppendServer: Sendable {
     try directory.root.unlink(RemoteAppendProtocol.socketName)
     let descriptor = RemoteAppendAddress.makeSocket()
     let code: Int32? = RemoteAppendAddress.with(directory.root) { address, size in
-      // The socket's own mode is that of its name: there is no moment with other permissions, nor a name that could
-      // be another file's by the time its mode is changed.
+      // The socket's own mode becomes the mode of its name: there is no moment with other permissions, and no name that
+      // could lead to another file before its mode is changed.
       guard descriptor >= 0, fchmod(descriptor, 0o600) == 0, bind(descriptor, address, size) == 0,
         Glibc.listen(descriptor, 8) == 0
       else { return errno }
@@ -94,8 +95,8 @@ package final class RemoteAppendServer: Sendable {
     return descriptor
   }
 
-  /// Ends all sessions and the listening, and removes the socket. What was submitted is durable when it
-  /// returns. To be called before the writer is closed; calling it again does nothing.
+  /// Ends all sessions, stops listening, and removes the socket. What was submitted is durable when it returns. Call it
+  /// before the writer is closed; calling it again does nothing.
   package func stop() {
     let connections = state.withLock { state -> [RemoteAppendConnection]? in
       if state.isStopping { return nil }
@@ -122,7 +123,7 @@ package final class RemoteAppendServer: Sendable {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         admit(RemoteAppendConnection(descriptor))
       } else if errno != EINTR, errno != ECONNABORTED, !state.withLock({ $0.isStopping }) {
-        // Usually no descriptors are left: others end meanwhile.
+        // Usually no descriptors are free: others are closed meanwhile.
         usleep(100_000)
       }
     }
@@ -130,7 +131,7 @@ package final class RemoteAppendServer: Sendable {
 
   private func admit(_ connection: RemoteAppendConnection) {
     reap()
-    // Root may do all that the user may.
+    // Root may do everything that the user may.
     guard let peer = connection.peer, peer.userID == geteuid() || peer.userID == 0 else {
       return refuse(connection, "only the ledger's owner may use it")
     }
@@ -158,7 +159,7 @@ package final class RemoteAppendServer: Sendable {
   private func refuse(_ connection: RemoteAppendConnection, _ cause: String) {
     let error = LedgerError(
       .locked, operation: "open for writing", object: writer.directory.path, cause: cause)
-    // It fits the socket's buffer; the server does not wait for a peer that does not read it.
+    // The frame fits the socket's buffer; the server does not wait for the peer to read it.
     try? connection.send(.failure, RemoteAppendWriter.failure(error), timeoutMs: 0)
   }
 
@@ -174,10 +175,10 @@ package final class RemoteAppendServer: Sendable {
 
   // MARK: Turns
 
-  /// What came of waiting for the turn.
+  /// The result of waiting for the turn.
   enum TurnOutcome {
     case acquired, stopping
-    /// The time is up, and this process has the turn.
+    /// The time limit has passed, and this process has the turn.
     case held(by: Int32)
   }
 

@@ -179,10 +179,10 @@ struct RemoteAppendSession {
     }
   }
 
-  /// How long a notification is waited for that is being appended another way.
+  /// How long to wait for a notification that is being appended another way.
   private static let claimLimitMs: Int64 = 30_000
 
-  /// Submits what the ledger does not have: notifications that it has are left out.
+  /// Submits what the ledger does not have: known notifications are left out.
   private func submit(
     _ drafts: [EventDraft], _ submissions: RemoteAppendSubmissions
   ) throws(Ending) {
@@ -196,7 +196,7 @@ struct RemoteAppendSession {
     do throws(Ending) {
       for draft in drafts {
         if let uuid = Self.notification(draft) {
-          // Leaving one out would move what the others name.
+          // Leaving a draft out would shift the drafts that others name.
           guard drafts.allSatisfy(\.references.isEmpty) else {
             throw Ending.connection(
               .malformed("a submission with a notification names another of its events"))
@@ -221,7 +221,7 @@ struct RemoteAppendSession {
     }
   }
 
-  /// The UUID of a checked draft of a notification; nil of any other.
+  /// The UUID of a checked draft of a notification; nil for any other draft.
   private static func notification(_ draft: EventDraft) -> String? {
     guard draft.type == EventType.notificationReceived.rawValue else { return nil }
     return draft.data.withUnsafeBytes { data in
@@ -233,7 +233,7 @@ struct RemoteAppendSession {
     try decided(uuid) { () throws in try claims.claim(uuid) }
   }
 
-  /// Where a notification stands that the ledger has; it is folded for that.
+  /// The position of a notification that the ledger has, after a fold.
   private func position(of uuid: String, _ claims: HandedOverClaims) throws(Ending) -> Position {
     try decided(uuid) { () throws in
       if let position = try claims.position(uuid) { return position }
@@ -242,7 +242,7 @@ struct RemoteAppendSession {
     }
   }
 
-  /// Asks until there is an answer.
+  /// Repeats a question until it is decided.
   private func decided<Answer>(
     _ uuid: String, _ ask: () throws -> Answer?
   ) throws(Ending) -> Answer {
@@ -272,14 +272,14 @@ struct RemoteAppendSession {
   }
 }
 
-/// What came in a session, in order; memory is bounded whatever a client sends.
+/// The submissions of a session, in order; their memory is bounded whatever a client sends.
 final class RemoteAppendSubmissions {
   private static let waitingCountMax = 1024
   private static let waitingByteCountMax = 16 << 20
 
   private enum Submission {
     case ticket(AppendTicket)
-    /// The ledger had it already.
+    /// The ledger already had it.
     case known(Position)
   }
 
@@ -287,14 +287,14 @@ final class RemoteAppendSubmissions {
   private let onOutcome: (LedgerError?) -> Void
   private var waiting: [(submission: Submission, byteCount: Int)] = []
   private var waitingByteCount = 0
-  /// The positions of the latest submissions; nil for one that was lost.
+  /// The positions of the latest submissions; nil for a lost one.
   private var finished: [Range<Position>?] = []
   /// The number of the first in `finished`.
   private var firstFinished: UInt64 = 0
-  /// The first failure: nothing that comes after it is taken. What had been taken by then may still be appended.
+  /// The first failure: nothing is accepted after it. What was accepted before may still be appended.
   private var failure: LedgerError?
 
-  /// - Parameter onOutcome: told why an append failed, or nil where appends have succeeded.
+  /// - Parameter onOutcome: called with the error of a failed append, or nil after appends have succeeded.
   init(_ writer: LedgerWriter, onOutcome: @escaping (LedgerError?) -> Void = { _ in }) {
     self.writer = writer
     self.onOutcome = onOutcome
@@ -302,7 +302,7 @@ final class RemoteAppendSubmissions {
 
   private var finishedCount: UInt64 { firstFinished + UInt64(finished.count) }
 
-  /// Submits drafts; nil where they are not taken.
+  /// Submits drafts; nil if they are not accepted.
   func add(_ drafts: [EventDraft]) -> AppendTicket? {
     if failure != nil { return nil }
     do throws(LedgerError) {
@@ -317,7 +317,7 @@ final class RemoteAppendSubmissions {
     }
   }
 
-  /// Counts what the ledger has already as a submission that stands there.
+  /// Counts an event that the ledger already has as a submission at its position.
   func add(at position: Position) {
     if failure == nil { wait(for: .known(position), 0) }
   }
@@ -326,7 +326,7 @@ final class RemoteAppendSubmissions {
     waiting.append((submission, byteCount))
     waitingByteCount += byteCount
     while waiting.count > Self.waitingCountMax || waitingByteCount > Self.waitingByteCountMax {
-      // Half at once: taking them off one by one would move the rest each time.
+      // Half of them at once: removing them singly would move the rest each time.
       waitForFirst((waiting.count + 1) / 2)
     }
   }
@@ -345,7 +345,7 @@ final class RemoteAppendSubmissions {
     throw unknown(number)
   }
 
-  /// The positions of some submissions, once they are decided; nil for one that was lost.
+  /// The positions of some submissions, once they are decided; nil for a lost one.
   func outcomes(from first: UInt64, count: Int) throws(LedgerError) -> [Range<Position>?] {
     guard count <= RemoteAppendProtocol.submissionsKept,
       case let (end, overflow) = first.addingReportingOverflow(UInt64(count)), !overflow
@@ -353,7 +353,7 @@ final class RemoteAppendSubmissions {
     if end > finishedCount {
       waitForFirst(Int(min(end - finishedCount, UInt64(waiting.count))))
     }
-    // After a failure submissions are no longer taken: those are lost too.
+    // Submissions after a failure are not accepted: they are also lost.
     guard first >= firstFinished, end <= finishedCount || failure != nil else {
       throw unknown(first)
     }

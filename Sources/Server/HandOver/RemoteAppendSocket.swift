@@ -3,13 +3,13 @@ import Base
 import Glibc
 import Ledger
 
-/// Why a connection is of no more use.
+/// Why a connection can't be used any more.
 enum ConnectionFailure: Error {
-  /// The other side has gone.
+  /// The peer has closed it.
   case closed
-  /// Nothing came, or nothing could be sent, for too long.
+  /// Nothing arrived, or nothing could be sent, for too long.
   case timeout
-  /// The other side broke the protocol.
+  /// The peer violated the protocol.
   case malformed(String)
   case system(Int32)
 }
@@ -21,13 +21,13 @@ final class RemoteAppendConnection: Sendable {
   /// Takes over a connected socket.
   init(_ descriptor: Int32) {
     self.descriptor = descriptor
-    // Waiting is done by poll alone, so that each wait has its limit.
+    // Only poll waits, so that each wait has its limit.
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
   }
 
   deinit { close(descriptor) }
 
-  /// Shuts down both directions: readers and writers learn that the peer has gone.
+  /// Shuts down both directions: reads and writes of both sides end.
   func shutDown() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
   /// The peer's process and user, from the kernel.
@@ -91,7 +91,7 @@ final class RemoteAppendConnection: Sendable {
     _ byteCount: Int, startTimeoutMs: Int32, pieceTimeoutMs: Int32
   ) throws(ConnectionFailure) -> [UInt8] {
     var bytes: [UInt8] = []
-    // The memory grows with the bytes received, not with the length announced.
+    // The memory grows with the received bytes, not with the announced length.
     var piece = [UInt8](repeating: 0, count: min(byteCount, 64 << 10))
     while bytes.count < byteCount {
       let wanted = min(piece.count, byteCount - bytes.count)
@@ -125,11 +125,11 @@ final class RemoteAppendConnection: Sendable {
   }
 }
 
-/// The socket of a ledger by its path, however long that is.
+/// The socket of a ledger by its path, whatever its length.
 enum RemoteAppendAddress {
-  /// Calls `body` with the socket's address. The path of a unix socket has few bytes, and may lead elsewhere by the
-  /// time it is used: the socket is reached through the open descriptor of the directory. Nil where neither that nor
-  /// a path that is short enough can be used.
+  /// Calls `body` with the socket's address. The path of a Unix socket is limited to few bytes, and may lead elsewhere
+  /// by the time it is used: the socket is reached through the open descriptor of the directory. Nil if neither that
+  /// nor a short enough path can be used.
   static func with<Result>(
     _ folder: Folder, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
   ) -> Result? {
@@ -157,7 +157,7 @@ enum RemoteAppendAddress {
     }
   }
 
-  /// A new stream socket that no child process inherits; below 0 where the system refuses.
+  /// A new stream socket that no child process inherits; negative after a failure.
   static func makeSocket() -> Int32 {
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }

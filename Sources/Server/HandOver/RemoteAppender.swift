@@ -1,15 +1,14 @@
-// Appending through the process that holds the ledger.
+// Appends through the process that holds the ledger.
 import Glibc
 package import Intake
 package import Ledger
 
-/// A session with the server of a ledger. It ends with `close()`, or abruptly when it is freed. Used by
-/// one thread.
+/// A session with the server of a ledger. It ends with `close()`, or abruptly when it is released. Used by one thread.
 package final class RemoteAppender: EventAppender {
   /// A submission, by its number within the session.
   package struct Ticket: Sendable { let number: UInt64 }
 
-  /// How long the server may take to answer: its disk may be slow, but it is there.
+  /// How long the server may take to answer: its disk may be slow, but the server is there.
   private static let answerTimeoutMs: Int32 = 300_000
   private static let beginTimeoutMs: Int32 = 60_000
 
@@ -25,9 +24,9 @@ package final class RemoteAppender: EventAppender {
 
   deinit { connection.shutDown() }
 
-  /// Begins a session, waiting for the end of the current one. Nil where no server listens.
+  /// Begins a session, waiting for the end of the current one. Nil if no server listens.
   ///
-  /// Throws `locked` where the server does not answer, or another session takes too long.
+  /// Throws `locked` if the server does not answer, or another session takes too long.
   package static func connect(_ directory: LedgerDirectory) throws(LedgerError) -> RemoteAppender? {
     guard try directory.root.status(RemoteAppendProtocol.socketName)?.kind == .other else {
       return nil
@@ -104,11 +103,11 @@ package final class RemoteAppender: EventAppender {
     precondition(tickets.enumerated().allSatisfy { $1.number == first.number + UInt64($0) })
     do throws(LedgerError) {
       outcome.positions = try told(from: first.number, count: tickets.count)
-      // The server's own words for why something is missing.
+      // Throws the server's own error for what is missing.
       if outcome.positions.contains(nil) { try flush() }
     } catch {
       outcome.failure = error
-      // Where the session has ended nothing is known of them.
+      // If the session has ended, nothing is known about them.
       if outcome.positions.isEmpty {
         outcome.positions = [Range<Position>?](repeating: nil, count: tickets.count)
       }
@@ -187,11 +186,11 @@ package final class RemoteAppender: EventAppender {
     return .success(frame.content)
   }
 
-  /// Why the server ended the session: its last failure, if it sent one.
+  /// Why the server ended the session: its last error, if it sent one.
   private func lastWord(of error: ConnectionFailure) -> LedgerError {
     guard case .closed = error else { return failure(error) }
     do throws(ConnectionFailure) {
-      // No other frame is expected, and only a failure gives one.
+      // No other frame is expected, and only a failure contains an error.
       if case .failure(let told) = try answer(nil, timeoutMs: 0) { return told }
     } catch { return failure(.closed) }
     return failure(error)

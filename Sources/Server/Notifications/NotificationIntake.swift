@@ -1,4 +1,4 @@
-// Takes notifications of the App Store: checks, appends, answers. Its threads are its own, as is its limit.
+// Accepts notifications of the App Store: checks, appends, responds. It has its own threads and its own limit.
 import AppStore
 import Base
 import Intake
@@ -13,22 +13,22 @@ import Synchronization
 ///               │        │          │               │             │              │
 ///               503   4xx, 503   joins, 200        200           503            503
 /// ```
-/// A worker goes as far as the append; the recorder waits for the disk and answers. Neither waits for a fold, nor
-/// for an upload: a fold is asked for once the client has its answer.
+/// A worker handles it up to the append; the recorder waits for the disk and responds. Neither waits for a fold or an
+/// upload: a fold is requested once the client has its response.
 final class NotificationIntake: Sendable {
   private struct Job: Sendable {
     let posted: PostedNotification
     let response: PendingResponse
   }
 
-  /// One that was handed to the writer.
+  /// A notification that was passed to the writer.
   private struct Submitted: Sendable {
     let key: NotificationRegistry.Key
     let ticket: AppendTicket
-    /// Its place in the submission.
+    /// Its index in the submission.
     var index = 0
     let submittedAtMs: Int64
-    /// Nil where a command has handed it over.
+    /// Nil if a command handed it over.
     let response: PendingResponse?
   }
 
@@ -37,9 +37,10 @@ final class NotificationIntake: Sendable {
     var recorder: WorkerThread?
   }
 
-  /// The bytes of all notifications under way, each counted four times: its text, its parts, its event, its frame.
+  /// The limit on the bytes of all notifications in progress, each counted four times: its text, its parts, its event,
+  /// its frame.
   private static let bytesMax = 128 << 20
-  /// Responses that are sent between two folds at most.
+  /// The most responses that are sent between two folds.
   private static let batchMax = 256
 
   private let shared: WorkflowShared
@@ -73,10 +74,10 @@ final class NotificationIntake: Sendable {
     load.replace(countMax: settings.inProgressMax)
   }
 
-  /// Takes no more notifications.
+  /// Accepts no further notifications.
   func beginStopping() { isStopping.store(true, ordering: .releasing) }
 
-  /// Answers what is under way and ends the threads. Calling it again does nothing.
+  /// Answers the requests in progress and stops the threads. Calling it again does nothing.
   func stop() {
     beginStopping()
     jobs.close()
@@ -88,7 +89,7 @@ final class NotificationIntake: Sendable {
     }?.join()
   }
 
-  /// Takes a notification, as `ClientService` says.
+  /// Accepts a notification; see `ClientService`.
   func take(
     _ posted: PostedNotification, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
@@ -101,20 +102,20 @@ final class NotificationIntake: Sendable {
     jobs.push(Job(posted: posted, response: PendingResponse(load, bytes: bytes, completion)))
   }
 
-  // MARK: Notifications that a synchronization appends
+  // MARK: Claims by other writers
 
-  /// Claims a notification for an append that takes another way; false if it is being appended, or durable.
+  /// Claims a notification that a synchronization appends; false if it is being appended, or durable.
   func claim(uuid: String) -> Bool {
     switch registry.claim(
       NotificationRegistry.key(of: uuid), nil, foldedTo: shared.projections.position)
     {
     case .joined, .durable: false
-    // Where there is no room it is appended all the same: what was fetched is not asked for again.
+    // If there is no room, it is appended all the same: what was fetched is not requested again.
     case .first, .full: true
     }
   }
 
-  /// Ends such a claim, and answers the requests that came meanwhile.
+  /// Ends such a claim, and answers the requests that arrived meanwhile.
   func release(uuid: String, _ end: NotificationClaimEnd) {
     let key = NotificationRegistry.key(of: uuid)
     switch end {
@@ -148,7 +149,7 @@ final class NotificationIntake: Sendable {
   }
 
   /// Ends such claims once the submission is decided.
-  /// - Parameter uuids: each with its place in the submission.
+  /// - Parameter uuids: each with its index in the submission.
   func record(handedOver uuids: [(index: Int, uuid: String)], _ ticket: AppendTicket) {
     for one in uuids {
       submitted.push(
@@ -231,7 +232,7 @@ final class NotificationIntake: Sendable {
     }
   }
 
-  /// Gives one answer to a request and to those that joined it.
+  /// Sends one response to a request and to those that joined it.
   private func abandon(
     _ key: NotificationRegistry.Key, _ response: PendingResponse, _ answer: NotificationResponse,
     _ result: NotificationResult
@@ -241,7 +242,7 @@ final class NotificationIntake: Sendable {
 
   // MARK: The recorder
 
-  /// Waits for appends in their order, answers, and then asks for a fold.
+  /// Waits for appends in order, responds, and then requests a fold.
   private func record() {
     while true {
       let batch = submitted.popAll(atMost: Self.batchMax)

@@ -1,23 +1,25 @@
-// The notifications that the projections do not show yet: being appended, or durable and not folded.
+// The notifications that the projections do not show yet (being appended, or durable and not folded), and the Sandbox's
+// limit.
 package import Base
 package import Ledger
 
-/// Keeps a notification from being appended twice. What is folded stands in the projections, and leaves.
+/// Prevents a notification from being appended twice. Folded notifications are in the projections and leave the
+/// registry.
 ///
-/// Whoever is about to append one claims its UUID, then asks the projections. As a UUID leaves only after it was
-/// folded, one that is in neither place is new.
+/// Before an append, the caller claims the UUID and then asks the projections. A UUID leaves only after it was folded,
+/// so a UUID in neither place is new.
 package final class NotificationRegistry: Sendable {
   /// The SHA-256 of `notificationUUID` as sent.
   package typealias Key = SHA256Digest
 
   package enum Claim: Equatable {
-    /// The caller is to append it, or to abandon the claim.
+    /// The caller must append it, or abandon the claim.
     case first
-    /// Someone else does; a response is kept until that is decided.
+    /// Another caller is appending it; a response is kept until that is decided.
     case joined
     /// It is durable.
     case durable
-    /// Too many are waiting for a fold.
+    /// Too many notifications wait for a fold.
     case full
   }
 
@@ -28,7 +30,7 @@ package final class NotificationRegistry: Sendable {
 
   private struct State {
     var entries: [Key: Entry] = [:]
-    /// Those that are durable, about in the order of their positions.
+    /// The durable ones, roughly in the order of their positions.
     var unfolded = FIFO<(key: Key, position: Position)>()
   }
 
@@ -46,7 +48,7 @@ package final class NotificationRegistry: Sendable {
 
   /// Claims a UUID for one request, or for a synchronization.
   /// - Parameters:
-  ///   - response: the request's; nil for a synchronization, which has nobody to answer.
+  ///   - response: the request's; nil for a synchronization, which has no client to answer.
   ///   - foldedTo: the position up to which the projections have folded.
   package func claim(_ key: Key, _ response: PendingResponse?, foldedTo: Position) -> Claim {
     state.withLock { state in
@@ -70,7 +72,8 @@ package final class NotificationRegistry: Sendable {
     state.withLock { Self.waiting(for: $0.entries.removeValue(forKey: key)) }
   }
 
-  /// Ends a claim with a durable event. One that comes after a later position is kept a little longer than it must.
+  /// Ends a claim with a durable event. An event recorded after a later position is kept slightly longer than
+  /// necessary.
   /// - Returns: the responses that had joined it.
   package func recordDurable(_ key: Key, at position: Position) -> [PendingResponse] {
     state.withLock { state in
@@ -94,11 +97,11 @@ package final class NotificationRegistry: Sendable {
   }
 }
 
-// MARK: - How fast the Sandbox of each bundle may add notifications: strangers are not to fill the log
+// MARK: - Sandbox limit
 
-/// A token bucket: it fills at a given rate, and holds what comes in `burstSeconds`.
+/// A token bucket: it fills at a given rate, and holds the tokens of `burstSeconds`.
 package struct TokenBucket: Sendable {
-  /// How many seconds' tokens it holds.
+  /// The number of seconds whose tokens it holds.
   static let burstSeconds: Int64 = 4
   private static let unit: Int64 = 1000
 
@@ -116,11 +119,11 @@ package struct TokenBucket: Sendable {
   }
 
   /// Takes a token.
-  /// - Parameter nowMs: on a clock that never goes back.
-  /// - Returns: nil; where there is none, the seconds until there will be, rounded up.
+  /// - Parameter nowMs: on a monotonic clock.
+  /// - Returns: nil; if there is no token, the seconds until there will be one, rounded up.
   package mutating func take(perSecond: Int, nowMs: Int64) -> Int? {
     let capacity = Self.capacity(perSecond)
-    // Longer fills it anyway, and could not be multiplied.
+    // A longer time fills it anyway, and its product could overflow.
     let elapsedMs = max(0, min(nowMs - filledAtMs, Self.burstSeconds * 1000))
     level = min(capacity, level + elapsedMs * Int64(perSecond))
     filledAtMs = max(filledAtMs, nowMs)
@@ -133,12 +136,13 @@ package struct TokenBucket: Sendable {
   }
 }
 
-/// A bucket for each bundle. There are as many as registered bundles at most: only their notifications come this far.
+/// Limits how fast the Sandbox of each bundle may add notifications, so that strangers can't fill the log. There are at
+/// most as many buckets as registered bundles: only their notifications come this far.
 final class SandboxLimiter: Sendable {
   private let buckets = Monitor<[String: TokenBucket]>([:])
 
   /// Takes a token of a registered bundle.
-  /// - Returns: nil; where there is none, the seconds until there will be.
+  /// - Returns: nil; if there is no token, the seconds until there will be one.
   func take(bundleID: String, perSecond: Int, nowMs: Int64) -> Int? {
     buckets.withLock {
       $0[bundleID, default: TokenBucket(perSecond: perSecond, nowMs: nowMs)]

@@ -1,11 +1,11 @@
-// A notification of the App Store as it was posted, and what came of it.
+// A posted notification of the App Store, its response and result, and messages for the operator.
 import Base
 package import Intake
 package import Ledger
 package import Projections
 import Revenue
 
-/// One notification as it came over the network. Nothing of it is checked.
+/// One notification as received. Nothing of it is checked.
 package struct PostedNotification: Sendable {
   /// `signedPayload`, as sent.
   package let text: [UInt8]
@@ -18,29 +18,29 @@ package struct PostedNotification: Sendable {
   }
 }
 
-/// What the App Store is told. It takes any 2xx for success; after anything else it sends the notification again,
+/// The response to the App Store, which treats any 2xx as success; after anything else it sends the notification again,
 /// hours later.
 package enum NotificationResponse: Equatable, Sendable {
   /// 200: the notification is durable.
   case recorded
-  /// 200: a notification with this UUID is durable already.
+  /// 200: a notification with this UUID is already durable.
   case known
-  /// 422: it is no notification of Production or the Sandbox.
+  /// 422: it is not a notification of Production or the Sandbox.
   case refused([FieldProblem])
   /// 403: the App Store did not sign it, or not all of it.
   case forged([FieldProblem])
-  /// 503: it may be good, and is to be sent again.
+  /// 503: it may be good, and must be sent again.
   /// - Parameters:
-  ///   - problem: what is to change until then; nil where the server is busy or at fault.
+  ///   - problem: what must change until then; nil if the server is busy or at fault.
   ///   - afterSeconds: at least 1.
   case retry(FieldProblem?, afterSeconds: Int)
 }
 
-/// What became of a notification, as it is counted.
+/// The result of a notification, for counting.
 package enum NotificationResult: String, CaseIterable, Sendable {
   case recorded
   case known
-  /// Refused by its head or its body: too large, too slow, no JSON.
+  /// Rejected by its head or its body: too large, too slow, invalid JSON.
   case badRequest = "bad_request"
   case malformed
   /// Of Xcode, of a local test, or of a Sandbox that the app does not accept.
@@ -56,15 +56,15 @@ package enum NotificationResult: String, CaseIterable, Sendable {
   case failed
 }
 
-/// The claims on notifications that commands hand over: the same one may come another way at that moment.
+/// Claims on notifications that commands hand over: the same notification may arrive another way at the same time.
 package struct HandedOverClaims: Sendable {
   /// False if the ledger has it, nil while it is being appended.
   package var claim: @Sendable (_ uuid: String) throws -> Bool?
-  /// Ends claims once their submission is decided; each with its place in it.
+  /// Ends claims once their submission is decided; each with its index in it.
   package var record: @Sendable ([(index: Int, uuid: String)], AppendTicket) -> Void
   /// Ends a claim on what was not submitted.
   package var abandon: @Sendable (_ uuid: String) -> Void
-  /// Where a notification that is folded stands.
+  /// The position of a folded notification.
   package var position: @Sendable (_ uuid: String) throws -> Position?
 
   package init(_ workflow: UploadWorkflow, _ projections: LiveProjections) {
@@ -81,7 +81,7 @@ package struct HandedOverClaims: Sendable {
   }
 }
 
-/// How the claim of a synchronization on a notification ended.
+/// How a synchronization's claim on a notification ended.
 package enum NotificationClaimEnd: Equatable, Sendable {
   case durable(Position)
   /// The projections had it: nothing was appended.
@@ -89,11 +89,11 @@ package enum NotificationClaimEnd: Equatable, Sendable {
   case failed
 }
 
-// MARK: - What an operator is told about notifications. A stranger may send them: texts are few, and none is theirs unescaped
+// MARK: - Messages for the operator
 
 extension OperatorNotes {
-  /// How many different bundle ids are reported in a pause. Anyone who sells an app can have the App Store send its
-  /// notifications here.
+  /// How many different bundle ids are reported per pause. Anyone who sells an app can have the App Store send its
+  /// notifications here: texts are few, and none from a sender is unescaped.
   private static let bundleSlots: UInt64 = 16
 
   /// Reports that the App Store did not sign what was sent.
@@ -103,7 +103,7 @@ extension OperatorNotes {
       key: "forged notification \(problem.field) \(problem.message)")
   }
 
-  /// Reports a notification whose signature is good, but for the time.
+  /// Reports a notification whose signature is good except for the time.
   func notificationOutOfTime(_ problem: FieldProblem) {
     say(
       "a notification is out of time: \(problem); is this machine's clock right?",
@@ -127,7 +127,7 @@ extension OperatorNotes {
       key: "wrong app notification \(appFamily)")
   }
 
-  /// Reports that a bundle's Sandbox sends more than is taken.
+  /// Reports that a bundle's Sandbox sends more than is accepted.
   func sandboxLimit(appFamily: UUID16) {
     say(
       "app family \(appFamily): notifications of the Sandbox come faster than "

@@ -1,13 +1,13 @@
-// From a notification's text to a verdict: the signatures, the environment, the app.
+// Verifies a notification's text: the signatures, the environment, the app.
 import AppStore
 import Base
 import Intake
 import Ledger
 import Projections
 
-/// Judges notifications by themselves, on one thread; whether one is known already is not its business.
+/// Judges notifications by themselves, on one thread; it does not check whether a notification is already known.
 struct NotificationVerification {
-  /// One whose signatures are good, of an app that is registered.
+  /// A notification with good signatures, of a registered app.
   struct Good {
     let checked: CheckedNotification
     let appFamily: UUID16
@@ -23,7 +23,7 @@ struct NotificationVerification {
 
   /// The property of the request's body that holds the notification.
   static let field = "signedPayload"
-  /// What only an operator or time can change is tried again after this long, by those who ask.
+  /// How soon clients retry what only an operator or time can change.
   private static let retryAfterSeconds = 600
 
   private let settings: WorkflowSettings
@@ -48,7 +48,7 @@ struct NotificationVerification {
     return judgeApp(of: checked)
   }
 
-  /// Problems name places of an import line; here the notification has another name.
+  /// Renames a problem's field: problems use the names of import lines.
   private static func shown(_ problem: FieldProblem) -> FieldProblem {
     let place = SignedObjectPlace.notification.description
     guard problem.field.hasPrefix(place) else { return problem }
@@ -58,11 +58,11 @@ struct NotificationVerification {
 
   // MARK: Signatures
 
-  /// The verdict on what the signatures and the form show; nil where they are good. A forgery outweighs
-  /// everything else: nothing is told of what a stranger made. A fault of time alone may pass.
+  /// The verdict on signatures and form; nil if they are good. A forgery outweighs everything else: nothing of a
+  /// stranger's content is reported. A fault of time alone may be temporary.
   private func refusal(of checked: CheckedNotification) -> Verdict? {
     let faults = checked.objects.compactMap { object in
-      // Objects of Xcode are no part of a ledger's history, whoever vouches for them.
+      // Objects of Xcode are not part of a ledger's history, whoever vouches for them.
       (object.isLocal ? SignedObjectFault.localTestingEnvironment : object.fault).map {
         (kind: $0.kind, problem: FieldProblem(object.place, $0))
       }

@@ -1,12 +1,12 @@
-// Synchronization: asks the App Store Server API for notifications and histories, and appends what it gives.
+// Synchronization: fetches notifications and histories from the App Store Server API, and appends them.
 package import AppStore
 import Base
 package import HTTPClient
 package import Intake
 import Projections
 
-/// One synchronization, on the calling thread. Each page is durable before the next one of its customer is asked for,
-/// so that a run that ends early is continued by the next one.
+/// One synchronization, on the calling thread. Each page is durable before the customer's next page is requested, so
+/// the next run continues a run that ended early.
 package final class AppStoreSync {
   private let apps: [SyncApp]
   private let service: any ServerAPIService
@@ -24,21 +24,21 @@ package final class AppStoreSync {
   private var summary = SyncSummary()
   /// Follow-up pages, which come before other customers.
   private var ready: [SyncJob] = []
-  /// Jobs that are tried again, with their times.
+  /// Jobs that are retried, with their times.
   private var waiting: [(dueMs: Int64, job: SyncJob)] = []
   private var runningCount = 0
   private var lanes: [AppStoreEndpoint: Lane]
-  /// How many jobs in a row the App Store refused, by bundle id and key.
+  /// How many jobs in a row the App Store has rejected, by bundle id and key.
   private var refusals: [String: Int] = [:]
   private var random = SystemRandomNumberGenerator()
 
-  /// What is kept of each environment.
+  /// The state of each environment.
   private struct Lane {
     var pacer: CallPacer
     var breaker = CircuitBreaker()
     var failuresInARow = 0
     var isGivenUp = false
-    /// Until when the App Store wants no calls.
+    /// The time until which the App Store wants no calls.
     var heldUntilMs: Int64 = 0
 
     /// When a call may be made; nil while a probe decides.
@@ -48,18 +48,18 @@ package final class AppStoreSync {
     }
   }
 
-  /// How long a result is waited for before the stop flag is looked at again.
+  /// How long to wait for a result before checking the stop flag again.
   private static let waitMs: Int64 = 100
-  /// More jobs that wait for another attempt than this, and no customer is asked any more until they are done.
+  /// While more jobs than this wait for another attempt, no further customer is asked about.
   private static let waitingMax = 64
-  /// Events after which they are folded.
+  /// The number of appended events after which they are folded.
   private static let foldAfter = 4_096
 
   /// - Parameters:
-  ///   - verifier: checks the signatures of what comes.
-  ///   - stop: looked at between answers.
-  ///   - onProgress: called now and then.
-  ///   - onAnswer: called with each answer.
+  ///   - verifier: checks the signatures of what is fetched.
+  ///   - stop: checked between replies.
+  ///   - onProgress: called at intervals.
+  ///   - onAnswer: called with each reply.
   ///   - onPause: called when a host wants no calls for a time.
   package init(
     _ apps: [SyncApp], service: any ServerAPIService, ledger: any SyncLedger,
@@ -86,21 +86,21 @@ package final class AppStoreSync {
       })
   }
 
-  /// Runs once. Throws what appending and folding throw; what was appended before stays.
+  /// Runs once. Throws the errors of appending and folding; what was already appended remains.
   package func run() throws -> SyncSummary {
     if options.isAgain {
-      // First: a customer is asked about only once a sale of theirs counts.
+      // Done first: a customer is asked about only once a sale of theirs counts.
       let bundleIDs = Set(apps.flatMap { $0.accounts.map(\.bundleID) })
       try recorder.acceptRefusedObjects(ofBundles: bundleIDs, queries, stop, &summary)
       if recorder.unfoldedCount > 0 { try fold() }
     }
     if options.fetchesNotifications {
-      // First what an earlier run left: of each app, the newest page must tell how far its history was fetched.
+      // Continue what an earlier run left first: each app's newest page must show how far its history was fetched.
       for isLeft in [true, false] {
         var jobs = try notificationJobs(isLeft: isLeft)
         if jobs.isEmpty { continue }
         try work { _ in jobs.popLast() }
-        // What was appended is folded by whoever comes next.
+        // The next reader folds what was appended.
         if summary.isInterrupted { return summary }
         try fold()
       }
@@ -119,20 +119,20 @@ package final class AppStoreSync {
 
   private static let hourMs: Int64 = 3_600_000
   private static let dayMs: Int64 = 24 * hourMs
-  /// Before this, what was refused is not asked for again; less than a day, as a daily run does not begin to the
+  /// How long rejected objects are not requested again; less than a day, because a daily run does not begin to the
   /// second.
   private static let askAgainMs: Int64 = 23 * hourMs
 
-  /// - Parameter isLeft: whether to go on with ranges that were not fetched to their end; else from the last fetched
-  ///   moment, less an hour for what came late, and at first as far back as the App Store goes. Once a day from before
-  ///   the first notification that was refused.
+  /// - Parameter isLeft: whether to continue ranges that were not fetched to their end; otherwise from the last fetched
+  ///   moment, less an hour for late notifications, and at first as far back as the App Store goes. Once a day from
+  ///   before the first rejected notification.
   private func notificationJobs(isLeft: Bool) throws -> [SyncJob] {
     let nowMs = options.clock.nowMs()
     var jobs: [SyncJob] = []
     for app in apps {
       for account in app.accounts {
         for endpoint in AppStoreEndpoint.allCases {
-          // A little less than what is allowed: the request takes time.
+          // A little less than what is allowed, because the request takes time.
           let oldestMs = nowMs - (endpoint == .production ? 180 : 30) * Self.dayMs + Self.hourMs
           var job = SyncJob(
             app: app, account: account, endpoint: endpoint,
@@ -165,7 +165,7 @@ package final class AppStoreSync {
 
   // MARK: The loop
 
-  /// Makes the calls of a source, and those that follow from their answers, until none is left.
+  /// Makes the calls of a source, and those that follow from their replies, until none remain.
   private func work(_ source: (SyncQueries) throws -> SyncJob?) throws {
     var hasEnded = false
     while !stop.isSet {
@@ -250,7 +250,7 @@ package final class AppStoreSync {
     }
   }
 
-  /// How long nothing but an answer can happen.
+  /// How long only a reply can change anything.
   private func pauseMs() -> Int64 {
     if runningCount >= options.callsMax { return Self.waitMs }
     let nowMs = options.clock.monotonicMs()
@@ -262,7 +262,7 @@ package final class AppStoreSync {
     return max(1, (next.min() ?? nowMs + Self.waitMs) - nowMs)
   }
 
-  // MARK: Answers
+  // MARK: Replies
 
   private func handle(_ job: SyncJob, isProbe: Bool, _ answer: ServerAPIResponse) throws {
     let nowMs = options.clock.monotonicMs()
@@ -274,7 +274,7 @@ package final class AppStoreSync {
     case .rateLimited(let pauseMs):
       lanes[job.endpoint]?.breaker.recordSuccess()
       lanes[job.endpoint]?.pacer.hold(untilMs: nowMs + pauseMs)
-      // Calls that were under way say the same.
+      // Calls that were in progress return the same.
       if let lane = lanes[job.endpoint], lane.heldUntilMs <= nowMs {
         lanes[job.endpoint]?.heldUntilMs = nowMs + pauseMs
         onPause(service.host(of: job.endpoint), pauseMs)
@@ -290,14 +290,14 @@ package final class AppStoreSync {
     case .settled(let code): try settle(job, code)
     case .unauthorized: refuse(job)
     case .failure(.status(_, let code)) where isStale(code) && job.revision != nil:
-      // What it was asked with is too old.
+      // The revision that it was requested with is too old.
       ready.append(job.asked(with: nil))
     case .failure(let failure): fail(job, failure.description)
     case .testToken, .testResult, .rateLimited: fail(job, "the answer is of another call")
     }
   }
 
-  /// One refusal says little about a key: the call is made once more with a fresh token.
+  /// One rejection may not be the key's fault: the call is made once more with a fresh token.
   private func refuse(_ job: SyncJob) {
     job.account.discardToken()
     if !job.wasUnauthorized {
@@ -312,7 +312,7 @@ package final class AppStoreSync {
         + "check server_api in config.json")
   }
 
-  /// Whether an error says that a revision or a pagination token is not accepted.
+  /// Whether an error means that a revision or a pagination token is not accepted.
   private func isStale(_ code: Int64?) -> Bool { code == 4_000_005 || code == 4_000_014 }
 
   private func retry(_ job: SyncJob, _ failure: ServerAPIFailure, _ nowMs: Int64) {
@@ -336,7 +336,7 @@ package final class AppStoreSync {
     if case .history = job.subject { "a history" } else { "the notification history" }
   }
 
-  /// Notes each problem once, and not too many.
+  /// Records each problem once, up to a limit.
   private func problem(_ text: String) {
     if summary.problems.count < 20, !summary.problems.contains(text) {
       summary.problems.append(text)
@@ -394,14 +394,14 @@ package final class AppStoreSync {
         subject: .history(transactionID: id, revision: nil, isFallback: true)))
   }
 
-  /// Folds what was appended, and counts the sales that it brought.
+  /// Folds what was appended, and counts the new sales.
   private func fold() throws {
     queries = try ledger.folded()
     try recorder.countSales(queries, &summary)
   }
 }
 
-/// The answer to a job.
+/// The reply to a job.
 private struct SyncResult: Sendable {
   let job: SyncJob
   /// Whether it was the circuit breaker's probe.

@@ -1,10 +1,11 @@
-// One question to the App Store Server API: about a customer, or for an app's notifications.
+// One question to the App Store Server API, about a customer or for an app's notifications; and the customers to ask
+// about.
 import AppStore
 import Base
 import HTTPClient
 import Projections
 
-/// A call that is to be made, and whom it concerns.
+/// A call to be made, and whom it concerns.
 struct SyncJob: Sendable {
   enum Subject: Sendable, Equatable {
     /// - Parameter isFallback: whether the other environment did not know the transaction.
@@ -18,27 +19,27 @@ struct SyncJob: Sendable {
   var subject: Subject
   /// How often it failed.
   var failures = 0
-  /// Whether the call was refused once, with a token that was given up then.
+  /// Whether the call was rejected once, with a token that was then given up.
   var wasUnauthorized = false
-  /// Pages that were fetched before it.
+  /// The number of pages fetched before it.
   var pages = 0
-  /// What the pages before it showed, as hashes of ids, and how many in a row showed nothing else.
+  /// What the previous pages showed, as hashes of ids, and how many in a row showed nothing new.
   private var shown: Set<Int> = []
   private(set) var pagesWithoutNews = 0
-  /// Set by the first page with an object that is refused.
+  /// Set by the first page with a rejected object.
   var hold: Hold?
 
-  /// The most pages of one customer or range, and the most in a row that show nothing new: an answer that never ends
-  /// is none.
+  /// The most pages of one customer or range, and the most in a row that show nothing new: otherwise a fetch might
+  /// never end.
   static let pagesMax = 50_000
   static let pagesWithoutNewsMax = 100
   private static let shownMax = 65_536
 
-  /// What is to be asked for again, because something in it was refused.
+  /// What must be requested again, because something in it was rejected.
   enum Hold: Sendable, Equatable {
-    /// The revision that the first such page of a history was asked with; nil for the first page.
+    /// The revision with which the first such page of a history was requested; nil for the first page.
     case history(revision: String?)
-    /// When the first and the last notification were signed that were refused.
+    /// When the first and the last rejected notification were signed.
     case notifications(ClosedRange<Int64>)
   }
 
@@ -51,7 +52,7 @@ struct SyncJob: Sendable {
     self.subject = subject
   }
 
-  /// Notes what a page showed.
+  /// Records what a page showed.
   mutating func note(shown ids: [String]) {
     let known = shown
     if shown.count + ids.count > Self.shownMax { shown = [] }
@@ -59,7 +60,7 @@ struct SyncJob: Sendable {
     pagesWithoutNews = shown.isSubset(of: known) ? pagesWithoutNews + 1 : 0
   }
 
-  /// As events and reports name it.
+  /// In the form of events and reports.
   var environment: String { endpoint == .production ? "Production" : "Sandbox" }
 
   var call: ServerAPICall {
@@ -70,7 +71,7 @@ struct SyncJob: Sendable {
     }
   }
 
-  /// The text that the page was asked with; nil for the first.
+  /// The text with which the page was requested; nil for the first.
   var revision: String? {
     switch subject {
     case .history(_, let revision, _): revision
@@ -78,7 +79,7 @@ struct SyncJob: Sendable {
     }
   }
 
-  /// The same question with another revision: the next page, or, without one, from the start.
+  /// The same question with another revision: the next page, or, without a revision, from the start.
   func asked(with revision: String?) -> SyncJob {
     var next = self
     next.failures = 0
@@ -95,7 +96,7 @@ struct SyncJob: Sendable {
 }
 
 extension AppStoreEndpoint {
-  /// The endpoint of an environment; nil where Apple has none for it.
+  /// The endpoint of an environment; nil if Apple has none for it.
   init?(environment: String) {
     switch environment {
     case "Production": self = .production
@@ -105,11 +106,11 @@ extension AppStoreEndpoint {
   }
 }
 
-/// The customers of the ledger that are to be asked about, read page by page.
+/// The ledger's customers to ask about, read page by page.
 struct SyncCustomers {
-  /// Sales that are read at once.
+  /// How many sales are read at once.
   private static let batchMax = 256
-  /// How many customers are remembered, so that their other sales do not ask again.
+  /// How many customers are remembered, so that their other sales do not cause another question.
   private static let askedMax = 65_536
 
   private let apps: [SyncApp]
@@ -129,7 +130,7 @@ struct SyncCustomers {
     sale = options.afterSale
   }
 
-  /// The next question; nil once every customer was looked at.
+  /// The next question; nil once every customer was visited.
   mutating func next(_ queries: SyncQueries) throws -> SyncJob? {
     while true {
       if batch.isEmpty {
@@ -147,8 +148,8 @@ struct SyncCustomers {
     batch = ArraySlice(Self.spread(found))
   }
 
-  /// The sales that one event showed first are mostly of one customer: they are put apart, so that the answer about
-  /// the first of them is there before the others' turn.
+  /// The sales that one event showed first are mostly of one customer: they are spread, so that the reply about the
+  /// first arrives before the others' turn.
   private static func spread(_ customers: [FetchCustomer]) -> [FetchCustomer] {
     var counts: [Int: Int] = [:]
     return customers.enumerated().map { offset, customer in
@@ -158,7 +159,7 @@ struct SyncCustomers {
     }.sorted { ($0.turn, $0.offset) < ($1.turn, $1.offset) }.map(\.customer)
   }
 
-  /// Notes what a page of a history shows: its customer need not be asked about again.
+  /// Records what a page of a history shows: its customer need not be asked about again.
   mutating func note(
     shown originalTransactionIDs: Set<String>, environment: String, bundleID: String
   ) {

@@ -1,4 +1,4 @@
-// Turns answers of the App Store Server API into events, and counts what was new in them.
+// Turns replies of the App Store Server API into events, and counts what was new in them.
 import AppStore
 import Base
 import HTTPClient
@@ -12,13 +12,13 @@ final class SyncRecorder {
   private let verifier: SignedObjectVerifier
   private let clock: WorkflowClock
   private let keeper = TextKeeper()
-  /// Positions that were appended since the last fold, in order.
+  /// The positions appended since the last fold, in order.
   private var unfolded: [Range<Position>] = []
   /// The UUIDs of notifications that are not folded yet.
   private var newUUIDs: Set<String> = []
   private var newestSale: Int64
 
-  /// Pages that are looked at, and perhaps accepted objects of, with one append: at most 15 MB.
+  /// How many pages are read, with their objects accepted, in one append: at most 15 MB.
   private static let pagesAtOnce = 64
 
   init(
@@ -36,10 +36,10 @@ final class SyncRecorder {
 
   // MARK: Histories
 
-  /// Appends a page of a history; nil, and nothing, if it holds more than an event can.
+  /// Appends a page of a history; appends nothing and returns nil if it exceeds an event's limit.
   ///
-  /// From the first page on with an object that is refused, the events say that the history is to be asked for again
-  /// from that page. Such a page is appended once: asked for again it mostly says the same.
+  /// From the first page with a rejected object on, the events record that the history must be requested again from
+  /// that page. Such a page is appended once: a later request mostly returns the same.
   func record(
     _ page: ServerAPIPage, of job: SyncJob, host: String, _ queries: SyncQueries,
     _ summary: inout SyncSummary
@@ -99,7 +99,7 @@ final class SyncRecorder {
     }
   }
 
-  /// Appends an error that settles a question about a transaction.
+  /// Appends an error that makes further calls about a transaction pointless.
   func record(
     errorCode: Int64, of job: SyncJob, host: String, _ summary: inout SyncSummary
   ) throws {
@@ -126,9 +126,9 @@ final class SyncRecorder {
     return event
   }
 
-  // MARK: Refused objects
+  // MARK: Rejected objects
 
-  /// Appends which objects of earlier pages are good now, page by page.
+  /// Appends, page by page, which objects of earlier pages are good now.
   func acceptRefusedObjects(
     ofBundles bundleIDs: Set<String>, _ queries: SyncQueries, _ stop: StopFlag,
     _ summary: inout SyncSummary
@@ -151,8 +151,8 @@ final class SyncRecorder {
 
   /// Appends a page of a notification history, with the notifications that the ledger does not have.
   ///
-  /// What is refused leaves a gap in the ranges that are fetched to their end. As a later page alone would not show
-  /// it, a range that was interrupted after a refusal begins again.
+  /// A rejected notification leaves a gap in the ranges that are fetched to their end. A later page alone would not
+  /// show it, so a range that was interrupted after a rejection begins again.
   func recordNotifications(
     _ page: ServerAPIPage, of job: SyncJob, host: String, _ queries: SyncQueries,
     _ summary: inout SyncSummary
@@ -214,7 +214,7 @@ final class SyncRecorder {
     return recorded
   }
 
-  /// The events of a page of a notification history: one; of the last page, two around what was refused.
+  /// The events of a page of a notification history: one; for the last page, two around what was rejected.
   private func pageEvents(
     _ page: ServerAPIPage, _ job: SyncJob, _ hold: SyncJob.Hold?, host: String, nowMs: Int64
   ) -> [EventDraft] {
@@ -245,7 +245,7 @@ final class SyncRecorder {
     return false
   }
 
-  /// Why a notification is refused; nil if it and what lies in it are signed, and of the app that was asked about.
+  /// Why a notification is rejected; nil if it and its objects are signed and of the app that was asked about.
   private func reasonToRefuse(_ checked: CheckedNotification, _ job: SyncJob) -> String? {
     for object in checked.objects {
       if let fault = object.fault { return fault.description }
@@ -293,7 +293,7 @@ final class SyncRecorder {
     return positions
   }
 
-  /// Counts the sales that the appended pages showed first; they are folded now.
+  /// Counts the sales that the appended pages, now folded, showed first.
   func countSales(_ queries: SyncQueries, _ summary: inout SyncSummary) throws {
     let ranges = unfolded
     if !ranges.isEmpty {
@@ -314,21 +314,21 @@ final class SyncRecorder {
   }
 }
 
-/// What a page showed, and what of it was refused.
+/// What a page showed, and what of it was rejected.
 struct RecordedPage {
-  /// Of what is good: transaction ids, or UUIDs of notifications.
+  /// The ids of good objects: transaction ids, or UUIDs of notifications.
   var ids: [String] = []
   /// The original transaction ids of a history's good transactions.
   var originals: Set<String> = []
-  /// Why objects were refused, each reason once.
+  /// Why objects were rejected, each reason once.
   var refusals: Set<String> = []
-  /// What is to be asked for again, this page and those before it considered.
+  /// What must be requested again, for this page and those before it.
   var hold: SyncJob.Hold?
 
   init(hold: SyncJob.Hold?) { self.hold = hold }
 
-  /// Notes that a notification was refused.
-  /// - Parameter signedAtMs: as it says, which may be anything; nil if it says nothing.
+  /// Records that a notification was rejected.
+  /// - Parameter signedAtMs: as it claims, which may be anything; nil if it has none.
   fileprivate mutating func refuse(_ reason: String, signedAtMs: Int64?, _ job: SyncJob) {
     refusals.insert(reason)
     guard case .notifications(let fromMs, let toMs, _) = job.subject else { return }
@@ -341,16 +341,16 @@ struct RecordedPage {
   }
 }
 
-// MARK: - Finds signed objects in fetched pages that were refused for a reason of time or trust, and are good now
+// MARK: - Rejected objects that are good now
 
-/// Checks the refused objects of an app's pages again.
+/// Checks again the signed objects of an app's fetched pages that were rejected for a reason of time or trust.
 struct RefusedObjects {
   private let bundleIDs: Set<String>
   private let verifier: SignedObjectVerifier
   private let nowMs: Int64
 
   /// - Parameters:
-  ///   - bundleIDs: whose pages are looked at.
+  ///   - bundleIDs: whose pages are checked.
   ///   - nowMs: the clock, in epoch milliseconds.
   init(ofBundles bundleIDs: Set<String>, _ verifier: SignedObjectVerifier, nowMs: Int64) {
     self.bundleIDs = bundleIDs
@@ -358,7 +358,7 @@ struct RefusedObjects {
     self.nowMs = nowMs
   }
 
-  /// What is good now of a page's objects; nil if nothing is, or no more than was accepted already.
+  /// The objects of a page that are good now; nil if there are none, or none that were not accepted already.
   /// - Parameters:
   ///   - line: the page's event, without its line feed.
   ///   - accepted: what earlier events accepted of it.
@@ -379,7 +379,7 @@ struct RefusedObjects {
         let knownIndexes = Set(known.joined().map(\.index))
         return objects.indices.compactMap { index in
           let object = objects[index]
-          // Of what a redaction reduced there is nothing left to check.
+          // An object that a redaction reduced has nothing left to check.
           guard object.mayBecomeGood, !object.isReduced, !knownIndexes.contains(index),
             let signed = try? SignedObject(object.text),
             case .valid(let root) = CheckedSignedObject(

@@ -1,4 +1,4 @@
-// What a synchronization with the App Store Server API works with, and what it says at its end.
+// The types of a synchronization with the App Store Server API: apps, ledger, options, summary.
 import AppStore
 package import Base
 package import HTTPClient
@@ -29,15 +29,15 @@ package struct SyncApp: Sendable {
   }
 }
 
-/// The ledger as a synchronization sees it. Used by one thread.
+/// A synchronization's view of the ledger. Used by one thread.
 package protocol SyncLedger: AnyObject {
   /// Appends events as one frame; they are durable when it returns.
   func append(_ drafts: [EventDraft]) throws -> Range<Position>
-  /// Folds what was appended, and answers from what is folded then.
+  /// Folds what was appended, and returns queries of the folded state.
   func folded() throws -> SyncQueries
-  /// Whether stored events have lost data since `folded()`: what it gave keeps the replaced projections open.
+  /// Whether stored events have lost data since `folded()`: its queries keep the replaced projections open.
   var isOutdated: Bool { get }
-  /// Claims a notification before it is looked up and appended; false if someone else is appending it, or has.
+  /// Claims a notification before it is looked up and appended; false if another caller is appending it, or has.
   func claim(notification uuid: String) -> Bool
   /// Ends a claim.
   func release(notification uuid: String, _ end: NotificationClaimEnd)
@@ -46,12 +46,12 @@ package protocol SyncLedger: AnyObject {
 extension SyncLedger {
   package var isOutdated: Bool { false }
 
-  /// Grants every claim: for a ledger to which nobody else appends notifications.
+  /// Grants every claim: for a ledger to which no other process appends notifications.
   package func claim(notification uuid: String) -> Bool { true }
   package func release(notification uuid: String, _ end: NotificationClaimEnd) {}
 }
 
-/// Answers from the projections.
+/// Queries of the projections.
 package struct SyncQueries {
   package var fetches: FetchQueries
   package var intake: IntakeLookup
@@ -64,22 +64,22 @@ package struct SyncQueries {
   }
 }
 
-/// How a synchronization runs.
+/// The options of a synchronization.
 package struct SyncOptions: Sendable {
-  /// Calls at once.
+  /// The most calls at once.
   package var callsMax = 16
   /// In each environment.
   package var callsPerSecond = 50
-  /// Histories that were last fetched before this are asked for what is new, and notifications from this moment; nil
-  /// for none. Epoch milliseconds.
+  /// Histories last fetched before this are checked for anything new, and notifications are fetched from this moment
+  /// on; nil for none. Epoch milliseconds.
   package var sinceMs: Int64?
-  /// Whether everything is asked for from its beginning, whatever was fetched.
+  /// Whether everything is fetched from its beginning, whatever was fetched before.
   package var isAgain = false
   /// Whether notification histories are fetched.
   package var fetchesNotifications = true
-  /// Customers are those of the sales after this one.
+  /// Customers are those of the sales after this number.
   package var afterSale: Int64 = -1
-  /// How often a call is made that fails and may succeed later.
+  /// How often a call is made if it fails and may succeed later.
   package var attemptsMax = 4
   package var retry = RetrySchedule(firstMs: 1_000, ceilingMs: 30_000)
   /// How many failures in a row end the calls to an environment.
@@ -99,21 +99,21 @@ package struct SyncGap: Equatable, Sendable {
   package var lastMs: Int64
 }
 
-/// What a synchronization did. The counts cover what is on disk.
+/// The result of a synchronization. The counts cover what is on disk.
 package struct SyncSummary: Equatable, Sendable {
   package var calls = 0
   package var pages = 0
-  /// Notifications of the histories that the ledger had.
+  /// Notifications in the histories that the ledger already had.
   package var knownNotifications = 0
-  /// Those that it did not have and has now.
+  /// Notifications that the ledger did not have and now has.
   package var newNotifications = 0
-  /// Those whose signatures or content are not good, or that are of another app.
+  /// Notifications with invalid signatures or content, or of another app.
   package var refusedNotifications = 0
-  /// Transactions of histories whose signatures or content are not good.
+  /// Transactions in histories with invalid signatures or content.
   package var refusedTransactions = 0
-  /// Signed objects in the log that were refused once, and count from now on.
+  /// Signed objects in the log that were rejected before, and count from now on.
   package var acceptedObjects = 0
-  /// Histories that were fetched to their end, and those that were already.
+  /// Histories that were fetched to their end, and those that already were.
   package var histories = 0
   package var knownHistories = 0
   /// Transactions that the App Store does not know.
@@ -123,16 +123,16 @@ package struct SyncSummary: Equatable, Sendable {
   /// Sales that the ledger did not know.
   package var newSales = 0
   package var gaps: [SyncGap] = []
-  /// What an operator should know; without a secret and without a user.
+  /// Messages for the operator, without secrets and users.
   package var problems: [String] = []
   package var isInterrupted = false
-  /// The number of the newest sale that was looked at.
+  /// The number of the newest sale that was visited.
   package var newestSale: Int64 = -1
   package var positions: ClosedRange<Position>?
 
   package init() {}
 
-  /// Whether something is left to be fetched.
+  /// Whether something remains to be fetched.
   package var isWhole: Bool {
     failures == 0 && problems.isEmpty && refusedNotifications == 0 && !isInterrupted
   }

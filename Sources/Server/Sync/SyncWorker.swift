@@ -1,4 +1,4 @@
-// Synchronizations of a running server: after a pause, once a day, and for customers who are new.
+// Synchronizations of a running server: after a pause, once a day, and for new customers; and their pace.
 import AppStore
 import Base
 import HTTPClient
@@ -6,9 +6,9 @@ import Intake
 import Ledger
 import Projections
 
-/// Asks the App Store Server API in the background, a few calls at a time. Does nothing while no app has a key.
+/// Calls the App Store Server API in the background, a few calls at a time. Does nothing while no app has a key.
 final class SyncWorker: Sendable {
-  /// What it works with.
+  /// What the worker depends on.
   struct Parts: Sendable {
     let directory: LedgerDirectory
     let writer: LedgerWriter
@@ -19,21 +19,21 @@ final class SyncWorker: Sendable {
     let fold: @Sendable () -> Void
     /// How often stored events have lost data.
     let redactionCount: @Sendable () -> Int
-    /// Claims a notification before it is appended, as the same one may come over HTTP.
+    /// Claims a notification before it is appended, because the same one may arrive over HTTP.
     let claim: @Sendable (_ uuid: String) -> Bool
     let release: @Sendable (_ uuid: String, NotificationClaimEnd) -> Void
-    /// Told the outcome of each append.
+    /// Called with the outcome of each append.
     let onAppend: @Sendable (LedgerError?) -> Void
     let metrics: Metrics
     let say: @Sendable (String) -> Void
     var clock = WorkflowClock()
   }
 
-  /// Calls at once: uploads and notifications come first.
+  /// Few calls at once: uploads and notifications come first.
   private static let callsMax = 4
-  /// How often it looks for new customers.
+  /// How often new customers are searched for.
   private static let pauseMs: Int64 = 5_000
-  /// After a synchronization that failed.
+  /// The pause after a failed synchronization.
   private static let longPauseMs: Int64 = 60_000
   private static let hourMs: Int64 = 3_600_000
 
@@ -51,7 +51,7 @@ final class SyncWorker: Sendable {
     thread.withLock { $0 = started }
   }
 
-  /// Ends calls under way and waits for the thread. What was appended stays. Calling it again does nothing.
+  /// Ends calls in progress and waits for the thread. What was appended remains. Calling it again does nothing.
   func stop() {
     stopFlag.set()
     stopped.open()
@@ -62,14 +62,14 @@ final class SyncWorker: Sendable {
 
   // MARK: The thread
 
-  /// What the thread remembers between its turns.
+  /// The thread's state between its turns.
   private struct Memory {
-    /// Whose customers were looked at; others begin from the first.
+    /// The keys whose customers were visited; with other keys, visits begin from the first customer.
     var keys: [String] = []
     var afterSale: Int64 = -1
-    /// How many events were folded when new customers were last looked for.
+    /// How many events were folded when new customers were last searched for.
     var position = -1
-    /// When the last whole synchronization began, of a clock that never goes back; nil before the first.
+    /// When the last whole synchronization began, on a monotonic clock; nil before the first.
     var wholeAtMs: Int64?
     var problems: Set<String> = []
   }
@@ -166,7 +166,7 @@ final class SyncWorker: Sendable {
     return summary
   }
 
-  /// The client, made anew where the configuration changed.
+  /// The client, replaced if the configuration has changed.
   private func client(_ options: ServerAPIOptions) throws -> ServerAPIClient {
     if let known = service.withLock({ $0 }), known.options == options { return known.client }
     let made = try ServerAPIClient(options)
@@ -175,12 +175,12 @@ final class SyncWorker: Sendable {
       return service
     }
     old?.client.shutDown()
-    // One that is made while the server stops would never be shut down.
+    // A client created while the server stops would never be shut down.
     if stopFlag.isSet { made.shutDown() }
     return made
   }
 
-  /// Says each problem once between two whole synchronizations.
+  /// Reports each problem once between two whole synchronizations.
   private func say(_ problem: String, _ memory: inout Memory) {
     if memory.problems.count >= 100 { memory.problems = [] }
     if memory.problems.insert(problem).inserted { parts.say("app-store sync: \(problem)") }
@@ -190,7 +190,7 @@ final class SyncWorker: Sendable {
 /// The ledger of a running server.
 private final class ServerSyncLedger: SyncLedger {
   private let parts: SyncWorker.Parts
-  /// The redactions before the projections were last opened.
+  /// The number of redactions before the projections were last opened.
   private var knownRedactions: Int
 
   init(_ parts: SyncWorker.Parts) {
@@ -231,7 +231,7 @@ private final class ServerSyncLedger: SyncLedger {
 }
 
 extension ServerAPIResponse {
-  /// Few and fixed.
+  /// The values are few and fixed.
   fileprivate var metricLabel: String {
     switch self {
     case .page: "page"
@@ -244,14 +244,15 @@ extension ServerAPIResponse {
   }
 }
 
-// MARK: - How fast calls of one environment may follow each other
+// MARK: - Pace of calls
 
-/// Spreads calls evenly. What was missed for a moment may be made up for. Times are of a clock that never goes back.
+/// Spreads the calls to one environment evenly. Calls missed for a moment may be made up for. Times are on a monotonic
+/// clock.
 struct CallPacer {
   private let intervalMicros: Int64
   private var nextMicros: Int64 = 0
 
-  /// How much of what was missed may be made up for.
+  /// How much missed time may be made up for.
   private static let slackMicros: Int64 = 100_000
 
   init(callsPerSecond: Int) { intervalMicros = 1_000_000 / Int64(max(callsPerSecond, 1)) }

@@ -1,4 +1,4 @@
-// The response to a client: sent exactly once in every case.
+// Limits the work in progress, and sends the response to each client exactly once.
 import Base
 
 /// How much work is in progress, and its limits.
@@ -20,7 +20,7 @@ package final class AdmissionLimiter: Sendable {
     self.bytesMax = bytesMax
   }
 
-  /// Puts another limit in force. What was admitted stays.
+  /// Changes the limit. What was admitted stays admitted.
   func replace(countMax: Int) { state.withLock { $0.countMax = countMax } }
 
   /// Admits one more; false at the limit.
@@ -34,7 +34,7 @@ package final class AdmissionLimiter: Sendable {
     }
   }
 
-  /// Whether one more would be admitted, as far as is known without its size.
+  /// Whether another request would be admitted, as far as can be told without its size.
   var hasRoom: Bool { state.withLock { $0.count < $0.countMax && $0.bytes < bytesMax } }
 
   fileprivate func release(bytes: Int) {
@@ -48,7 +48,7 @@ package final class AdmissionLimiter: Sendable {
   package var count: Int { state.withLock { $0.count } }
 }
 
-/// A client's request that awaits its response, and the room that it takes.
+/// A client's request that awaits its response, and its share of the limit.
 package final class PendingResponse: Sendable {
   private let load: AdmissionLimiter
   private let bytes: Int
@@ -70,6 +70,6 @@ package final class PendingResponse: Sendable {
     completion(answer)
   }
 
-  // Losing it must not leave a client waiting.
+  // A lost request must not leave its client waiting.
   deinit { answer(.unavailable(retryAfterSeconds: 5)) }
 }

@@ -1,16 +1,17 @@
-// Calls to the App Store: each with the uploads that wait for its reply, and what makes the calls.
+// Calls to the App Store, with the uploads that wait for each reply.
 import AppStore
 import Base
 import HTTPClient
 import Ledger
 
-/// An upload that is durable and folded, and whose client waits.
+/// An upload that is durable and folded, whose client waits.
 struct Waiter: Sendable {
   let position: Position
   let response: PendingResponse
 }
 
-/// A receipt that is being asked about. Sendable because the lock of the scheduler that keeps it guards what changes.
+/// A receipt that the App Store is asked about. Sendable because the lock of the scheduler that keeps it guards its
+/// mutable state.
 final class AppStoreCall: @unchecked Sendable {
   enum Stage {
     /// Its upload is being appended, or its receipt is being read.
@@ -59,7 +60,7 @@ enum CallResult: Sendable {
   case notMade(NoCallReason)
 }
 
-/// Makes calls; any thread may ask for it.
+/// Makes calls; any thread may request it.
 final class AppStoreCaller: Sendable {
   private let scheduler: VerificationScheduler
   private let service: any VerifyReceiptService

@@ -1,8 +1,8 @@
-// The circuit breaker: whether to call the App Store at all.
+// The circuit breaker for calls to the App Store; and the daily budget of evidence of frauds.
 import Base
 
-/// Opens after failures in a row, then lets one call through now and then, and closes when one succeeds.
-/// Times are milliseconds of a clock that never goes back.
+/// Opens after several failures in a row, then lets single calls through at intervals, and closes when one succeeds.
+/// Times are milliseconds of a monotonic clock.
 package struct CircuitBreaker: Sendable {
   private enum State {
     case closed(failures: Int)
@@ -13,7 +13,7 @@ package struct CircuitBreaker: Sendable {
 
   /// The number of failures in a row that opens it.
   package static let failuresMax = 8
-  /// How long it stays open at first; doubled with each probe that fails, up to the longest pause.
+  /// How long it stays open at first; doubled after each failed probe, up to the longest pause.
   package static let firstPauseMs: Int64 = 2_000
   package static let longestPauseMs: Int64 = 30_000
 
@@ -63,7 +63,7 @@ package struct CircuitBreaker: Sendable {
     case .probing(let pauseMs) where isProbe:
       let nextMs = min(pauseMs * 2, Self.longestPauseMs)
       state = .open(untilMs: nowMs + nextMs, pauseMs: nextMs)
-    // Calls that were in flight when it opened tell nothing new.
+    // Calls that were in flight when it opened are no news.
     case .probing, .open: break
     }
   }
@@ -74,21 +74,21 @@ package struct CircuitBreaker: Sendable {
   }
 }
 
-// MARK: - How much evidence of frauds is kept whole in a day, and how much of an upload that leaves
+// MARK: - Budget for evidence of frauds
 
-/// Counts the bytes of frauds that are stored whole, by app family and day of UTC. A server counts from its start.
+/// Counts the bytes of frauds that are stored whole, by app family and day in UTC. A server counts from its start.
 final class ForgeryBudget: Sendable {
   private struct State {
     var day = Int.min
     var usedBytes: [UUID16: Int64] = [:]
   }
 
-  /// When an upload is asked for again that can neither be kept whole nor be reduced.
+  /// When a client should retry an upload that can neither be kept whole nor be reduced.
   static let pauseSeconds = 3_600
 
   private let state = Monitor(State())
 
-  /// Whether so many bytes of an app family fit into the day; counts them if they do.
+  /// Whether this many bytes of an app family fit into the day; counts them if they do.
   func take(_ byteCount: Int, of appFamily: UUID16, bytesMax: Int64, nowMs: Int64) -> Bool {
     let day = Timestamp.utcDay(ms: nowMs)
     return state.withLock { state in
@@ -102,7 +102,7 @@ final class ForgeryBudget: Sendable {
 }
 
 extension WorkflowShared {
-  /// Counts what is kept of a fraud. Raises an alarm if the day's bound is the reason that it is not all.
+  /// Counts what is kept of a fraud. Raises an alarm if the day's limit is why not all of it is kept.
   func recordForgery(_ kept: Metrics.ForgeryKept, of appFamily: UUID16, isOverBound: Bool) {
     metrics.count(.forgeries, label: kept.rawValue)
     if isOverBound { notes.alarm(.forgeriesBounded, appFamily: appFamily.description) }

@@ -1,4 +1,4 @@
-// The one thread that waits for appends, brings the projections up to date, and answers clients.
+// The thread that waits for appends, brings the projections up to date, and responds to clients.
 import AppStore
 import Base
 import Intake
@@ -9,19 +9,19 @@ import Projections
 enum CompletionItem: Sendable {
   case uploaded(SubmittedUpload)
   case result(AppStoreCall, CallResult)
-  /// More uploads of a receipt wait for a reply than went into one frame.
+  /// More uploads of a receipt wait for a reply than fit into one frame.
   case rest(UUID16, appFamily: UUID16, RecentReply)
   /// Notifications are durable and answered.
   case notified
-  /// Others have appended; waiting callers are told when that is folded.
+  /// Others have appended; waiting callers are notified when that is folded.
   case foreign(Latch)
 }
 
 /// Handles batch after batch: one wait for the disk and one transaction for each batch.
 final class CompletionLoop {
-  /// Items of one batch.
+  /// The most items of one batch.
   private static let batchMax = 256
-  /// The most responses that are read at once, and the memory from which on no further one is.
+  /// The most responses that are read at once, and the memory beyond which no further one is.
   private static let answersMax = 16
   private static let answersByteCountMax = 8 << 20
 
@@ -80,7 +80,7 @@ final class CompletionLoop {
     let resultPositions = results.map { $0.ticket.flatMap(durable) }
     let isFolded = catchUp()
     forget(results, resultPositions, uploads, positions, isFolded: isFolded)
-    // Replies first: uploads of the same receipts that came meanwhile reuse them.
+    // Replies first: uploads of the same receipts that arrived meanwhile reuse them.
     for (result, position) in zip(results, resultPositions) {
       conclude(result, position, isFolded: isFolded)
     }
@@ -90,7 +90,7 @@ final class CompletionLoop {
     caller.makeCalls()
     sendResponses()
     if latches.isEmpty { return }
-    // What was imported may wait for the App Store too.
+    // Imported receipts may also wait for the App Store.
     shared.scheduler.rescan()
     for latch in latches { latch.open() }
   }
@@ -126,7 +126,7 @@ final class CompletionLoop {
     } catch {
       shared.notes.fault("bring the projections up to date", error)
       shared.health.recordFold(isGood: false)
-      // What is durable already is pending in the projections once they can be read again.
+      // What is already durable is pending in the projections once they can be read again.
       shared.scheduler.rescan()
       return false
     }
@@ -168,15 +168,15 @@ final class CompletionLoop {
     }
   }
 
-  // MARK: Answers
+  // MARK: Responses
 
   private func addResponse(_ response: PendingResponse, uploadAt position: Position) {
     responses.append(response)
     answerUploads.append(position)
   }
 
-  /// Answers the clients for whom the batch has a response. Several are read at once, but not all: the first need not
-  /// wait for the last.
+  /// Responds to the clients for whom the batch has a response. Several are read at once, but not all: the first need
+  /// not wait for the last.
   private func sendResponses() {
     var first = 0
     while first < responses.count {

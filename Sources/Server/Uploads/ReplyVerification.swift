@@ -27,7 +27,7 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
   case syncRefused = "sync_refused"
   case retentionHeld = "retention_held"
 
-  /// The alarm of a status; nil for most.
+  /// The alarm for a status; nil for most statuses.
   init?(status: Int64) { self.init(rawValue: "status_\(status)") }
 
   /// Its label in metrics.
@@ -36,7 +36,7 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
   /// Whether retrying is useless until the operator has fixed it.
   var waitsForOperator: Bool { self != .replyMismatch }
 
-  /// For people; the app family's id goes before it.
+  /// For display; the app family's id precedes it.
   package var text: String {
     switch self {
     case .requestNotPost:
@@ -81,7 +81,7 @@ package struct ReplyVerification {
   /// No call was made.
   package init(_ reason: NoCallReason) { self.reason = reason.rawValue }
 
-  /// - Parameter compare: checks whether a reply with a valid status is about the receipt asked about.
+  /// - Parameter compare: checks whether a reply with a valid status belongs to the receipt.
   package init(_ answer: VerifyReceiptResponse, compare: (Reply) -> ReplyMismatch? = { _ in nil }) {
     endpoint = Endpoint(answer.endpoint)
     host = answer.host
@@ -101,7 +101,7 @@ package struct ReplyVerification {
   /// Whether there is a reply to keep.
   package var hasReply: Bool { if case .none = reply { false } else { true } }
 
-  /// The same for uploads that reuse it.
+  /// The reply for uploads that reuse it.
   /// - Parameters:
   ///   - position: that of the verification that holds the reply.
   ///   - occurredAtMs: epoch milliseconds.
@@ -113,7 +113,7 @@ package struct ReplyVerification {
 
   private var source: ReplySource? { host.map { .host($0) } }
 
-  /// Refused as not authentic, which is believed when it is said twice.
+  /// Rejected as not authentic, which counts only when the App Store repeats it.
   package var isNotAuthenticated: Bool { status == ReplyStatus.notAuthenticated }
 
   /// Its label in metrics.
@@ -159,7 +159,7 @@ package struct ReplyVerification {
       guard let decoded = try? Reply(text, keeper) else { return false }
       outcome = decoded.outcome
       status = decoded.status
-      // It is in the reply too: an invalid name need not be stored twice.
+      // The reply also contains it: an invalid name need not be stored twice.
       environment = decoded.environment.flatMap { name in
         name.count <= EventLimits.environmentBytes ? String(decoding: name, as: UTF8.self) : nil
       }

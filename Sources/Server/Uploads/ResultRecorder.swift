@@ -15,7 +15,7 @@ struct RecordedResult {
   let subject: Subject
   /// The uploads that get a verification.
   var uploads: [Position] = []
-  /// Nil if there was nothing to record, or it failed.
+  /// Nil if there was nothing to record, or the append failed.
   var ticket: AppendTicket?
   var isFailed = false
   /// Whether more uploads wait for this reply.
@@ -26,13 +26,13 @@ struct RecordedResult {
 
 /// Records results, on the completion loop's thread.
 final class ResultRecorder {
-  /// Verifications of one frame.
+  /// The most verifications of one frame.
   private static let frameUploadsMax = 1000
 
   private let shared: WorkflowShared
   /// Uploads whose verification was submitted and is not folded: they are still pending in the projections.
   private var underWay: Set<Position> = []
-  /// Those of them that are durable, though a fold failed.
+  /// Those of them that are durable although a fold failed.
   private var unfolded: Set<Position> = []
 
   init(_ shared: WorkflowShared) { self.shared = shared }
@@ -50,7 +50,7 @@ final class ResultRecorder {
     }
   }
 
-  /// Nil where the App Store must be asked again before the result counts.
+  /// Nil if the App Store must be asked again before the result counts.
   func record(_ result: CallResult, of call: AppStoreCall) -> RecordedResult? {
     let judgement: ReplyVerification
     var isMade = false
@@ -74,7 +74,7 @@ final class ResultRecorder {
       recorded.isFailed = true
       return recorded
     }
-    // A call that was not made tells nothing about uploads without a waiting client.
+    // A call that was not made means nothing for uploads without a waiting client.
     if isMade {
       let known = Set(uploads)
       let others = waitingUploads(
@@ -94,7 +94,7 @@ final class ResultRecorder {
     return recorded
   }
 
-  /// Why a reply is not about the receipt of a call; nil if it is.
+  /// Why a reply does not belong to the receipt of a call; nil if it does.
   private func mismatch(of reply: Reply, to call: AppStoreCall) -> ReplyMismatch? {
     let file = try? Base64.decode(call.receiptText)
     let subject = ReceiptSubject(file.flatMap { try? ReceiptFile.decode($0) })
@@ -128,8 +128,8 @@ final class ResultRecorder {
     return recorded
   }
 
-  /// The uploads whose clients wait for a call and that still need its result: while they waited, that of
-  /// an earlier call may have been recorded for them. Nil where the projections cannot be read.
+  /// The uploads whose clients wait for a call and that still need its result: an earlier call's result may have been
+  /// recorded for them meanwhile. Nil if the projections cannot be read.
   private func waiters(
     of call: AppStoreCall, _ judgement: ReplyVerification
   ) -> [Position]? {
@@ -146,8 +146,8 @@ final class ResultRecorder {
     }
   }
 
-  /// The first uploads of a receipt that need a result, by position: one more than go into a frame, where
-  /// there are so many. Nil where the projections cannot be read.
+  /// The first uploads of a receipt that need a result, by position: if there are many, one more than fit into a frame.
+  /// Nil if the projections cannot be read.
   private func waitingUploads(
     of receiptID: UUID16, _ appFamily: UUID16, besides known: Set<Position>, isFinal: Bool
   ) -> [Position]? {
@@ -164,7 +164,7 @@ final class ResultRecorder {
     }
   }
 
-  /// The first holds the reply, the others name it.
+  /// The first verification holds the reply, the others name it.
   private func drafts(
     _ judgement: ReplyVerification, _ uploads: [Position], _ call: AppStoreCall, _ nowMs: Int64
   ) -> [EventDraft] {

@@ -1,11 +1,11 @@
-// The retry worker: reads pending receipts from the projections, and retries them when they are due.
+// The retry worker, which asks the App Store again about pending receipts, and its schedule.
 package import Base
 import Ledger
 import Projections
 
 /// Turns entries of the queue into calls.
 final class RetryWorker {
-  /// Receipts of one page.
+  /// The number of receipts in a page.
   private static let pageSize = 1000
 
   private let scheduler: VerificationScheduler
@@ -14,7 +14,7 @@ final class RetryWorker {
   private let directory: LedgerDirectory
   private var reader: LogReader
   private let redactions: RedactionCount
-  /// The redactions that `reader` knows of.
+  /// The number of redactions that `reader` reflects.
   private var knownRedactions: Int
   private let clock: WorkflowClock
   private let notes: OperatorNotes
@@ -52,14 +52,14 @@ final class RetryWorker {
     }
   }
 
-  /// After a burst no other thread may look at the log for a long time.
+  /// After a burst no other thread may read the log for a long time.
   private func closeSealedTails() {
     do { try renewReader() } catch { notes.fault("open the log", error) }
     do { try reader.closeSealedTails() } catch { notes.fault("check the log's tails", error) }
     do { try projections.closeSealedTails() } catch { notes.fault("check the log's tails", error) }
   }
 
-  /// Lets go of a reader that may show what was redacted.
+  /// Releases a reader that may show what was redacted.
   private func renewReader() throws(LedgerError) {
     let now = redactions.now
     if now == knownRedactions { return }
@@ -85,7 +85,7 @@ final class RetryWorker {
     var position: Position
   }
 
-  /// The receipts' uploads are read in the order of the log, so that each block is inflated once.
+  /// Reads the receipts' uploads in the order of the log, so that each block is inflated once.
   private func ask(_ entries: [RetryEntry], isProbe: Bool) {
     var due: [Due] = []
     for entry in entries {
@@ -114,7 +114,7 @@ final class RetryWorker {
     }
   }
 
-  /// Waits until a call is allowed and returns true, or false when none is to be made.
+  /// Waits until a call is allowed and returns true, or false if none is to be made.
   private func waitForTurn() -> Bool {
     while true {
       switch scheduler.nextTurn() {
@@ -132,10 +132,11 @@ final class RetryWorker {
     ).first?.position
   }
 
-  /// How many uploads of a receipt are looked at for one that still has it.
+  /// How many uploads of a receipt are searched for one that still has it.
   private static let redactedMax = 100
 
-  /// Nil where a reply came while the entry was held, or the receipt was redacted: then nobody is asked about it.
+  /// Nil if a reply came while the entry was held, or the receipt was redacted: then the App Store is not asked about
+  /// it.
   private func call(for due: Due, isProbe: Bool) throws -> AppStoreCall? {
     let uploads = try projections.waitingUploads(
       ofReceipt: due.entry.receiptID, appFamily: due.entry.appFamily,
@@ -172,11 +173,11 @@ final class RetryWorker {
   }
 }
 
-// MARK: - When the App Store is asked again about a pending receipt, and which receipt is next
+// MARK: - Retry schedule
 
 /// Exponential backoff with full jitter: many receipts that failed together do not come back together.
 package struct RetrySchedule: Sendable {
-  /// The first pause at most, in milliseconds.
+  /// The longest first pause, in milliseconds.
   package var firstMs: Int64
   /// The longest pause, in milliseconds.
   package var ceilingMs: Int64
@@ -223,7 +224,7 @@ package struct RetryEntry: Sendable, Equatable {
   }
 }
 
-/// The entries by their time: a binary heap with at most one entry of a receipt.
+/// The entries by due time: a binary heap with at most one entry per receipt.
 package struct RetryHeap: Sendable {
   private var entries: [RetryEntry] = []
   private var known: Set<UUID16> = []

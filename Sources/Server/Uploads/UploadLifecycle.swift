@@ -1,11 +1,11 @@
-// An upload's life, from its request to its response: every state, and what leads from one to the next.
+// The states of an upload, from its request to its response, and the transitions between them.
 import AppStore
 import Base
 import Intake
 import Ledger
 import Projections
 
-/// An upload that was handed to the writer. `UploadLifecycle.begin` runs on a worker, `advance` on the completion loop.
+/// An upload that was passed to the writer. `UploadLifecycle.begin` runs on a worker, `advance` on the completion loop.
 ///
 /// ```
 ///   prepared (UploadPreparation; a bad request ends before)
@@ -22,7 +22,7 @@ import Projections
 ///           └─ .goWithout: appending why no call was made, then .enqueue
 /// ```
 /// A response is read from the projections, so that 200, 206 and 402 follow from the events alone. The queue
-/// (RetryWorker) begins where 206 ends: it makes a call of its own, and its result concerns all uploads of a receipt.
+/// (RetryWorker) continues after 206: it makes its own call, whose result applies to all uploads of a receipt.
 struct SubmittedUpload: Sendable {
   /// What follows once it is durable and folded.
   enum Next: Sendable {
@@ -39,9 +39,9 @@ struct SubmittedUpload: Sendable {
   let receiptID: UUID16
   let appFamily: UUID16
   let ticket: AppendTicket
-  /// The upload's position where an earlier append holds it; nil where it is the first event of this one.
+  /// The upload's position if an earlier append holds it; nil if it is the first event of this one.
   var position: Position?
-  /// On the clock that never goes back.
+  /// On the monotonic clock.
   let submittedAtMs: Int64
   let next: Next
 }
@@ -62,7 +62,7 @@ struct UploadLifecycle: Sendable {
 
   // MARK: prepared → appending
 
-  /// Appends an upload, together with what is already known of the App Store's part.
+  /// Appends an upload, together with what is already known from the App Store.
   func begin(_ prepared: PreparedUpload, _ upload: ClientUpload, _ response: PendingResponse) {
     var drafts = prepared.drafts
     let next: SubmittedUpload.Next
@@ -94,7 +94,7 @@ struct UploadLifecycle: Sendable {
           ticket: ticket, submittedAtMs: shared.clock.monotonicMs(), next: next)))
   }
 
-  /// Appends an upload of signed transactions, of which the App Store is asked nothing.
+  /// Appends an upload of signed transactions, about which the App Store is not asked.
   /// - Parameter id: the upload's.
   func begin(
     _ draft: EventDraft, id: UUID16, of appFamily: UUID16, _ response: PendingResponse
@@ -108,8 +108,8 @@ struct UploadLifecycle: Sendable {
           submittedAtMs: shared.clock.monotonicMs(), next: .respond)))
   }
 
-  /// Decides about the App Store's part: first before the upload is appended, so that what is known goes into the same
-  /// frame, and again once it is durable and folded. Only this asks for a recent reply.
+  /// Decides whether to ask the App Store: first before the upload is appended, so that what is known goes into the
+  /// same frame, and again once it is durable and folded. Only this function looks for a recent reply.
   private func decide(
     _ receiptID: UUID16, of appFamily: UUID16, text: [UInt8], for waiter: Waiter? = nil,
     reservation: AppStoreCall? = nil
@@ -142,21 +142,21 @@ struct UploadLifecycle: Sendable {
 
   // MARK: appending →
 
-  /// What an append led to.
+  /// The result of an append.
   enum Step {
     /// Respond from the projections.
     case respond
-    /// Its call, or a further append, moves it on.
+    /// A call, or a further append, continues it.
     case waits
-    /// Nothing more is done: it was answered.
+    /// It was answered, and nothing remains to be done.
     case ended
   }
 
-  /// Moves an upload on whose append has ended.
+  /// Advances an upload whose append has ended.
   /// - Parameters:
-  ///   - position: the upload's; nil where the append failed.
+  ///   - position: the upload's; nil if the append failed.
   ///   - isFolded: whether the projections hold what was appended.
-  ///   - begin: told of the position of an upload for which a further verification was submitted.
+  ///   - begin: called with the position of an upload for which a further verification was submitted.
   func advance(
     _ upload: SubmittedUpload, at position: Position?, isFolded: Bool,
     onVerification begin: (Position) -> Void
@@ -191,8 +191,8 @@ struct UploadLifecycle: Sendable {
     }
   }
 
-  /// Whether a result was recorded for an upload before its own turn came: a fold covers all that is
-  /// durable, and a result goes to all uploads that are pending in the projections.
+  /// Whether a result was recorded for an upload before its own turn: a fold covers all that is durable, and a result
+  /// applies to all uploads that are pending in the projections.
   private func hasResultMeanwhile(_ upload: SubmittedUpload, _ position: Position) -> Bool {
     do {
       guard let own = try shared.projections.waitingUpload(at: position) else { return true }
@@ -204,7 +204,7 @@ struct UploadLifecycle: Sendable {
     }
   }
 
-  /// Appends a verification of an upload that is durable; a later batch comes back to it.
+  /// Appends a verification of an upload that is durable; a later batch handles the result.
   private func append(
     _ data: [UInt8], for upload: SubmittedUpload, at position: Position,
     next: SubmittedUpload.Next, _ begin: (Position) -> Void

@@ -1,4 +1,4 @@
-// From an upload as it came to the drafts of its events: decoding, the bundle id, the signature.
+// Turns received uploads into the drafts of their events: decoding, the bundle id, the signatures.
 import AppStore
 import Base
 import Intake
@@ -10,7 +10,7 @@ struct PreparedUpload {
   var receiptID: UUID16
   /// The upload and the local verification.
   var drafts: [EventDraft]
-  /// Whether it ends here: a signature that is invalid, or another app's receipt.
+  /// Whether it ends here: an invalid signature, or another app's receipt.
   var isInvalid: Bool
 }
 
@@ -19,7 +19,7 @@ struct UploadPreparation {
   enum Outcome {
     case prepared(PreparedUpload)
     case refused(FieldProblem)
-    /// A fraud that may be none for another trust, and for whose evidence the day has no room left.
+    /// A fraud that other trust might clear, and for whose evidence the day's budget has no room.
     case overBound
   }
 
@@ -70,13 +70,13 @@ struct UploadPreparation {
         isInvalid: local.outcome == .invalid))
   }
 
-  /// Whether the receipt itself tells so: nothing is asked or stored before that is known.
+  /// Whether the receipt itself names the Sandbox: nothing is asked or stored before that is known.
   private static func isOfSandbox(_ receipt: Receipt) -> Bool {
     PendingEnvironment.environment(of: receipt) == EnvironmentName.sandbox.description
   }
 
-  /// How much of an upload is kept. A receipt whose signature contradicts its content is one for ever, and may be
-  /// reduced; what another trust, or another registration, may find good is kept whole or not taken at all.
+  /// How much of an upload is kept. A receipt whose signature contradicts its content is a fraud for ever, and may be
+  /// reduced; what other trust, or another registration, may find good is kept whole or not accepted at all.
   private func evidence(
     of upload: ClientUpload, _ receipt: Receipt, _ local: LocalVerification
   ) -> Metrics.ForgeryKept {
@@ -110,7 +110,7 @@ struct UploadPreparation {
   }
 }
 
-// MARK: - From signed transactions as they came to the draft of their event
+// MARK: - Signed transactions
 
 /// Prepares uploads of signed transactions, on one thread.
 struct TransactionPreparation {
@@ -118,9 +118,9 @@ struct TransactionPreparation {
     /// - Parameter id: the upload's.
     case prepared(EventDraft, id: UUID16)
     case refused([FieldProblem])
-    /// Nothing is wrong but that some were signed ahead of this clock.
+    /// Only the signing time is wrong: some were signed ahead of this clock.
     case later([FieldProblem], afterSeconds: Int)
-    /// A fraud for whose evidence the day has no room left.
+    /// A fraud for whose evidence the day's budget has no room.
     case overBound
   }
 
@@ -128,8 +128,8 @@ struct TransactionPreparation {
 
   init(_ shared: WorkflowShared) { self.shared = shared }
 
-  /// Checks every signature. What is not of the App Store's form, or of another time or environment, is refused; what is
-  /// forged, or another app's, is kept as evidence of a fraud.
+  /// Checks every signature. Objects that do not have the App Store's form, or are of another time or environment, are
+  /// rejected; objects that are forged, or another app's, are kept as evidence of a fraud.
   func prepare(_ upload: ClientTransactions) -> Outcome {
     let nowMs = shared.clock.nowMs()
     let checked = CheckedSignedUpload(upload.fields, shared.settings.signedObjects, nowMs: nowMs)
@@ -160,7 +160,7 @@ struct TransactionPreparation {
       return .refused([FieldProblem("", .tooLarge, "is too large for an event of 16 MiB")])
     }
     if context.fraudReason != nil {
-      // An object among them may be genuine, so that none is reduced.
+      // An object among them may be genuine, so none is reduced.
       let hasRoom = shared.hasRoomForForgery(draft.data.count, of: upload.appFamily)
       shared.recordForgery(
         hasRoom ? .whole : .refused, of: upload.appFamily, isOverBound: !hasRoom)
@@ -188,11 +188,11 @@ struct TransactionPreparation {
     return nil
   }
 
-  /// Why an upload is a fraud by itself; nil if it is none.
+  /// Why an upload is fraudulent by itself; nil if it is not.
   private func fraudReason(
     _ upload: CheckedSignedUpload, _ appFamily: UUID16
   ) -> TransactionsReceived.FraudReason? {
-    // What a forged one says about its app is worth nothing.
+    // A forged object's claims about its app are worthless.
     if upload.objects.contains(where: { $0.fault != nil }) { return .signatureInvalid }
     let appAppleID = shared.projections.appFamily(appFamily)?.appAppleID
     let areOwn = upload.objects.allSatisfy {

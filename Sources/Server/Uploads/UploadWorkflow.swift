@@ -1,4 +1,4 @@
-// From an upload to its answer: the service behind the client API.
+// The service behind the client API: from an upload to its response.
 import AppStore
 package import Base
 package import HTTPClient
@@ -7,10 +7,10 @@ package import Ledger
 import Projections
 import Synchronization
 
-/// Accepts uploads, records them, asks the App Store, answers; and retries what is pending.
+/// Accepts uploads, records them, asks the App Store, responds; and retries pending receipts.
 ///
-/// Workers decode receipts and check signatures; one completion loop waits for the disk, has the projections caught
-/// up and answers; one thread works the queue. The owner that starts it must stop it.
+/// Workers decode receipts and check signatures; one completion loop waits for the disk, has the projections caught up
+/// and responds; one thread works through the queue. The owner that starts it must stop it.
 package final class UploadWorkflow: ClientService {
   private enum Job: Sendable {
     case upload(ClientUpload, PendingResponse)
@@ -23,7 +23,7 @@ package final class UploadWorkflow: ClientService {
   private let shared: WorkflowShared
   private let caller: AppStoreCaller
   private let load: AdmissionLimiter
-  /// Of questions about users, which take no room from uploads.
+  /// The limit for questions about users, which take no room from uploads.
   private let questionLoad: AdmissionLimiter
   private let notifications: NotificationIntake
   private let erasures: ErasureIntake
@@ -40,8 +40,8 @@ package final class UploadWorkflow: ClientService {
   }
 
   /// - Parameters:
-  ///   - writer: stays open until the workflow was stopped.
-  ///   - isSingleRun: whether it tries what waits once and then ends; it accepts no uploads then.
+  ///   - writer: stays open until the workflow is stopped.
+  ///   - isSingleRun: whether it tries each pending receipt once and then ends, without accepting uploads.
   package init(
     writer: LedgerWriter, projections: any WorkflowProjections,
     appStore: any VerifyReceiptService, configuration: Configuration,
@@ -113,7 +113,7 @@ package final class UploadWorkflow: ClientService {
   package func upload(
     _ upload: ClientUpload, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
-    // The receipt is in the request's text, in the file and in the drafts; so is the metadata.
+    // The receipt is held in the request's text, in the file and in the drafts; so is the metadata.
     let bytes =
       2 * upload.fields.receiptText.count + upload.fields.receiptFile.count
       + 2 * (upload.fields.client.metadata?.count ?? 0)
@@ -184,7 +184,7 @@ package final class UploadWorkflow: ClientService {
     guard !isStopping.load(ordering: .acquiring), !shared.health.isFatal, load.admit(bytes: bytes)
     else { return completion(.unavailable(retryAfterSeconds: 1)) }
     let response = PendingResponse(load, bytes: bytes, completion)
-    // A response that is refused admission sends its own answer.
+    // A response that is not admitted sends its own error.
     jobs.push(job(response))
   }
 
@@ -201,17 +201,17 @@ package final class UploadWorkflow: ClientService {
     shared.scheduler.hurry(alarmsAlone: true)
   }
 
-  /// Tries everything that waits now.
+  /// Tries all pending receipts now.
   package func retryNow() { shared.scheduler.hurry(alarmsAlone: false) }
 
-  /// Folds what others have appended before it returns, so that an app that was just registered
-  /// is known to the uploads that come next. A fold that takes long is not waited for.
+  /// Folds what others have appended before it returns, so that the next uploads see an app that was just registered.
+  /// Does not wait for a long fold.
   package func foldForeignAppends() {
     let latch = Latch()
     if shared.inbox.push(.foreign(latch)) { latch.wait(limitMs: 10_000) }
   }
 
-  /// Forgets what was read before stored events lost data: the projections were replaced, and show what is left.
+  /// Forgets what was read before stored events lost data: the replaced projections show what remains.
   package func forgetRedacted() throws {
     shared.redactions.add()
     try shared.projections.catchUp()
@@ -219,7 +219,7 @@ package final class UploadWorkflow: ClientService {
     foldForeignAppends()
   }
 
-  /// How often that was called.
+  /// How often `forgetRedacted` was called.
   package var redactionCount: Int { shared.redactions.now }
 
   /// Claims a notification that a synchronization is about to append; false if it is being appended, or durable.
@@ -241,7 +241,7 @@ package final class UploadWorkflow: ClientService {
   }
 
   /// Handles the results of appends that commands have handed over.
-  /// - Parameter error: why one failed; nil where they succeeded.
+  /// - Parameter error: the error of a failed one; nil if they succeeded.
   package func recordForeignAppend(_ error: LedgerError?) { shared.recordAppend(error) }
 
   // MARK: Workers
@@ -303,9 +303,9 @@ package final class UploadWorkflow: ClientService {
     }
   }
 
-  // MARK: The end
+  // MARK: Stopping
 
-  /// Takes no more uploads, and asks the App Store nothing more. Those under way are still answered.
+  /// Accepts no more uploads, and stops asking the App Store. Uploads in progress are still answered.
   package func beginStopping() {
     isStopping.store(true, ordering: .releasing)
     notifications.beginStopping()
@@ -313,10 +313,10 @@ package final class UploadWorkflow: ClientService {
     shared.scheduler.beginStopping()
   }
 
-  /// Answers what is under way and ends the threads. Calling it again does nothing.
+  /// Answers the uploads in progress and stops the threads. Calling it again does nothing.
   /// - Parameters:
   ///   - graceMs: how long calls in progress may take.
-  ///   - cancelCalls: gives up the calls that are left; their completions are called.
+  ///   - cancelCalls: cancels the remaining calls; their completions are called.
   package func stop(graceMs: Int64, cancelCalls: () -> Void = {}) {
     beginStopping()
     let workers = threads.withLock { threads in
@@ -327,7 +327,7 @@ package final class UploadWorkflow: ClientService {
     for worker in workers { worker.join() }
     notifications.stop()
     erasures.stop()
-    // It may have made a call ready since.
+    // It may have made a call ready meanwhile.
     threads.withLock { $0.queue.take() }?.join()
     caller.makeCalls()
     if !waitUntilQuiet(limitMs: graceMs) {
@@ -353,7 +353,7 @@ package final class UploadWorkflow: ClientService {
   /// The state of a single run.
   package struct RunFigures: Sendable, Equatable {
     package let attempted: Int
-    /// Those that have an answer for good.
+    /// Those with a final result.
     package let settled: Int
   }
 

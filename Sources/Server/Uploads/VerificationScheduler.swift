@@ -1,9 +1,9 @@
-// When the App Store is asked about a receipt, first and again: all that threads decide together, behind one lock.
+// Decides when the App Store is asked about a receipt, first and again, for all threads behind one lock.
 import Base
 import Ledger
 import Projections
 
-/// Keeps the calls, the circuit breaker and the queue. It does no work itself.
+/// Keeps the calls, the circuit breaker and the queue. It performs no calls itself.
 final class VerificationScheduler: Sendable {
   private struct State {
     var settings: CallSettings
@@ -16,19 +16,19 @@ final class VerificationScheduler: Sendable {
     var heap = RetryHeap()
     /// Entries that the retry worker holds.
     var heldCount = 0
-    /// The number of the receipt after which the page comes that is read next; nil while none is.
+    /// The number of the receipt after which the next page begins; nil if no page is to be read.
     var scanAfter: Int64?
     var needsScan = true
     var isStopping = false
     var random = SystemRandomNumberGenerator()
-    // Of a run that works the queue off once.
+    // For a single run.
     var attempted = 0
     var answered = 0
   }
 
   /// The most receipts that wait in memory; the others stay in the projections until there is room.
   private static let waitingMax = 262_144
-  /// The retry worker receives at most this many due receipts at once, to read them in the order of the log.
+  /// The most due receipts that the retry worker receives at once, to read them in the order of the log.
   private static let batchMax = 2048
 
   private let monitor: Monitor<State>
@@ -44,9 +44,9 @@ final class VerificationScheduler: Sendable {
 
   // MARK: Uploads
 
-  /// How an upload comes to a call.
+  /// The result of requesting a call for an upload.
   enum CallRequest {
-    /// By this call, or by the one in progress for its receipt.
+    /// Granted: by this call, or by the one in progress for its receipt.
     case granted(AppStoreCall?)
     case denied(NoCallReason)
   }
@@ -54,8 +54,8 @@ final class VerificationScheduler: Sendable {
   /// Requests a call about a receipt, or joins the one in progress.
   /// - Parameters:
   ///   - waiter: nil before the upload is appended: a new call is then only reserved. Once the upload is durable and
-  ///     folded it waits for the call, which may be made.
-  ///   - reservation: what was reserved for the upload before it was appended.
+  ///     folded it waits for the call, which may then be made.
+  ///   - reservation: the call reserved for the upload before it was appended.
   func requestCall(
     about receiptID: UUID16, of appFamily: UUID16, text: [UInt8], for waiter: Waiter? = nil,
     reservation: AppStoreCall? = nil
@@ -68,7 +68,7 @@ final class VerificationScheduler: Sendable {
         return .granted(call)
       }
       if state.isStopping { return .denied(.shuttingDown) }
-      // A few more than can be made, so that none of the calls is idle while an upload is appended.
+      // A few more than can be made, so that no call is idle while an upload is appended.
       let callsMax = state.settings.callsMax
       if state.uploadCalls >= callsMax + max(1, callsMax / 4) { return .denied(.callsExhausted) }
       let admission = state.breaker.admit(nowMs: clock.monotonicMs())
@@ -87,7 +87,7 @@ final class VerificationScheduler: Sendable {
   /// Gives up a reservation whose upload needs no call, or could not be appended.
   func abandon(_ reservation: AppStoreCall) {
     monitor.withLock { state in
-      // Another upload of the same receipt may count on it.
+      // Another upload of the same receipt may depend on it.
       if reservation.waiters.isEmpty {
         remove(reservation, &state)
       } else {
@@ -103,7 +103,7 @@ final class VerificationScheduler: Sendable {
     monitor.withLock { state in
       var result: (start: [AppStoreCall], skip: [(AppStoreCall, NoCallReason)]) = ([], [])
       while state.callingCount < state.settings.callsMax, let call = state.ready.popFirst() {
-        // Its receipt may be redacted; if it is not, it comes back from the projections.
+        // Its receipt may be redacted; if not, it returns from the projections.
         let isDropped = call.isStale && call.source == .queue && call.waiters.isEmpty
         if state.isStopping || isDropped || !call.isProbe && !state.breaker.isClosed {
           call.stage = .judging
@@ -118,8 +118,8 @@ final class VerificationScheduler: Sendable {
     }
   }
 
-  /// Records that a call is over.
-  /// - Parameter isAnswer: whether the App Store answered, whatever it said; nil where the call was given up.
+  /// Records that a call has ended.
+  /// - Parameter isAnswer: whether the App Store replied, with whatever result; nil if the call was cancelled.
   func endCall(_ call: AppStoreCall, isAnswer: Bool?) {
     monitor.withLock { state in
       precondition(call.stage == .calling, "only a call in progress ends")
@@ -144,9 +144,9 @@ final class VerificationScheduler: Sendable {
     }
   }
 
-  /// What has been recorded of a call.
+  /// What was recorded for a call.
   enum Conclusion {
-    /// A final answer.
+    /// A final reply.
     case answered
     case unanswered(isAlarm: Bool)
   }
@@ -195,7 +195,7 @@ final class VerificationScheduler: Sendable {
     monitor.signal(0)
   }
 
-  // MARK: The queue of the retry worker
+  // MARK: Queue of the retry worker
 
   /// What the retry worker does next.
   enum QueueStep {
@@ -208,13 +208,13 @@ final class VerificationScheduler: Sendable {
   /// Whether a call for the queue may be made.
   enum Turn {
     case now
-    /// Others have to be made first.
+    /// Other calls come first.
     case later
     /// No call is to be made at all.
     case never
   }
 
-  /// Lets a receipt wait that was not asked about, or without success.
+  /// Queues a receipt that was not asked about, or without success.
   func enqueue(_ receiptID: UUID16, _ appFamily: UUID16) {
     monitor.withLock { schedule(receiptID, appFamily, attempt: 1, isAlarm: false, &$0) }
   }
@@ -244,12 +244,12 @@ final class VerificationScheduler: Sendable {
   }
 
   /// Adds a page of receipts that are pending according to the projections.
-  /// - Parameter next: the number after which the next page begins; nil where this was the last.
+  /// - Parameter next: the number after which the next page begins; nil if this was the last.
   func insertPage(_ page: [WaitingReceipt], next: Int64?) {
     monitor.withLock { state in
       let nowMs = clock.monotonicMs()
       for receipt in page where state.calls[receipt.receiptID] == nil {
-        // After a restart they come back spread over the first pause.
+        // After a restart they are spread over the first pause.
         let pauseMs =
           isSingleRun ? 0 : state.settings.schedule.pauseMs(attempt: 1, using: &state.random)
         insert(
@@ -261,7 +261,7 @@ final class VerificationScheduler: Sendable {
     }
   }
 
-  /// Makes the queue read again from the projections: something may wait there that is not known here.
+  /// Makes the queue read the projections again: receipts may wait there that it does not know.
   func rescan() {
     monitor.withLock { state in
       state.needsScan = true
@@ -269,7 +269,7 @@ final class VerificationScheduler: Sendable {
     }
   }
 
-  /// Forgets what waits, and reads it again from the projections: receipts may have been redacted.
+  /// Clears the queue and reads it again from the projections: receipts may have been redacted.
   func forgetQueue() {
     monitor.withLock { state in
       state.heap = RetryHeap()
@@ -309,7 +309,7 @@ final class VerificationScheduler: Sendable {
       return isSingleRun && state.calls.isEmpty && state.heldCount == 0 ? .end : nil
     }
     var entries: [RetryEntry] = []
-    // Some come a little early, so that a block of the log that is inflated serves many.
+    // Some are taken slightly early, so that an inflated block of the log serves many.
     let untilMs = nowMs + state.settings.schedule.firstMs / 10
     while entries.count < (admission == .probe ? 1 : Self.batchMax), let next = state.heap.first,
       next.dueMs <= untilMs, let entry = state.heap.popFirst()
@@ -320,7 +320,7 @@ final class VerificationScheduler: Sendable {
     return .ask(entries, isProbe: admission == .probe)
   }
 
-  /// Uploads never crowd the queue out altogether.
+  /// Whether the queue may make a call: uploads never take all of them.
   private func hasRoom(_ state: State) -> Bool {
     let free = state.settings.callsMax - state.ready.count - state.callingCount
     return max(free, max(1, state.settings.callsMax / 4) - state.queueCalls) > 0
@@ -334,7 +334,7 @@ final class VerificationScheduler: Sendable {
     } ?? .later
   }
 
-  /// Inserts entries again whose turn did not come.
+  /// Reinserts entries whose turn did not come.
   func giveBack(_ entries: some Collection<RetryEntry>) {
     monitor.withLock { state in
       state.heldCount -= entries.count
@@ -342,7 +342,7 @@ final class VerificationScheduler: Sendable {
     }
   }
 
-  /// Turns an entry into a call that waits for its turn. Nil text: nothing waits any more.
+  /// Turns an entry into a call that waits for its turn. Nil: nothing waits any more.
   func turn(_ entry: RetryEntry, into call: AppStoreCall?, isProbe: Bool) {
     monitor.withLock { state in
       state.heldCount -= 1
@@ -355,7 +355,7 @@ final class VerificationScheduler: Sendable {
     }
   }
 
-  /// Puts an entry back that could not be looked at.
+  /// Puts back an entry that could not be handled.
   func putBack(_ entry: RetryEntry, isProbe: Bool) {
     monitor.withLock { state in
       state.heldCount -= 1
@@ -366,7 +366,7 @@ final class VerificationScheduler: Sendable {
     }
   }
 
-  /// Lets everything that waits be tried now.
+  /// Makes all waiting receipts due now.
   func hurry(alarmsAlone: Bool) {
     monitor.withLock { state in
       let nowMs = clock.monotonicMs()
@@ -378,13 +378,13 @@ final class VerificationScheduler: Sendable {
     }
   }
 
-  // MARK: Settings, end, figures
+  // MARK: Settings, stopping, figures
 
   func apply(_ settings: CallSettings) {
     monitor.withLock { $0.settings = settings }
   }
 
-  /// From now on no call is begun.
+  /// From now on no call begins.
   func beginStopping() {
     monitor.withLock { state in
       state.isStopping = true
@@ -392,7 +392,7 @@ final class VerificationScheduler: Sendable {
     }
   }
 
-  /// Whether no call is reserved, waits, is under way or is being recorded.
+  /// Whether no call is reserved, waiting, in progress or being recorded.
   var isQuiet: Bool { monitor.withLock { $0.calls.isEmpty } }
 
   struct Figures {

@@ -1,8 +1,8 @@
-// What passes between threads: queues, which the producers bound, and a latch.
+// Communication between threads: queues, which the producers bound, and a latch.
 import Base
 import Ledger
 
-/// First in, first out, in an array whose front is removed now and then.
+/// First in, first out, in an array whose front is removed occasionally.
 struct FIFO<Element> {
   private var elements: [Element?] = []
   private var head = 0
@@ -28,7 +28,7 @@ struct FIFO<Element> {
     return element
   }
 
-  /// Takes elements from the front, up to a limit.
+  /// Removes elements from the front, up to a limit.
   mutating func popFirst(atMost limit: Int) -> [Element] {
     var result: [Element] = []
     result.reserveCapacity(min(limit, count))
@@ -37,7 +37,7 @@ struct FIFO<Element> {
   }
 }
 
-/// A queue that threads wait for. After it is closed it returns its remaining elements, then none.
+/// A queue that threads can wait on. After it is closed it returns its remaining elements, then none.
 final class WorkQueue<Element: Sendable>: Sendable {
   private struct State {
     var elements = FIFO<Element>()

@@ -1,4 +1,4 @@
-// What an operator learns of the workflow: whether appends and folds succeed, messages, gauges.
+// Monitoring of the workflow: the health of appends and folds, messages, gauges.
 import Base
 import Intake
 import Ledger
@@ -6,7 +6,7 @@ package import Projections
 
 /// Watches the results of all appends and folds.
 final class AppendHealth: Sendable {
-  /// After this long without an attempt the server makes one itself: a full disk may have space again.
+  /// How long after a failure the server makes an attempt itself: a full disk may have space again.
   static let retryMs: Int64 = 5_000
 
   private struct State {
@@ -31,15 +31,15 @@ final class AppendHealth: Sendable {
   /// Whether the last append, or the last test of one, succeeded.
   var canAppend: Bool { state.withLock { !$0.isFatal && $0.refusedAtMs == nil } }
 
-  /// Whether the last fold succeeded: without one no client gets a response.
+  /// Whether the last fold succeeded: otherwise no client gets a response.
   var canFold: Bool { state.withLock { $0.unfoldedAtMs == nil } }
 
   var isFatal: Bool { state.withLock { $0.isFatal } }
 
-  /// Whether an append may be tried that no upload needs, to see whether appends succeed again. True once.
+  /// Whether to try an append that no upload needs, to see whether appends succeed again. True once.
   func beginAppendRetry() -> Bool { !isFatal && beginRetry(after: \.refusedAtMs) }
 
-  /// Whether a fold may be tried, to see whether folds succeed again. True once.
+  /// Whether to try a fold, to see whether folds succeed again. True once.
   func beginFoldRetry() -> Bool { beginRetry(after: \.unfoldedAtMs) }
 
   private func beginRetry(after failure: WritableKeyPath<State, Int64?>) -> Bool {
@@ -54,7 +54,7 @@ final class AppendHealth: Sendable {
 
   func recordSuccess() { state.withLock { $0.refusedAtMs = nil } }
 
-  /// - Parameter isFatal: whether the writer refuses everything from now on.
+  /// - Parameter isFatal: whether the writer rejects everything from now on.
   func recordFailure(_ error: LedgerError, isFatal: Bool) {
     let isFirst = state.withLock { state in
       defer { if isFatal { state.isFatal = true } }
@@ -76,7 +76,7 @@ final class AppendHealth: Sendable {
 package final class OperatorNotes: Sendable {
   /// The pause before the same message is written again.
   static let pauseMs: Int64 = 600_000
-  /// More kinds than an installation has; beyond it the memory is cleared.
+  /// More kinds than an installation has; beyond this the memory is cleared.
   private static let keysMax = 1024
 
   private let lastSaidMs = Monitor<[String: Int64]>([:])
@@ -108,13 +108,13 @@ package final class OperatorNotes: Sendable {
       key: "\(product.appFamilyID) undeclared \(product.productID)")
   }
 
-  /// Reports a fault, operation first.
+  /// Reports a fault, beginning with the operation.
   func fault(_ operation: String, _ error: any Error) {
     // Errors of the ledger and of the projections contain no event data.
     say("\(operation): \(error)", key: operation)
   }
 
-  /// Writes a message, unless one with this key was written lately.
+  /// Writes a message, unless one with this key was written recently.
   func say(_ text: String, key: String) {
     let nowMs = clock.monotonicMs()
     let isDue = lastSaidMs.withLock { said in
@@ -128,7 +128,7 @@ package final class OperatorNotes: Sendable {
 }
 
 extension UndeclaredProduct {
-  /// The command that declares it, for a shell; a person must replace TYPE.
+  /// The shell command that declares it; an operator must replace TYPE.
   package var declaringCommand: String {
     "ledgerctl app edit \(shellQuoted(bundleID)) --product \(shellQuoted("\(productID)=TYPE"))"
   }
@@ -148,13 +148,13 @@ package func shellQuoted(_ word: String) -> String {
 
 /// Sets the gauges; used by the queue's thread.
 final class WorkflowGauges {
-  /// Counting the receipts that wait takes a walk over them.
+  /// Counting the waiting receipts requires a walk over them.
   private static let summaryPauseMs: Int64 = 15_000
 
   private let shared: WorkflowShared
   private let setMore: @Sendable (Metrics) -> Void
   private var summarisedAtMs: Int64?
-  /// Up to which event undeclared products have been said.
+  /// Up to which event undeclared products have been reported.
   private var saidUndeclaredTo = -1
 
   init(_ shared: WorkflowShared, setMore: @escaping @Sendable (Metrics) -> Void) {
@@ -184,15 +184,15 @@ final class WorkflowGauges {
     do { try lookAtProducts() } catch { shared.notes.fault("look for undeclared products", error) }
   }
 
-  /// Reported when the server starts, and whenever another customer is affected: a product that was left out of the
-  /// declaration would turn paying customers into frauds.
+  /// Reported when the server starts, and whenever another customer is affected: an undeclared product would turn
+  /// paying customers into frauds.
   private func lookAtProducts() throws {
     let products = try shared.projections.undeclaredProducts()
     for product in products where product.lastPosition > saidUndeclaredTo {
       shared.notes.undeclared(product)
     }
     saidUndeclaredTo = products.map(\.lastPosition).max() ?? saidUndeclaredTo
-    // Last, so that whoever sees a product counted finds it reported.
+    // Set last, so that a counted product is already reported.
     shared.metrics.set(.undeclaredProducts, Double(products.count))
   }
 }

@@ -1,4 +1,4 @@
-// What the parts of the workflow share: clocks, settings, projections, the writer.
+// State that the parts of the workflow share: clocks, settings, projections, the writer.
 import AppStore
 package import Base
 import Glibc
@@ -7,11 +7,11 @@ package import Ledger
 package import Projections
 import Synchronization
 
-/// The two clocks that the workflow looks at.
+/// The two clocks of the workflow.
 package struct WorkflowClock: Sendable {
   /// Epoch milliseconds, for what is recorded.
   package var nowMs: @Sendable () -> Int64
-  /// Milliseconds of a clock that never goes back, for pauses.
+  /// Milliseconds of a monotonic clock, for pauses.
   package var monotonicMs: @Sendable () -> Int64
 
   package init(
@@ -27,7 +27,7 @@ package struct WorkflowClock: Sendable {
   }
 }
 
-/// What of a configuration concerns the calls.
+/// The settings for calls.
 struct CallSettings {
   let callsMax: Int
   let schedule: RetrySchedule
@@ -42,21 +42,21 @@ struct CallSettings {
 
 /// The limits of work in progress, and the output of messages.
 package struct WorkflowOptions: Sendable {
-  /// Uploads that are accepted and not yet answered.
+  /// The most uploads that are accepted and not yet answered.
   package var uploadsMax = 8192
   /// The bytes of those uploads together.
   package var uploadBytesMax = 128 << 20
-  /// Questions about users that are accepted and not yet answered: half a second's work for one worker.
+  /// The most questions about users that are accepted and not yet answered: half a second's work for one worker.
   package var questionsMax = 4096
-  /// Threads that decode and check receipts: half as many as there are processors, as other threads commit, fold,
-  /// seal and serve. One takes more than 9,000 uploads a second.
+  /// Threads that decode and check receipts: half as many as there are processors, because other threads commit, fold,
+  /// seal and serve. One handles more than 9,000 uploads a second.
   package var workerCount = max(1, processorCount / 2)
   package var clock = WorkflowClock()
-  /// Told what an operator should know; one line, without a secret.
+  /// Receives messages for the operator: one line, without a secret.
   package var say: @Sendable (String) -> Void = { _ in }
-  /// Told once when nothing can be appended any more.
+  /// Called once when nothing can be appended any more.
   package var onFatal: @Sendable () -> Void = {}
-  /// Waits until requests to erase that are on disk may be acknowledged.
+  /// Waits until erasure requests that are on disk may be acknowledged.
   package var confirmRequests: @Sendable () throws(LedgerError) -> Void = {}
   /// Sets further gauges, whenever the workflow sets its own.
   var setGauges: @Sendable (Metrics) -> Void = { _ in }
@@ -64,7 +64,7 @@ package struct WorkflowOptions: Sendable {
   package init() {}
 }
 
-/// The configuration in force, and the checker of signatures that follows from it.
+/// The current configuration, and the signature checker that follows from it.
 final class WorkflowSettings: Sendable {
   private struct Values {
     var configuration: Configuration
@@ -81,17 +81,17 @@ final class WorkflowSettings: Sendable {
         signedObjects: configuration.trust.signedObjectVerifier()))
   }
 
-  /// Of receipts.
+  /// For receipts.
   var checker: any SignatureChecker & Sendable { values.withLock { $0.checker } }
-  /// Of signed transactions.
+  /// For signed transactions.
   var signedObjects: SignedObjectVerifier { values.withLock { $0.signedObjects } }
 
-  /// How old a final reply may be that an upload reuses, in milliseconds; 0 for none.
+  /// The greatest age of a final reply that an upload reuses, in milliseconds; 0 for none.
   var reuseReplyMs: Int64 {
     values.withLock { max(0, $0.configuration.verification.reuseReplyMs) }
   }
 
-  /// How many bytes of frauds an app family's uploads may leave whole in a day.
+  /// How many bytes of frauds are stored whole per app family and day.
   var forgedBytesDailyMax: Int64 {
     values.withLock { $0.configuration.verification.forgedBytesDailyMax }
   }
@@ -108,7 +108,7 @@ final class WorkflowSettings: Sendable {
     values.withLock { $0.configuration.apps[id]?.acceptsSandbox ?? true }
   }
 
-  /// - Parameter checker: nil where whom to trust has not changed.
+  /// - Parameter checker: nil if trust has not changed.
   func replace(
     _ configuration: Configuration, _ checker: (any SignatureChecker & Sendable)?
   ) {
@@ -121,24 +121,24 @@ final class WorkflowSettings: Sendable {
   }
 }
 
-/// The read side that the workflow works with. Any thread may ask; one thread at a time catches up.
+/// The projections as the workflow uses them. Any thread may query them; one thread at a time catches up.
 package protocol WorkflowProjections: AnyObject, Sendable {
   /// Folds every durable event.
   func catchUp() throws
-  /// Lets go of tails that have become blocks.
+  /// Closes tails that have become blocks.
   func closeSealedTails() throws(LedgerError)
   /// How many events are folded.
   var position: Position { get }
   /// The app family that has registered a bundle id.
   func appFamily(ofBundle bundleID: String) -> UUID16?
-  /// An app family as it was registered last; nil where there is none.
+  /// The latest registration of an app family; nil if there is none.
   func appFamily(_ id: UUID16) -> AppFamily?
-  /// The receipts as the uploads at some positions see them; nil where there is none. The first of them
-  /// at least; no more once they take this many bytes in memory.
+  /// The receipts as the uploads at some positions see them; nil if there is none. Returns at least the first, and
+  /// stops once they take this many bytes in memory.
   func answers(
     uploads: ArraySlice<Position>, byteCountMax: Int
   ) throws -> [Result<ClientReceipt?, any Error>]
-  /// The receipt as its newest upload sees it; nil where the app family has none such.
+  /// The receipt as its newest upload sees it; nil if the app family has no such receipt.
   func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt?
   /// Answers a question about a user of an app family, as of a moment in epoch milliseconds.
   func answer(
@@ -150,35 +150,35 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   func waitingUploads(
     ofReceipt receiptID: UUID16, appFamily: UUID16, _ part: WaitingPart
   ) throws -> [WaitingUpload]
-  /// The upload at a position; nil where none waits there.
+  /// The upload at a position; nil if none waits there.
   func waitingUpload(at position: Position) throws -> WaitingUpload?
   /// How many receipts wait, and since when, in epoch milliseconds.
   func waitingSummary() throws -> (receipts: Int, oldestMs: Int64?)
-  /// Products that sell though their apps, which declare others, do not declare them.
+  /// Products that are sold but that their apps do not declare, although these declare others.
   func undeclaredProducts() throws -> [UndeclaredProduct]
   /// Whether a notification with this `notificationUUID` is folded.
   func containsNotification(uuid: String) throws -> Bool
-  /// The newest final answer for a receipt, unless it was given at another time (epoch milliseconds).
+  /// The newest final reply for a receipt, unless it was given outside a range of time (epoch milliseconds).
   func recentReply(
     ofReceipt receiptID: UUID16, appFamily: UUID16, givenInMs times: ClosedRange<Int64>
   ) throws -> RecentReply?
 }
 
 extension WorkflowProjections {
-  /// Those that have no files open need not do anything.
+  /// Does nothing if there are no open files.
   package func closeSealedTails() {}
 }
 
 extension LiveProjections: WorkflowProjections {}
 
 extension ClientReceipt {
-  /// As the client API answers: 402 if and only if it is a fraud, 206 while it is pending.
+  /// The response of the client API: 402 if and only if it is a fraud, 206 while it is pending.
   var answer: ClientResponse {
     .receipt(status: isFraud ? 402 : isPending ? 206 : 200, body: body)
   }
 }
 
-/// Counts the times at which stored events lost data. Whoever keeps an open file of the log compares.
+/// Counts how often stored events lost data. The owner of an open file of the log compares the count.
 final class RedactionCount: Sendable {
   private let value = Atomic<Int>(0)
 
@@ -200,7 +200,7 @@ struct WorkflowShared: Sendable {
   let redactions = RedactionCount()
   let forgeries = ForgeryBudget()
 
-  /// Hands drafts to the writer; nil, recorded, where it refuses them.
+  /// Passes drafts to the writer; records a failure and returns nil if it rejects them.
   func submit(_ drafts: [EventDraft]) -> AppendTicket? {
     do throws(LedgerError) { return try writer.submit(drafts) } catch {
       recordAppend(error)
@@ -208,7 +208,7 @@ struct WorkflowShared: Sendable {
     }
   }
 
-  /// Waits until drafts are durable; nil, recorded, where they are not.
+  /// Waits until drafts are durable; records a failure and returns nil if they are not.
   func wait(for ticket: AppendTicket) -> AppendResult? {
     do throws(LedgerError) {
       let result = try writer.wait(for: ticket)
@@ -220,15 +220,15 @@ struct WorkflowShared: Sendable {
     }
   }
 
-  /// Handles the result of any append; nil where it succeeded.
+  /// Handles the result of an append; nil means success.
   func recordAppend(_ error: LedgerError?) {
     guard let error else { return health.recordSuccess() }
-    // It is this one submission that can't be appended.
+    // Only this submission can't be appended.
     if error.kind == .invalidInput { return notes.fault("append", error) }
     health.recordFailure(error, isFatal: writer.failure != nil || error.kind == .closed)
   }
 
-  /// If appends or folds have failed and none is being tried any more, tests them.
+  /// If appends or folds have failed and no attempt is running, tests them.
   func retryWhatFailed() {
     if health.beginAppendRetry() {
       do throws(LedgerError) {
@@ -241,7 +241,7 @@ struct WorkflowShared: Sendable {
 }
 
 extension ClientResponse {
-  /// After a fault of ours.
+  /// The response after a fault of the server.
   static let tryLater = ClientResponse.unavailable(retryAfterSeconds: 5)
   static let overForgeryBound = ClientResponse.unavailable(
     retryAfterSeconds: ForgeryBudget.pauseSeconds)
