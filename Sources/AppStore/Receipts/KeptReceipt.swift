@@ -1,4 +1,4 @@
-// What is kept of a receipt in place of its file: facts of its purchases, in the names that replies have for them.
+// The facts of a receipt that are kept in place of its file, under the names that replies use.
 package import Base
 
 extension Receipt {
@@ -6,7 +6,7 @@ extension Receipt {
   /// - Parameters:
   ///   - facts: one JSON object.
   ///   - style: the style that the upload's event names.
-  ///   - bundleID: the bundle that the event names. Facts name another one where the receipt did.
+  ///   - bundleID: the bundle that the event names. Facts name another one if the receipt did.
   package init?(keptFacts facts: JSONBytes, style: ReceiptStyle, bundleID: String) {
     self.init(style: style, bundleID: bundleID, purchases: [])
     let keeper = TextKeeper()
@@ -89,7 +89,7 @@ extension Receipt {
     var writer = JSONWriter()
     writer.beginObject()
     writer.member("environment", ifPresent: environment)
-    // Anyone can write it; only the App Store's names for environments mean anything.
+    // Anyone can write this text; only the App Store's names of environments have a meaning.
     writer.member(
       "unsigned_environment",
       ifPresent: unsignedEnvironment.flatMap { EnvironmentName.isKnown($0) ? $0 : nil })

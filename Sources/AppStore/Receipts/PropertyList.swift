@@ -1,6 +1,6 @@
 // A bounded reader for the property lists of transaction receipts.
 
-/// Why bytes are not such a property list. Offsets are in bytes from the start of the list.
+/// Why bytes are not a property list of this form. Offsets are in bytes from the start of the list.
 package struct PropertyListError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What is wrong.
   package enum Kind: Equatable, Sendable {

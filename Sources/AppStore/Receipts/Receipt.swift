@@ -1,4 +1,4 @@
-// The content of a receipt file of either style.
+// The content of a receipt file of either style, its errors, its text form, and its environment.
 package import Base
 
 /// The two file formats in which the App Store has issued receipts.
@@ -15,8 +15,8 @@ package struct Receipt: Equatable, Sendable {
   /// As in the signed content (`Production`, `ProductionSandbox`, `Xcode`, ...). Nil for a transaction
   /// receipt: its environment line is outside the signature.
   package var environment: String?
-  /// The environment line of a transaction receipt. It is not signed, so it is never evidence, but nothing
-  /// better exists until the App Store has answered.
+  /// The environment line of a transaction receipt. It is not signed, so it is never evidence, but nothing better
+  /// exists until the App Store has replied.
   package var unsignedEnvironment: String?
   package var bundleID: String
   package var applicationVersion: String?
@@ -65,9 +65,9 @@ package struct ReceiptPurchase: Equatable, Sendable {
   package init() {}
 }
 
-// MARK: - Why bytes are not a receipt. No message ever shows a byte of the receipt
+// MARK: - Errors
 
-/// Why a receipt file cannot be decoded.
+/// Why a receipt file cannot be decoded. No message shows a byte of the receipt.
 package enum ReceiptError: Error, Equatable, Sendable, CustomStringConvertible {
   /// No bytes at all.
   case empty
@@ -83,7 +83,7 @@ package enum ReceiptError: Error, Equatable, Sendable, CustomStringConvertible {
   case attribute(type: Int64, AttributeProblem)
   /// More purchases than `ReceiptFile.maximumPurchaseCount`.
   case tooManyPurchases
-  /// A damaged property list; `part` says which of the two.
+  /// A damaged property list; `part` tells which of the two.
   case propertyList(part: TransactionPart, PropertyListError)
   /// A property list without a field that every receipt has.
   case missingField(TransactionPart, field: String)
@@ -138,12 +138,12 @@ package enum ReceiptError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 }
 
-// MARK: - A receipt as clients send it: base64 that a form or a line-breaking encoder may have altered
+// MARK: - Text form
 
-/// Repairs the two harmless ways in which base64 is altered in transit, and no others.
+/// A receipt as clients send it: repairs the two harmless ways in which base64 is altered in transit, and no others.
 package enum ReceiptText {
-  /// The text without CR, LF and TAB, and with each space turned back into `+` (form decoding had replaced
-  /// it); nil if the text needs no change.
+  /// The text without CR, LF and TAB, and with each space turned back into `+`, which form decoding had replaced; nil
+  /// if the text needs no change.
   package static func normalized(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
     guard let first = text.firstIndex(where: { $0 <= UInt8(ascii: " ") && isDamage($0) }) else {
       return nil
@@ -161,7 +161,7 @@ package enum ReceiptText {
     }
   }
 
-  /// The same for an array. An unaltered array is returned without a copy.
+  /// As `normalized`, for an array. An unaltered array is returned without a copy.
   package static func normalize(_ text: [UInt8]) -> [UInt8] {
     text.withUnsafeBytes { normalized($0) } ?? text
   }
@@ -178,9 +178,9 @@ package enum ReceiptText {
   }
 }
 
-// MARK: - The entry point for receipt files: detects the style from the content and decodes it
+// MARK: - Receipt files
 
-/// Receipt files of both styles.
+/// The entry point for receipt files: detects the style from the content and decodes it.
 package enum ReceiptFile {
   /// More purchases than any real receipt has; limits what a small hostile file can claim.
   package static let maximumPurchaseCount = 65_536
@@ -212,14 +212,14 @@ package enum ReceiptFile {
   }
 }
 
-// MARK: - The environment of a receipt that the App Store has not confirmed yet (rule R1, *pending*)
+// MARK: - Environment of a pending receipt
 
-/// What a receipt file reveals about its environment.
+/// The environment of a receipt that the App Store has not confirmed yet (rule R1, *pending*).
 package enum PendingEnvironment {
-  /// The environment of a transaction receipt that names none that counts: only the App Store knows it.
+  /// The environment of a transaction receipt without a usable environment line: only the App Store knows it.
   package static let unknown: StaticString = "Unknown"
 
-  /// What receipts of the sandbox name.
+  /// The name in receipts of the sandbox.
   package static let productionSandbox: StaticString = "ProductionSandbox"
 
   /// The environment that a file names, as its signature verification records it. For a unified receipt, this

@@ -1,9 +1,8 @@
-// Unified receipts: the attributes inside PKCS#7. The types are those of Apple's receipt fields.
+// Unified receipts: the attributes inside PKCS#7, with Apple's types of receipt fields; and the dates of receipts.
 import Base
 
-/// Decodes a unified receipt's attributes. A field that feeds a figure is either read or refused: a known
-/// attribute of the wrong type, or with an invalid date, fails the receipt. Unknown types and empty values do
-/// not.
+/// Decodes a unified receipt's attributes. A field that affects a figure is either read or rejected: a known attribute
+/// of the wrong type, or with an invalid date, fails the receipt. Unknown types and empty values do not.
 enum UnifiedReceipt {
   static func decode(_ bytes: UnsafeRawBufferPointer) throws(ReceiptError) -> Receipt {
     let content = try SignedData.content(of: bytes)
@@ -146,9 +145,9 @@ enum UnifiedReceipt {
   }
 }
 
-// MARK: - The date formats of receipts and replies: RFC 3339, Xcode's, and `2015-11-18 04:34:41 Etc/GMT`
+// MARK: - Dates
 
-/// Parses dates in receipts and replies.
+/// Parses dates in receipts and replies: RFC 3339, Xcode's, and `2015-11-18 04:34:41 Etc/GMT`.
 package enum ReceiptDate {
   /// Epoch milliseconds of an RFC 3339 time or of the legacy format with a space and `Etc/GMT` or
   /// `America/Los_Angeles`; nil if the text is neither. An RFC 3339 time may have any offset, with a colon or

@@ -1,8 +1,8 @@
-// Version 1 notifications: a reply about a receipt, and beside it what happened.
+// Version 1 notifications: a reply about a receipt, and the event that it reports.
 package import Base
 
-/// What an event keeps of a version 1 notification beside its reply, which is its `unified_receipt`.
-/// Source: `responseBodyV1` in Apple's documentation of App Store Server Notifications.
+/// What an event keeps of a version 1 notification in addition to its reply, which is its `unified_receipt`. Source:
+/// `responseBodyV1` in Apple's documentation of App Store Server Notifications.
 package struct LegacyNotification {
   /// `notification_type`.
   package private(set) var type: JSONBytes?
@@ -33,8 +33,8 @@ package struct LegacyNotification {
     }
   }
 
-  /// The row that such a notification is about, as far as its reply tells: of the purchases that it shows, the one with
-  /// the latest cancellation where `type` speaks of one, otherwise the one with the latest purchase date.
+  /// The row that such a notification is about, as far as its reply shows: among its purchases, the one with the latest
+  /// cancellation if `type` is about one, otherwise the one with the latest purchase date.
   package static func subject(of rows: [ReplyRow], type: JSONBytes?) -> ReplyRow? {
     let speaksOfRefund = ["CANCEL", "REFUND"].contains { (name: StaticString) in
       type.map { JSONString(raw: $0, hasEscapes: false) == name } ?? false

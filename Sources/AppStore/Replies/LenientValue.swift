@@ -56,7 +56,7 @@ package enum LenientValue {
     }
   }
 
-  /// The value as text for people.
+  /// The value as text for display.
   package var text: String {
     switch self {
     case .missing: ""
@@ -91,7 +91,7 @@ package final class TextKeeper {
     string.hasEscapes ? keep(string.bytes) : string.raw
   }
 
-  /// Keeps bytes that are in no text.
+  /// Keeps bytes that are not part of the text.
   package func keep(_ bytes: [UInt8]) -> JSONBytes {
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: max(bytes.count, 1), alignment: 1)

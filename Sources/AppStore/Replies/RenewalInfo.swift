@@ -1,23 +1,23 @@
-// What the App Store says about the renewal of subscriptions.
+// What the App Store states about the renewal of subscriptions.
 package import Base
 
-/// The renewal of one subscription. Source: `responseBody.Pending_renewal_info` in Apple's documentation, and
-/// the outermost members of legacy replies. Signed renewal information says the same (`SignedRenewal`).
+/// The renewal of one subscription. Source: `responseBody.Pending_renewal_info` in Apple's documentation, and the
+/// outermost members of legacy replies. Signed renewal information contains the same (`SignedRenewal`).
 package struct RenewalInfo {
   /// Nil in legacy replies, which cover only one subscription.
   package var originalTransactionID: JSONBytes?
   /// The product that it renews to.
   package var autoRenewProductID: JSONBytes?
-  /// Whether it renews automatically; nil if the reply does not say.
+  /// Whether it renews automatically; nil if the reply does not contain it.
   package var isAutoRenewing: Bool?
   /// Why it expired, as sent.
   package var expirationIntent: JSONBytes?
-  /// Whether the App Store still tries to charge; nil if the reply does not say.
+  /// Whether the App Store still tries to charge; nil if the reply does not contain it.
   package var isInBillingRetry: Bool?
   /// End of the grace period, during which the subscription stays usable although the renewal is unpaid;
   /// epoch milliseconds.
   package var gracePeriodEndMs: Int64?
-  /// As sent. No rule looks at it.
+  /// As sent. No rule reads it.
   package var appAccountToken: JSONBytes?
   /// Whether it consists of the outermost members of a reply.
   package private(set) var isOutermost = false
@@ -39,8 +39,8 @@ package struct RenewalInfo {
     }
   }
 
-  /// Reads what a version 1 notification says of the subscription that it is about: one that it names or, as an
-  /// outermost member does, the only one that its reply shows. Nil if it says nothing of a renewal.
+  /// Reads what a version 1 notification states about the renewal of its subscription: the one that it names or, like
+  /// an outermost member, the only one that its reply shows. Nil if it contains nothing about a renewal.
   init?(ofNotification body: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
     var hasRenewal = false
     var cursor = JSONCursor(body)

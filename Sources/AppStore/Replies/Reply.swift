@@ -1,4 +1,5 @@
-// A verifyReceipt reply, unified or legacy, decoded by its shape and regardless of the receipt's style.
+// A verifyReceipt reply, unified or legacy, decoded by its form and regardless of the receipt's style; statuses,
+// mismatches, frauds, environments.
 package import Base
 
 /// The content of a reply. Source: `responseBody` in Apple's documentation of verifyReceipt, and recorded replies.
@@ -6,8 +7,8 @@ package struct Reply {
   package private(set) var status: Int64?
   /// As the reply names it; legacy replies have none.
   package private(set) var environment: JSONBytes?
-  /// Nil if the value is neither yes nor no. If both spellings are present, one yes is enough: asking again
-  /// does no harm.
+  /// Nil if the value is neither yes nor no. If both spellings are present, one yes is enough: asking again does no
+  /// harm.
   package private(set) var isRetryable: Bool?
   /// The `bid` of its version 1 notification, `receipt.bundle_id`, otherwise `receipt.bid`.
   package private(set) var bundleID: JSONBytes?
@@ -17,8 +18,8 @@ package struct Reply {
   package private(set) var isLegacy = false
   /// The rows in the order of rule R2: by source, then by array order.
   package private(set) var rows: [ReplyRow] = []
-  /// In the order of the reply; that of the outermost members of a legacy reply comes last, and that of a version 1
-  /// notification first, because `pending_renewal_info` says more.
+  /// In the order of the reply. The renewal of a legacy reply's outermost members comes last; that of a version 1
+  /// notification comes first, because `pending_renewal_info` contains more.
   package private(set) var renewals: [RenewalInfo] = []
 
   private var bid: JSONBytes?
@@ -27,7 +28,7 @@ package struct Reply {
   /// Decodes one JSON value. A value that is not an object has neither status nor rows.
   /// - Parameters:
   ///   - keeper: keeps unescaped strings; the reply's content is valid as long as `keeper` and `bytes`.
-  ///   - notification: the version 1 notification with which it came.
+  ///   - notification: the version 1 notification that contains the reply.
   package init(
     _ bytes: JSONBytes, _ keeper: TextKeeper, notification: JSONBytes? = nil
   ) throws(JSONError) {
@@ -80,7 +81,7 @@ package struct Reply {
     bundleID = notifiedBundleID ?? bundleID
   }
 
-  /// Rows are in an array or, in the legacy shape, a single object. Only objects are rows.
+  /// Rows are in an array or, in the legacy form, a single object. Only objects are rows.
   private mutating func readRows(
     _ source: ReplyRow.Source, _ cursor: inout JSONCursor, _ keeper: TextKeeper
   ) throws(JSONError) {
@@ -167,7 +168,7 @@ package struct Reply {
   }
 }
 
-// MARK: - The meaning of the App Store's statuses, in words for people
+// MARK: - Statuses
 
 /// The statuses of verifyReceipt.
 package enum ReplyStatus {
@@ -207,11 +208,12 @@ package enum ReplyStatus {
   }
 }
 
-// MARK: - Checks whether a reply belongs to the receipt that it was given for
+// MARK: - Mismatches
 
-/// Why a reply belongs to another receipt. The raw value is stored in events and exceptions.
+/// Why a reply belongs to another receipt than the one it was given for. The raw value is stored in events and
+/// exceptions.
 package enum ReplyMismatch: String, Sendable {
-  /// The reply is about an app outside the receipt's app family, or names none and shows nothing of the receipt.
+  /// The reply is about an app outside the receipt's app family, or names no app and shows nothing of the receipt.
   case bundle
   /// Receipt and reply both show purchases but have none in common.
   case transactions
@@ -243,8 +245,8 @@ package struct ReceiptSubject {
     return showsOtherTransactions(reply.rows) ? .transactions : nil
   }
 
-  /// The same for a reply that names no bundle. It is about a receipt that can be read only if it shows something of
-  /// it (rule R2), and about any other if it shows no purchases.
+  /// As `mismatch`, for a reply that names no bundle. It belongs to a readable receipt only if it shows something of it
+  /// (rule R2), and to an unreadable one if it shows no purchases.
   package func mismatchOfNameless(_ reply: Reply) -> ReplyMismatch? {
     if isReadable { return shares(reply.rows) ? nil : .bundle }
     return reply.rows.isEmpty ? nil : .bundle
@@ -272,7 +274,7 @@ package struct ReceiptSubject {
   }
 }
 
-// MARK: - Why an upload is a fraud, as named in events, answers and reports
+// MARK: - Frauds
 
 /// Why an upload is a fraud. The raw values are stored in events and shown in responses and reports.
 package enum FraudReason: String, Sendable {
@@ -284,9 +286,9 @@ package enum FraudReason: String, Sendable {
   case transactionReplayed = "transaction_replayed"
 }
 
-// MARK: - The App Store's names of its environments
+// MARK: - Environments
 
-/// The names that receipts and replies give an environment. Other names occur; they are kept as they are.
+/// The App Store's names of its environments in receipts and replies. Other names occur; they are kept unchanged.
 package enum EnvironmentName {
   package static let production: StaticString = "Production"
   package static let sandbox: StaticString = "Sandbox"
@@ -296,7 +298,7 @@ package enum EnvironmentName {
     name == production.description || name == sandbox.description
   }
 
-  /// The name that a person means, who may write these two in any case.
+  /// The name that an operator means, who may write these two in any case.
   package static func meant(by text: String) -> String {
     switch text.lowercased() {
     case production.description.lowercased(): production.description
@@ -306,9 +308,9 @@ package enum EnvironmentName {
   }
 }
 
-// MARK: - The App Store has two of each service: for purchases, and for tests
+// MARK: - Endpoints
 
-/// The two endpoints of verifyReceipt.
+/// The two endpoints of verifyReceipt: for purchases, and for tests.
 package enum AppStoreEndpoint: String, Sendable, CaseIterable {
   case production, sandbox
 

@@ -1,4 +1,4 @@
-// One purchase object of a verifyReceipt reply, or of a receipt file or a signed transaction instead.
+// One purchase object of a verifyReceipt reply, or a purchase of a receipt file or signed transaction in the same form.
 package import Base
 
 /// A purchase as the App Store shows it. Ids are non-empty; missing fields are nil.
@@ -7,7 +7,7 @@ package struct ReplyRow {
   /// The row's location in the reply, in the order of rule R2.
   package enum Source: Int8, Sendable {
     case latestReceiptInfo, inApp, flatReceipt, latestExpiredReceiptInfo
-    /// Of no reply: a signed transaction is one row by itself.
+    /// Not of a reply: a signed transaction is a row by itself.
     case signedTransaction
   }
 
@@ -147,7 +147,7 @@ package struct ReplyRow {
 }
 
 extension LenientValue {
-  /// An id other than `0`, which stands for none.
+  /// An id other than `0`, which means none.
   var lineItemID: JSONBytes? {
     id.flatMap { $0.count == 1 && $0[0] == UInt8(ascii: "0") ? nil : $0 }
   }
@@ -159,10 +159,10 @@ extension LenientValue {
   }
 }
 
-// MARK: - The human-readable dates in a reply's row, for replies without milliseconds
+// MARK: - Readable dates
 
-/// Epoch milliseconds of a row's readable dates: `2011-08-02 15:08:02 Etc/GMT` under the plain name,
-/// otherwise `2011-08-02 08:08:02 America/Los_Angeles` under the name with `_pst`.
+/// The human-readable dates of a row without milliseconds, as epoch milliseconds: `2011-08-02 15:08:02 Etc/GMT` under
+/// the plain name, otherwise `2011-08-02 08:08:02 America/Los_Angeles` under the name with `_pst`.
 struct ReadableDates {
   private(set) var purchase = WrittenDate()
   private(set) var originalPurchase = WrittenDate()
@@ -193,7 +193,7 @@ struct ReadableDates {
 
 /// A date that a reply writes as `NAME_ms`, as `NAME` or as `NAME_pst`; the first of them that can be read counts.
 struct WrittenDate {
-  /// The forms, the best last.
+  /// The forms, best last.
   enum Form: UInt8 { case pacific, readable, milliseconds }
 
   private(set) var epochMs: Int64?

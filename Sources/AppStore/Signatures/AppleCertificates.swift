@@ -1,5 +1,5 @@
-// Apple's public certificates that transaction receipts need but do not contain: the intermediates and their
-// root.
+// Apple's public certificates that transaction receipts need but do not contain (the intermediates and their root), and
+// the fingerprints of Apple's hosts and roots.
 package import Base
 
 /// A certificate that ships with the program: its text, and the fingerprint that the text must have.
@@ -152,7 +152,7 @@ package enum AppleCertificates {
       """)
 }
 
-// MARK: - The fingerprints of the root certificates that receipts and signed objects are trusted by
+// MARK: - Fingerprints of roots
 
 extension SHA256Digest {
   /// The fingerprint of the Apple Inc. Root certificate, which signs every receipt's intermediate.
@@ -164,7 +164,7 @@ extension SHA256Digest {
     0x6334_3ABF_B89A_6A03, 0xEBB5_7E9B_3F5F_A7BE, 0x7C4F_5C75_6F30_17B3, 0xA8C4_88C3_653E_9179)
 }
 
-// MARK: - Which hosts and certificates are Apple's
+// MARK: - Apple's hosts and certificates
 
 /// Distinguishes Apple's hosts and certificates from configured ones.
 package enum AppleTrust {

@@ -1,4 +1,4 @@
-// One X.509 certificate, parsed by libcrypto and owned by a Swift object.
+// X.509 certificates, parsed by libcrypto and owned by Swift objects, and the check of their chains.
 package import Base
 import CCrypto
 import Glibc
@@ -112,7 +112,7 @@ package final class Certificate: @unchecked Sendable {
       var file = DERReader(der)
       var certificate = try file.enter(DERIdentifier.sequence)
       var body = try certificate.enter(DERIdentifier.sequence)
-      // Version 1, as some roots have it, is left out.
+      // The version is omitted for version 1, which some roots have.
       if body.nextIdentifier == DERIdentifier.context0 { _ = try body.next() }
       let serial = try body.next(DERIdentifier.integer)
       _ = try body.next(DERIdentifier.sequence)
@@ -146,9 +146,9 @@ package enum CertificatePurpose: String {
   case iTunesStorePurchaseSigning = "1.2.840.113635.100.6.5.1"
 }
 
-// MARK: - Checks that a signer's certificate leads to a trusted anchor, regardless of dates
+// MARK: - Known signers and chains
 
-/// A signer whose chain has been verified, with what is needed to check its signatures.
+/// A signer whose chain leads to a trusted anchor, regardless of dates, with what is needed to check its signatures.
 final class KnownSigner: @unchecked Sendable {
   // Unchecked: an EVP_PKEY is only read after creation, and one thread at a time uses a check.
   let certificate: Certificate
@@ -272,7 +272,7 @@ private final class SignatureCheck: @unchecked Sendable {
 
 /// Chain building by libcrypto, with a given anchor as the only trusted certificate.
 package enum CertificateChain {
-  /// What a chain must satisfy beside its signatures, its names and the authorities' extensions.
+  /// The requirements of a chain in addition to its signatures, its names and the authorities' extensions.
   package enum Rules {
     /// Old receipts use SHA-1 throughout and RSA with 1024 bits.
     case receipts
@@ -280,8 +280,8 @@ package enum CertificateChain {
     case signedObjects
   }
 
-  /// Whether `signer` leads to `anchor` through `intermediate` (nil: directly) and through nothing else.
-  /// `KnownSigner` checks the dates, so a fault of time alone can be distinguished.
+  /// Whether `signer` leads to `anchor` through `intermediate` (nil: directly) and through nothing else. `KnownSigner`
+  /// checks the dates, so that a fault of time alone can be told apart.
   package static func leads(
     from signer: Certificate, over intermediate: Certificate?, to anchor: Certificate,
     rules: Rules = .receipts

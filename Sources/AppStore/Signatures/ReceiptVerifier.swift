@@ -13,8 +13,8 @@ package final class ReceiptVerifier: Sendable {
     /// contain only their signer. The list contains intermediates (trusted as configured) and, if the chain
     /// is to be checked up to the root, the root (its fingerprint must be pinned).
     package var transactionIntermediates: [[UInt8]]
-    /// SHA-256 fingerprints of self-signed certificates whose receipts are accepted with the environment
-    /// `Xcode` or `LocalTesting`. If empty, such receipts are refused.
+    /// SHA-256 fingerprints of self-signed certificates whose receipts are accepted with the environment `Xcode` or
+    /// `LocalTesting`. If empty, such receipts are rejected.
     package var localTestingSigners: Set<SHA256Digest>
 
     package init(
@@ -27,7 +27,7 @@ package final class ReceiptVerifier: Sendable {
     }
   }
 
-  /// Why a configuration is refused.
+  /// Why a configuration is rejected.
   package enum ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The certificate at this index of `transactionIntermediates` is not exactly one DER certificate.
     case unreadableCertificate(index: Int)
@@ -324,7 +324,7 @@ package final class ReceiptVerifier: Sendable {
   }
 }
 
-// MARK: - The possible results of a signature check, and the reasons
+// MARK: - Verdicts
 
 /// The result of checking one receipt's signature.
 package enum SignatureVerdict: Equatable, Sendable {
@@ -358,7 +358,7 @@ package enum SignatureFault: String, Error, Equatable, Sendable, CustomStringCon
   case intermediateNotConfigured = "intermediate_not_configured"
   case unknownSignatureVersion = "unknown_signature_version"
 
-  /// Whether it is in the chain up to what is trusted, not in what was signed.
+  /// Whether the fault lies in the chain of trust, rather than in the signed content.
   package var isOfTrust: Bool {
     switch self {
     case .untrustedRoot, .brokenChain, .wrongPurpose, .intermediateNotConfigured: true

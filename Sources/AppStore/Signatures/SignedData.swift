@@ -1,4 +1,5 @@
-// The PKCS#7 envelope of a unified receipt (RFC 2315 §9), read without libcrypto.
+// The PKCS#7 envelope of a unified receipt (RFC 2315 §9) and the signature blob of a transaction receipt, read without
+// libcrypto.
 import CCrypto
 
 /// The locations of the parts of a SignedData with one signer and no signed attributes.
@@ -91,9 +92,9 @@ enum ObjectIdentifier {
   static let signedData: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02]
 }
 
-// MARK: - The two digests that receipts are signed with, and their algorithm identifiers
+// MARK: - Digest algorithms
 
-/// SHA-1 in receipts before 2023, SHA-256 since.
+/// The two digests that receipts are signed with: SHA-1 before 2023, SHA-256 since.
 enum DigestAlgorithm {
   case sha1
   case sha256
@@ -157,7 +158,7 @@ enum DigestAlgorithm {
   ]
 }
 
-// MARK: - The signature blob of a transaction receipt: version, RSA signature, certificate
+// MARK: - Signature of a transaction receipt
 
 /// The locations of the blob's parts: a version byte, the signature (128 or 256 bytes), the certificate's
 /// length (32 bits, big-endian), and the certificate, which ends the blob.

@@ -1,4 +1,4 @@
-// The facts of a notification: its name, what it is about, and the signed objects inside it.
+// The facts of a notification (its name, its subject, the signed objects inside) and of an app transaction.
 package import Base
 
 /// A notification's payload (`responseBodyV2DecodedPayload` in Apple's documentation), read leniently.
@@ -12,7 +12,7 @@ package struct SignedNotification {
   package var signedDateMs: Int64?
   package var bundleID: JSONBytes?
   package var appAppleID: Int64?
-  /// As named by what the notification is about. A token of an external purchase names none: its id tells.
+  /// As named by the notification's subject. A token of an external purchase names none: its id determines it.
   package var environment: JSONBytes?
   /// The inner objects' texts; each must be verified by itself.
   package var signedTransactionInfo: JSONBytes?
@@ -47,7 +47,7 @@ package struct SignedNotification {
     signedDateMs = isXcode ? signedDate.flooredInstantMs : signedDate.instantMs
   }
 
-  /// What every notification must say and this one does not; nil if it says all.
+  /// The fact that every notification must contain and this one lacks; nil if it lacks none.
   package func missingFact() -> SignedObjectFault? {
     if signedDateMs == nil { return .missingSignedDate }
     if environment == nil { return .missingEnvironment }
@@ -55,7 +55,7 @@ package struct SignedNotification {
     return notificationUUID == nil ? .missingNotificationUUID : nil
   }
 
-  /// Reads the object about which the notification is.
+  /// Reads the subject of the notification.
   private mutating func readSubject(
     _ cursor: inout JSONCursor, _ keeper: TextKeeper
   ) throws(JSONError) {
@@ -94,10 +94,10 @@ enum ExternalPurchase {
   }
 }
 
-// MARK: - The facts of an app transaction: which app was bought, and where
+// MARK: - App transactions
 
-/// An app transaction's payload (`JWSAppTransactionDecodedPayload` in Apple's documentation), read leniently.
-/// All bytes are valid as long as the payload and the `TextKeeper`.
+/// An app transaction's payload (`JWSAppTransactionDecodedPayload` in Apple's documentation), which names the app and
+/// where it was bought, read leniently. All bytes are valid as long as the payload and the `TextKeeper`.
 package struct SignedAppTransaction {
   package var bundleID: JSONBytes?
   package var appAppleID: Int64?
@@ -135,8 +135,8 @@ package struct SignedAppTransaction {
     signedDateMs = signedDate.flooredInstantMs
   }
 
-  /// What every app transaction must say and this one does not; nil if it says all.
-  /// - Parameter hasEnvironment: whether what it came in names its environment.
+  /// The fact that every app transaction must contain and this one lacks; nil if it lacks none.
+  /// - Parameter hasEnvironment: whether the container names the environment.
   package func missingFact(hasEnvironment: Bool = false) -> SignedObjectFault? {
     if signedDateMs == nil { return .missingSignedDate }
     if environment == nil, !hasEnvironment { return .missingEnvironment }

@@ -1,4 +1,4 @@
-// One signed object of the App Store: a JWS in compact serialization, taken apart but not verified.
+// One signed object of the App Store: a JWS in compact serialization, parsed but not verified.
 package import Base
 
 /// Header, payload and signature of a JWS (RFC 7515), as App Store Server Library and StoreKit 2 use it: ES256,
@@ -27,7 +27,7 @@ package struct SignedObject: Sendable {
   /// The most certificates in a header.
   static let certificateLimit = 3
 
-  /// Takes a text apart. It checks the form alone, never a signature.
+  /// Parses a text. It checks the form alone, never a signature.
   package init(_ text: [UInt8]) throws(SignedObjectFault) {
     guard text.count <= Self.maximumSizeBytes else { throw .tooLarge }
     let parts = try text.withBytes { (bytes) throws(SignedObjectFault) in
@@ -50,7 +50,7 @@ package struct SignedObject: Sendable {
     self.text = text
   }
 
-  /// Takes apart a text within another.
+  /// Parses a text within another.
   package init(_ text: UnsafeRawBufferPointer) throws(SignedObjectFault) {
     guard text.count <= Self.maximumSizeBytes else { throw .tooLarge }
     try self.init([UInt8](text))
@@ -58,7 +58,7 @@ package struct SignedObject: Sendable {
 
   private static let signatureSizeBytes = 64
 
-  /// Epoch milliseconds of `signedDate`; nil if there is none, or none that can be read.
+  /// Epoch milliseconds of `signedDate`; nil if it is missing or unreadable.
   package var signedDateMs: Int64? { facts.signedDateMs }
   /// Whether the payload names an environment, known or not.
   package var namesEnvironment: Bool { facts.environment != .missing }
@@ -76,8 +76,8 @@ package struct SignedObject: Sendable {
   /// The text's third part as sent.
   package var signatureText: ArraySlice<UInt8> { text[(signedCount + 1)...] }
 
-  /// Whether a text has the form of a signed object: three parts in base64url's alphabet, of which the first
-  /// begins as a JSON object does in base64. No receipt does.
+  /// Whether a text has the form of a signed object: three parts in base64url's alphabet, the first beginning as a JSON
+  /// object does in base64. No receipt has this form.
   package static func looksLike(_ text: UnsafeRawBufferPointer) -> Bool {
     guard text.count > 4, text[0] == UInt8(ascii: "e"), text[1] == UInt8(ascii: "y") else {
       return false
@@ -97,7 +97,7 @@ package struct SignedObject: Sendable {
 
   fileprivate static let dot = UInt8(ascii: ".")
 
-  /// The certificate at this place of `x5c`.
+  /// The certificate at this index of `x5c`.
   func certificateRange(_ place: Int) -> Range<Int> {
     (place == 0 ? 0 : certificateEnds[place - 1])..<certificateEnds[place]
   }
@@ -135,7 +135,7 @@ private func isObject(_ bytes: JSONBytes) -> Bool {
   } catch { return false }
 }
 
-/// What the header says: ES256, and the certificates.
+/// The content of the header: ES256, and the certificates.
 private struct SignedObjectHeader {
   private(set) var certificates: [UInt8] = []
   private(set) var certificateEnds: [Int] = []
@@ -158,7 +158,7 @@ private struct SignedObjectHeader {
         guard try cursor.kind() == .string else { throw SignedObjectFault.wrongAlgorithm }
         isES256 = try cursor.readString() == "ES256"
       } else if key == "crit" {
-        // RFC 7515 §4.1.11: whoever does not know what it lists must refuse the object.
+        // RFC 7515 §4.1.11: an object with critical headers that the reader does not know must be rejected.
         throw SignedObjectFault.criticalHeader
       } else if key == "x5c" {
         guard try cursor.kind() == .array else { throw SignedObjectFault.missingCertificates }
@@ -199,15 +199,15 @@ extension [UInt8] {
   }
 }
 
-// MARK: - What a signed object is about, and its certificates for people
+// MARK: - Kinds, and certificates for display
 
-/// What a payload is, by the members that only one kind has.
+/// The kind of a payload, by the members that only one kind has.
 package enum SignedObjectKind: String, Sendable {
   case transaction
   case renewalInfo = "renewal_info"
   case appTransaction = "app_transaction"
   case notification
-  /// It has no member by which it could be told.
+  /// It has no member that identifies its kind.
   case unknown
 }
 
@@ -230,8 +230,8 @@ extension SignedObject {
     }
   }
 
-  /// What a transaction, an app transaction or a notification must say and this one does not; nil if it says all,
-  /// or is of another kind. A transaction that names no environment may still be in what names it.
+  /// The fact that a transaction, an app transaction or a notification must contain and this one lacks; nil if it lacks
+  /// none, or is of another kind. A transaction without an environment may still be inside an object that names it.
   package var missingFact: SignedObjectFault? {
     let keeper = TextKeeper()
     return payload.withUnsafeBytes { bytes in
@@ -250,7 +250,7 @@ extension SignedObject {
     }
   }
 
-  /// One certificate of a signed object, as its header has it: nothing about it is verified.
+  /// One certificate of a signed object, from its header: nothing about it is verified.
   package struct CertificateSummary: Sendable {
     /// The subject's common name; empty if there is none or the certificate cannot be read.
     package let name: String

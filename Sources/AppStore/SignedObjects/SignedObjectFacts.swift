@@ -1,9 +1,9 @@
-// What verification needs of any signed payload: when it was signed, and for which environment.
+// The facts of any signed payload that verification needs: its time and environment; and the verdicts.
 package import Base
 
 /// The environment and the time of a transaction, a renewal, an app transaction or a notification.
 struct SignedObjectFacts: Sendable {
-  /// The environment that a payload names; those signed before September 2022 name none.
+  /// The environment that a payload names; payloads signed before September 2022 name none.
   enum Environment: Sendable {
     case missing, production, sandbox, xcode, localTesting, unknown
 
@@ -35,7 +35,7 @@ struct SignedObjectFacts: Sendable {
   /// Whether there is a date, readable or not.
   private(set) var hasSignedDate = false
 
-  /// Reads an object that was validated.
+  /// Reads a validated object.
   init(_ payload: JSONBytes) throws(JSONError) {
     let keeper = TextKeeper()
     var signedDate = LenientValue.missing
@@ -61,17 +61,17 @@ struct SignedObjectFacts: Sendable {
       }
     }
     if let receiptType {
-      // An app transaction, which may have an `environment` too.
+      // An app transaction, which may also have an `environment`.
       environment = receiptType
       if case .missing = signedDate { signedDate = creationDate }
     }
     if case .missing = signedDate {} else { hasSignedDate = true }
-    // Xcode writes fractions, and so do some app transactions, of which no rule reads a date.
+    // Xcode writes fractions; so do some app transactions, whose dates no rule reads.
     let mayHaveFraction = environment == .xcode || receiptType != nil
     signedDateMs = mayHaveFraction ? signedDate.flooredInstantMs : signedDate.instantMs
   }
 
-  /// The environment of what a notification is about.
+  /// The environment of a notification's subject.
   private mutating func readNested(
     _ cursor: inout JSONCursor, _ keeper: TextKeeper
   ) throws(JSONError) {
@@ -86,7 +86,7 @@ struct SignedObjectFacts: Sendable {
     }
   }
 
-  /// A token of an external purchase has no member for the environment; its id tells.
+  /// A token of an external purchase has no member for the environment; its id determines it.
   private mutating func readToken(
     _ cursor: inout JSONCursor, _ keeper: TextKeeper
   ) throws(JSONError) {
@@ -104,8 +104,7 @@ struct SignedObjectFacts: Sendable {
 }
 
 extension LenientValue {
-  /// Epoch milliseconds as `instantMs`, and of a number with decimals, which Xcode writes, the whole
-  /// milliseconds before it.
+  /// As `instantMs`; of a number with decimals, which Xcode writes, the whole milliseconds.
   package var flooredInstantMs: Int64? {
     guard case .number(let token) = self, let point = token.firstIndex(of: UInt8(ascii: ".")) else {
       return instantMs
@@ -121,7 +120,7 @@ extension LenientValue {
   }
 }
 
-// MARK: - The possible results of checking a signed object, and the reasons
+// MARK: - Verdicts
 
 /// The result of checking one signed object.
 package enum SignedObjectVerdict: Equatable, Sendable {
@@ -166,19 +165,19 @@ package enum SignedObjectFault: String, Error, Equatable, Sendable, CaseIterable
   case localTestingEnvironment = "local_testing_environment"
   case unknownEnvironment = "unknown_environment"
 
-  /// What a fault says about the sender.
+  /// What a fault implies about the sender.
   package enum Kind: Sendable {
-    /// It does not have the form of the App Store's objects, which says nothing about who made it.
+    /// It does not have the form of the App Store's objects, which implies nothing about its origin.
     case malformed
-    /// Of the right form, and not signed by the App Store: altered or made up.
+    /// It has the right form, but the App Store did not sign it: altered or made up.
     case forged
-    /// Everything is right but the dates.
+    /// Everything is right except the dates.
     case time
-    /// Made by another store than production and the sandbox.
+    /// Made by a store other than production and the sandbox.
     case environment
   }
 
-  /// Whether an object that was refused for this can be good later: with a right clock, or once its root is trusted.
+  /// Whether an object that was rejected for this can be good later: with a right clock, or once its root is trusted.
   package var isOfTimeOrTrust: Bool { kind == .time || self == .untrustedRoot }
 
   package var kind: Kind {
@@ -194,7 +193,7 @@ package enum SignedObjectFault: String, Error, Equatable, Sendable, CaseIterable
     }
   }
 
-  /// A clause that continues a place's name, with the fault's sentence and its word.
+  /// A clause that continues the name of a place, with the fault's sentence and its word.
   package var refusal: String { "is refused: \(self) (\(rawValue))" }
 
   package var description: String {

@@ -3,8 +3,8 @@ package import Base
 
 /// Verifies signed objects. Safe to use from several threads at once.
 ///
-/// It looks at `signedDate`, not at the clock: a signing certificate lives about two years, and an object must
-/// have the same verdict in ten.
+/// It uses `signedDate`, not the clock: a signing certificate is valid for about two years, and an object must have the
+/// same verdict in ten.
 package final class SignedObjectVerifier: Sendable {
   /// SHA-256 fingerprints of trusted roots. A root inside an object is used if and only if it is listed here.
   private let pinnedRoots: Set<SHA256Digest>
@@ -26,8 +26,8 @@ package final class SignedObjectVerifier: Sendable {
 
   /// - Parameters:
   ///   - pinnedRoots: SHA-256 fingerprints of trusted roots; Apple's is `.appleRootG3`.
-  ///   - localTestingSigners: fingerprints of certificates whose objects are accepted with the environment
-  ///     `Xcode` or `LocalTesting`. If empty, such objects are refused.
+  ///   - localTestingSigners: fingerprints of certificates whose objects are accepted with the environment `Xcode` or
+  ///     `LocalTesting`. If empty, such objects are rejected.
   package init(
     pinnedRoots: Set<SHA256Digest> = [.appleRootG3], localTestingSigners: Set<SHA256Digest> = []
   ) {
@@ -35,8 +35,8 @@ package final class SignedObjectVerifier: Sendable {
     self.localTestingSigners = localTestingSigners
   }
 
-  /// Verifies one object. One that names no environment is valid if the App Store signed it: what it belongs to must
-  /// say which.
+  /// Verifies one object. An object without an environment is valid if the App Store signed it: its container must name
+  /// the environment.
   /// - Parameter nowMs: the clock, in epoch milliseconds; it only limits how far in the future `signedDate` may be.
   package func verify(_ object: SignedObject, nowMs: Int64) -> SignedObjectVerdict {
     do throws(SignedObjectFault) {
@@ -58,7 +58,7 @@ package final class SignedObjectVerifier: Sendable {
     return .valid(root: signer.anchor)
   }
 
-  /// Trusted by the leaf's fingerprint, whatever else stands beside it.
+  /// Trusted by the leaf's fingerprint, regardless of the other certificates.
   private func verifyLocalTesting(
     _ object: SignedObject, _ nowMs: Int64
   ) throws(SignedObjectFault) -> SignedObjectVerdict {
@@ -148,7 +148,7 @@ extension SignedObject {
   }
 }
 
-// MARK: - The certificates of a signed object, and what the App Store's have in common
+// MARK: - Certificates of a signed object
 
 /// Three certificates of a signed object.
 struct SignedObjectChain {
@@ -175,11 +175,10 @@ struct SignedObjectChain {
     return certificate
   }
 
-  /// Throws unless the certificates are as the App Store's, given that the root is trusted. Dates are checked
-  /// for each object.
-  /// Source: `ChainVerifier` of Apple's App Store Server Library.
+  /// Throws unless the certificates have the form of the App Store's, given that the root is trusted. Dates are checked
+  /// for each object. Source: `ChainVerifier` of Apple's App Store Server Library.
   func requireTrust() throws(SignedObjectFault) {
-    // Under Apple's root both authorities are on P-384; Apple's published test data is on P-256 throughout.
+    // Under Apple's root both authorities are on P-384; Apple's published test data uses P-256 throughout.
     let isApple = root.fingerprint == .appleRootG3
     for authority in [intermediate, root] {
       guard authority.curve == .p384 || (!isApple && authority.curve == .p256) else {
@@ -196,12 +195,13 @@ struct SignedObjectChain {
   }
 }
 
-// MARK: - The signature of ES256: two numbers of 32 bytes, and the DER that libcrypto reads
+// MARK: - ES256 signatures
 
-/// An ECDSA signature on P-256 as JWS has it (RFC 7518 §3.4): R, then S, 32 bytes each, big-endian.
+/// An ECDSA signature on P-256 as JWS has it (RFC 7518 §3.4): R, then S, 32 bytes each, big-endian; libcrypto reads
+/// DER.
 enum ES256Signature {
   private static let numberSizeBytes = 32
-  /// SEQUENCE of two INTEGERs: each has a header of two bytes and perhaps a zero in front.
+  /// SEQUENCE of two INTEGERs: each has a header of two bytes and possibly a leading zero.
   private static let maximumDERSizeBytes = 2 + 2 * (2 + 1 + numberSizeBytes)
 
   /// The order of P-256's group (SP 800-186 §3.2.1.3).
@@ -210,7 +210,7 @@ enum ES256Signature {
     0xBC, 0xE6, 0xFA, 0xAD, 0xA7, 0x17, 0x9E, 0x84, 0xF3, 0xB9, 0xCA, 0xC2, 0xFC, 0x63, 0x25, 0x51,
   ]
 
-  /// Gives the signature in DER to a closure. Throws unless both numbers are at least 1 and below the order.
+  /// Passes the signature in DER to a closure. Throws unless both numbers are at least 1 and below the order.
   static func withDER<Result>(
     of signature: [UInt8],
     _ body: (UnsafeRawBufferPointer) throws(SignedObjectFault) -> Result

@@ -1,4 +1,4 @@
-// The facts of a signed transaction: the row that every purchase has, and what only signed ones say.
+// The facts of a signed transaction, including the row that every purchase has, and of signed renewal information.
 package import Base
 
 /// The types of products, by the words of a transaction's `type`.
@@ -17,10 +17,10 @@ package enum SignedProductType: String, CaseIterable, Sendable {
 }
 
 /// A transaction's payload (`JWSTransactionDecodedPayload` in Apple's documentation), read leniently: ids may be
-/// strings or integers, integers also strings of digits, and what is not known is passed over.
-/// All bytes are valid as long as the payload and the `TextKeeper`.
+/// strings or integers, integers also strings of digits, and unknown members are ignored. All bytes are valid as long
+/// as the payload and the `TextKeeper`.
 package struct SignedTransaction {
-  /// The purchase as replies show it too. Trial: `offerDiscountType` is `FREE_TRIAL`. Introductory, promotional
+  /// The purchase in the form of a reply's row. Trial: `offerDiscountType` is `FREE_TRIAL`. Introductory, promotional
   /// and offer code: `offerType` 1, 2 and 3. Cancellation: the revocation.
   package var row = ReplyRow(source: .signedTransaction)
   package var bundleID: JSONBytes?
@@ -38,7 +38,7 @@ package struct SignedTransaction {
   package var revocationReason: JSONBytes?
   /// 100,000 is all; nil outside 0 to 100,000.
   package var revocationPercentage: Int64?
-  /// What `transactionReason` says: a renewal, or a purchase; nil for any other value.
+  /// The value of `transactionReason`: a renewal, or a purchase; nil for any other value.
   package var isRenewal: Bool?
   /// The product's type; nil if it is absent or unknown to this program.
   package var type: SignedProductType?
@@ -46,11 +46,11 @@ package struct SignedTransaction {
   package var isOfOtherType = false
   package var offerType: Int64?
   package var isFreeTrial = false
-  /// Whether `offerDiscountType` is there and not null.
+  /// Whether `offerDiscountType` is present and not null.
   package var hasOfferDiscountType = false
   /// Thousandths of the currency's unit: an integer of at most 14 digits, 0 or more; otherwise nil.
   package var priceMilliunits: Int64?
-  /// Whether `price` is there and not null, whatever it is.
+  /// Whether `price` is present and not null, whatever its value.
   package var hasPrice = false
   /// As sent.
   package var currency: JSONBytes?
@@ -58,7 +58,7 @@ package struct SignedTransaction {
   package var hasMultiSeatInfo = false
   /// Whether `advancedCommerceInfo` is an object.
   package var isAdvancedCommerce = false
-  /// The refunds of every item, in the order of the payload; nil where a date or an amount is missing or unreadable.
+  /// The refunds of every item, in the order of the payload; nil if a date or an amount is missing or unreadable.
   package var advancedRefunds: [(dateMs: Int64?, amountMilliunits: Int64?)] = []
 
   private var hasFraction = false
@@ -69,7 +69,7 @@ package struct SignedTransaction {
   /// Reads a payload, which must be an object.
   package init(payload: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
     try self.init(payload: payload, keeper, takesFractions: false)
-    // Xcode writes fractions of a millisecond. No purchase of its counts; the facts are for people.
+    // Xcode writes fractions of a millisecond. Its purchases do not count; the facts are for display.
     if hasFraction, let environment, JSONString(raw: environment, hasEscapes: false) == "Xcode" {
       try self.init(payload: payload, keeper, takesFractions: true)
     }
@@ -98,8 +98,8 @@ package struct SignedTransaction {
     row.hasOfferCode = offerType == 3
   }
 
-  /// What every transaction must say and this one does not; nil if it says all.
-  /// - Parameter hasEnvironment: whether what it came in names its environment.
+  /// The fact that every transaction must contain and this one lacks; nil if it lacks none.
+  /// - Parameter hasEnvironment: whether the container names the environment.
   package func missingFact(hasEnvironment: Bool = false) -> SignedObjectFault? {
     if signedDateMs == nil { return .missingSignedDate }
     if environment == nil, !hasEnvironment { return .missingEnvironment }
@@ -251,7 +251,7 @@ package struct SignedTransaction {
   }
 }
 
-// MARK: - The facts of signed renewal information: what replies say of a renewal, and who said it when
+// MARK: - Renewal information
 
 /// The payload of signed renewal information (`JWSRenewalInfoDecodedPayload` in Apple's documentation), read
 /// leniently. All bytes are valid as long as the payload and the `TextKeeper`.
@@ -260,7 +260,7 @@ package struct SignedRenewal {
   package var environment: JSONBytes?
   /// Epoch milliseconds.
   package var signedDateMs: Int64?
-  /// The id of the Apple Account in the app. No rule looks at it.
+  /// The id of the Apple Account in the app. No rule reads it.
   package var appTransactionID: JSONBytes?
 
   /// Reads a payload, which must be an object.

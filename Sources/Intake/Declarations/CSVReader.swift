@@ -1,4 +1,4 @@
-// Comma-separated values as in RFC 4180: quoted cells, LF or CR LF, optional byte order mark.
+// A reader of comma-separated values as in RFC 4180: quoted cells, LF or CR LF, optional byte order mark.
 
 /// One record of a CSV file.
 package struct CSVRecord: Equatable {

@@ -1,4 +1,4 @@
-// A declaration file as a whole: read, checked to its last line, then either turned into events or refused.
+// A declaration file as a whole: read, checked to its last line, then either turned into events or rejected.
 import Base
 package import Ledger
 
@@ -16,7 +16,7 @@ package struct DeclarationProblem: Equatable, Sendable, CustomStringConvertible 
   package var description: String { line > 0 ? "line \(line): \(message)" : message }
 }
 
-/// Why a declaration was refused. Nothing from the file was appended.
+/// Why a declaration was rejected. Nothing from the file was appended.
 package enum DeclarationError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The file cannot be read.
   case input(IntakeError)

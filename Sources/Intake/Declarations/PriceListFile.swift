@@ -1,4 +1,5 @@
-// `prices import`: a price list in CSV becomes `prices.declared` events.
+// `prices import` and `rates import`: price lists and exchange rates in CSV become `prices.declared` and
+// `rates.declared` events.
 import Base
 import Ledger
 import Revenue
@@ -7,7 +8,7 @@ import Revenue
 package enum PriceListFile {
   static let columns = ["product_id", "country_code", "currency", "price", "effective_from"]
 
-  /// Reads a price list from a path; `-` is standard input. One wrong line refuses the whole file.
+  /// Reads a price list from a path; `-` is standard input. One wrong line rejects the whole file.
   package static func read(
     path: String, stop: StopFlag
   ) throws(DeclarationError) -> Declaration {
@@ -139,21 +140,21 @@ package enum PriceListFile {
 }
 
 extension String.UTF8View {
-  /// Lends the bytes. Copies them only if they are not contiguous.
+  /// Passes the bytes to a closure. Copies them only if they are not contiguous.
   func withContiguousBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     withContiguousStorageIfAvailable { body(UnsafeRawBufferPointer($0)) }
       ?? Array(self).withUnsafeBytes(body)
   }
 }
 
-// MARK: - `rates import`: exchange rates in CSV become `rates.declared` events
+// MARK: - Exchange rates
 
 /// Exchange rates in one of two layouts: the columns date, base, quote and rate, or the wide layout of the
 /// European Central Bank's history (`eurofxref-hist.csv`: a date, then one column per currency, base EUR).
 package enum RateListFile {
   static let columns = ["date", "base", "quote", "rate"]
 
-  /// Reads rates from a path; `-` is standard input. One wrong line refuses the whole file.
+  /// Reads rates from a path; `-` is standard input. One wrong line rejects the whole file.
   package static func read(
     path: String, stop: StopFlag
   ) throws(DeclarationError) -> Declaration {
@@ -208,7 +209,7 @@ package enum RateListFile {
   }
 }
 
-/// Collects rates by day and base, and detects those that contradict each other.
+/// Collects rates by day and base, and detects contradictions.
 private struct RateCollector {
   struct Pair: Hashable {
     var dayIndex: Int

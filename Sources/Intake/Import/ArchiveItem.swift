@@ -1,9 +1,9 @@
-// Turns single things of an archive into lines of an import file.
+// Archives: their options, their files, and the conversion of single items into lines of an import file.
 import AppStore
 import Base
 import Glibc
 
-/// Why a thing of an archive gives no line, as a clause that continues its place: "is not JSON".
+/// Why an item of an archive gives no line, as a clause that continues its place: "is not JSON".
 struct ArchiveFault: Error {
   let code: FieldProblem.Code
   let message: String
@@ -11,7 +11,7 @@ struct ArchiveFault: Error {
   init(_ code: FieldProblem.Code, _ message: String) { (self.code, self.message) = (code, message) }
 }
 
-/// Makes lines. It reads the form alone: what a line says is judged as that of any import.
+/// Makes lines. It reads the form alone: the content of a line is judged like that of any import.
 struct ArchiveItem {
   let environment: String?
 
@@ -35,7 +35,7 @@ struct ArchiveItem {
     return trimmed.filter { $0 > 0x20 }
   }
 
-  /// A reply of verifyReceipt, which has to hold its receipt.
+  /// A reply of verifyReceipt, which must contain its receipt.
   func reply(_ value: JSONBytes) throws(ArchiveFault) -> [UInt8] {
     let members = try Self.members(of: value)
     guard members.contains(where: { $0.name == "status" }) else {
@@ -75,7 +75,7 @@ struct ArchiveItem {
     writer.endObject()
   }
 
-  /// A signed transaction: its text, or a JSON value that holds some.
+  /// A signed transaction: its text, or a JSON value that contains some.
   func transactions(_ value: JSONBytes) throws(ArchiveFault) -> [[UInt8]] {
     try signedTexts(value, ["signedTransactions", "signedTransactionInfo", "signed_transactions"])
       .map { text in
@@ -115,7 +115,7 @@ struct ArchiveItem {
     }
   }
 
-  /// The texts of signed objects: the value itself, a string, or what an object has under one of the names.
+  /// The texts of signed objects: the value itself, a string, or an object's members with one of the names.
   private func signedTexts(
     _ value: JSONBytes, _ names: [String]
   ) throws(ArchiveFault) -> [[UInt8]] {
@@ -139,7 +139,7 @@ struct ArchiveItem {
     }
   }
 
-  /// A JSON object without the secret of version 1 notifications. What cannot be searched for it is refused.
+  /// A JSON object without the secret of version 1 notifications. An object that can't be searched for it is rejected.
   static func withoutPassword(_ object: JSONBytes) throws(ArchiveFault) -> [UInt8] {
     do throws(JSONError) { return try LegacyNotificationReader.withoutPassword(object) } catch {
       throw ArchiveFault(.wrongType, "is not a JSON object")
@@ -198,21 +198,22 @@ extension ArraySlice<UInt8> {
   }
 }
 
-// MARK: - Finds and opens the files of an archive, without following links
+// MARK: - Files
 
-/// The files below some paths, in the order of the paths and of their names as bytes.
+/// Finds and opens the files below some paths without following links, in the order of the paths and of their names as
+/// bytes.
 struct ArchiveFiles {
-  /// What a path turned out to be.
+  /// What a path leads to.
   enum Entry {
     case file(String)
     case skipped(String, cause: String)
   }
 
-  /// How deep folders may lie in each other, and how many files there may be.
+  /// The limits on the depth of folders and on the number of files.
   static let depthMax = 16
   static let countMax = 4_000_000
 
-  /// Throws if a path itself cannot be read, or there are too many files. Names that begin with a dot are not looked at.
+  /// Throws if a path itself cannot be read, or there are too many files. Names that begin with a dot are ignored.
   static func entries(_ paths: [String]) throws(IntakeError) -> [Entry] {
     var entries: [Entry] = []
     for path in paths {
@@ -285,7 +286,7 @@ struct ArchiveFiles {
     return names.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
   }
 
-  /// Opens a file that was found; its size is returned too.
+  /// Opens a file that was found; also returns its size.
   static func open(_ path: String, _ stop: StopFlag) throws(IntakeError) -> (FileSource, Int) {
     let descriptor = Glibc.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
     guard descriptor >= 0 else { throw FileSource.fault("open", path, errno) }
@@ -300,11 +301,11 @@ struct ArchiveFiles {
   }
 }
 
-// MARK: - What an archive holds, and how its parts become lines of an import file
+// MARK: - Formats and options
 
-/// The formats of archives that an import reads besides its own.
+/// The formats of archives that an import reads in addition to its own.
 package enum ArchiveFormat: String, CaseIterable, Sendable {
-  /// Receipts, one a file: base64 text, or the binary file.
+  /// Receipts, one per file: base64 text, or the binary file.
   case receipts
   /// Replies of verifyReceipt.
   case replies
@@ -314,16 +315,16 @@ package enum ArchiveFormat: String, CaseIterable, Sendable {
   case notifications
   /// A table with a header line.
   case csv
-  /// A table as JSON objects: one array, or one object a line.
+  /// A table as JSON objects: one array, or one object per line.
   case json
 }
 
 /// How an archive is read.
 package struct ArchiveOptions: Equatable, Sendable {
   package var format: ArchiveFormat
-  /// For tables: which column gives which part of a line.
+  /// For tables: which column provides which part of a line.
   package var columns: TableMap?
-  /// `Production` or `Sandbox`: an operator's word about replies and signed objects that name none.
+  /// `Production` or `Sandbox`: stated by an operator for replies and signed objects that name none.
   package var environment: String?
 
   package init(

@@ -1,7 +1,7 @@
-// The lines of an import file that an archive gives, one after another, with bounded memory.
+// Reads an archive as lines of an import file, one after another, with bounded memory.
 import Base
 
-/// Reads the files of an archive in order and makes lines of what they hold.
+/// Reads the files of an archive in order and makes lines of their content.
 package final class ArchiveLines: LineSource {
   private let options: ArchiveOptions
   private let item: ArchiveItem
@@ -10,7 +10,7 @@ package final class ArchiveLines: LineSource {
   private var nextEntry = 0
   private var reader: (any ArchiveFileReader)?
   private var name = ""
-  /// What was made and not handed out, in reverse.
+  /// Lines that were made and not returned yet, in reverse.
   private var made: [(record: Int, Result<[UInt8], ArchiveFault>)] = []
   private var number = 0
   private var record = 0
@@ -55,7 +55,7 @@ package final class ArchiveLines: LineSource {
     }
   }
 
-  /// Opens the next file; a fault if that cannot be read. There is no reader after the last.
+  /// Opens the next file; returns a fault if it cannot be read. There is no reader after the last file.
   private func open() throws(IntakeError) -> ArchiveFault? {
     guard nextEntry < entries.count else { return nil }
     let entry = entries[nextEntry]
@@ -107,7 +107,7 @@ package final class ArchiveLines: LineSource {
 
   private var rows: TableLines { TableLines(map: options.columns ?? TableMap(), item: item) }
 
-  /// A file of JSON values or signed objects: one document, an array, or one a line.
+  /// A file of JSON values or signed objects: one document, an array, or one per line.
   private func values(
     _ source: FileSource, _ size: Int,
     _ lines: @escaping (JSONBytes) throws(ArchiveFault) -> [[UInt8]]
@@ -160,15 +160,15 @@ package final class ArchiveLines: LineSource {
 
 /// Reads one file of an archive.
 protocol ArchiveFileReader: AnyObject {
-  /// The lines that the next thing in the file gives; nil at its end. After a fault the next one follows.
+  /// The lines of the next item in the file; nil at its end. After a fault the next item follows.
   func next() throws(ArchiveFault) -> (record: Int, lines: [[UInt8]])?
-  /// The number of the thing that was read last, from 1.
+  /// The number of the last item, from 1.
   var record: Int { get }
-  /// Whether the file cannot be read further.
+  /// Whether the rest of the file cannot be read.
   var isAtFault: Bool { get }
 }
 
-/// A file that is one thing.
+/// A file that is one item.
 private final class SingleItem: ArchiveFileReader {
   private let lines: () throws(ArchiveFault) -> [[UInt8]]
   private(set) var record = 0
@@ -183,7 +183,7 @@ private final class SingleItem: ArchiveFileReader {
   }
 }
 
-/// A file that is one JSON document: each element of an array is one thing.
+/// A file that is one JSON document: each element of an array is one item.
 private final class ArchiveValues: ArchiveFileReader {
   private let document: UnsafeMutableRawBufferPointer
   private let lines: (JSONBytes) throws(ArchiveFault) -> [[UInt8]]
@@ -223,7 +223,7 @@ private final class ArchiveValues: ArchiveFileReader {
   }
 }
 
-/// A file with one JSON value or signed object a line.
+/// A file with one JSON value or signed object per line.
 private final class ValueLines: ArchiveFileReader {
   private let reader: LineReader
   private let lines: (JSONBytes) throws(ArchiveFault) -> [[UInt8]]

@@ -1,4 +1,4 @@
-// The sources of an input's bytes: files and standard input, read in pieces.
+// The sources of an input's bytes: files, standard input and gzip streams, read in pieces.
 import Base
 import CZlib
 import Glibc
@@ -11,7 +11,7 @@ package protocol ByteSource: AnyObject {
 
 /// A file, pipe or terminal that stays open as long as this object exists.
 package final class FileSource: ByteSource {
-  /// The name shown to people.
+  /// The name for display.
   package let name: String
   /// Size of a regular file; nil for a stream, whose length is not known.
   package let sizeBytes: Int?
@@ -130,9 +130,10 @@ final class PrefixedSource: ByteSource {
   }
 }
 
-// MARK: - Reads gzip files as a stream of their content, one member after another
+// MARK: - Gzip
 
-/// Decompresses a source. Zeros after the last member are padding; any other byte there is an error.
+/// Decompresses a gzip source as a stream, one member after another. Zeros after the last member are padding; any other
+/// byte there is an error.
 package final class GzipSource: ByteSource {
   private static let inputBytes = 256 << 10
 
@@ -180,7 +181,7 @@ package final class GzipSource: ByteSource {
     return count
   }
 
-  /// Does one step towards the next byte of content.
+  /// Performs one step towards the next byte of content.
   private func step() throws(IntakeError) {
     if stream.pointee.avail_in == 0, try refill() == 0 {
       guard isBetweenMembers else { throw damage("the gzip data is truncated") }
@@ -223,10 +224,10 @@ package final class GzipSource: ByteSource {
   }
 }
 
-// MARK: - The library that reads compressed import files
+// MARK: - The zlib library
 
 package enum GzipLibrary {
-  /// For example `zlib 1.2.13`, as this system has it.
+  /// For example `zlib 1.2.13`: the version on this system.
   package static var name: String {
     "zlib " + (zlibVersion().map { String(cString: $0) } ?? CryptoLibrary.unknownVersion)
   }

@@ -1,11 +1,11 @@
-// What the lines of a dry run hold, and what they lack.
+// Counts what the lines of a dry run contain and lack; and the app families that an import knows.
 import AppStore
 import Base
 import Ledger
 
 /// Counts of what an import would append.
 package struct ImportCensus: Equatable, Sendable {
-  /// Receipts with a recorded reply, and those about which the App Store would be asked.
+  /// Receipts with a recorded reply, and receipts about which the App Store would be asked.
   package private(set) var receiptsWithReply = 0
   package private(set) var receiptsWithoutReply = 0
   /// Lines of signed transactions.
@@ -16,16 +16,16 @@ package struct ImportCensus: Equatable, Sendable {
   package private(set) var withoutUser = 0
   package private(set) var withoutCountry = 0
   package private(set) var withoutPrice = 0
-  /// Lines by the environment that they name; receipts without a reply name none that counts.
+  /// Lines by the environment that they name; a receipt without a reply names none that counts.
   package private(set) var environments: [String: Int] = [:]
   /// Lines by bundle ids that no app has registered.
   package private(set) var unregistered: [String: Int] = [:]
-  /// Lines of further such bundle ids: a file may name any number.
+  /// Lines with further such bundle ids: a file may name any number.
   package private(set) var furtherUnregistered = 0
 
   private static let namesMax = 100
 
-  /// What is known of a line besides its events.
+  /// Facts of a line that its events do not contain.
   package struct Facts: Equatable, Sendable {
     package var environment: String?
     package var hasReply = false
@@ -103,21 +103,21 @@ extension Endpoint {
   }
 }
 
-// MARK: - The app families that an import knows: the ledger's, and those that it registers itself
+// MARK: - App families
 
-/// Finds the app family of a bundle id. Used by one thread.
+/// Finds the app family of a bundle id: among the ledger's and those that this import registers. Used by one thread.
 final class ImportFamilies {
-  /// What is known of a bundle id.
+  /// The result of looking up a bundle id.
   enum Answer {
     case family(UUID16)
-    /// None has it, and one is to be registered.
+    /// No family has it, and one is to be registered.
     case unregistered
     case refused(FieldProblem.Code, String)
   }
 
   private let registered: any AppFamilies
   private let registersApps: Bool
-  /// The ledger's that were looked up, and those registered by this import.
+  /// The ledger's families that were looked up, and those that this import registered.
   private var known: [String: UUID16] = [:]
   private var appleIDs: [UUID16: Int64?] = [:]
 
@@ -145,7 +145,7 @@ final class ImportFamilies {
       : .refused(.bundleNotRegistered, "has a bundle id that no app has registered")
   }
 
-  /// The App Store's number of a family; nil if it declares none, as those registered by this import.
+  /// The App Store's number of a family; nil if it declares none, as for those registered by this import.
   func appAppleID(of appFamily: UUID16) -> Int64? {
     if let known = appleIDs[appFamily] { return known }
     let id = registered.appAppleID(ofFamily: appFamily.description)
@@ -153,7 +153,7 @@ final class ImportFamilies {
     return id
   }
 
-  /// Remembers a family whose registration was submitted.
+  /// Records a family whose registration was submitted.
   func note(_ bundleID: String, _ appFamily: UUID16) { known[bundleID] = appFamily }
 
   /// The event that registers a family for one bundle id.

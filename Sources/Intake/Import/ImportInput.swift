@@ -1,4 +1,4 @@
-// The files of an import. All are opened, and checked where possible, before anything is appended.
+// The inputs of an import. All are opened, and checked where possible, before anything is appended.
 import Glibc
 package import Ledger
 
@@ -66,7 +66,7 @@ package final class ImportInput {
     isGzip = peeked == Self.gzipMagic
   }
 
-  /// An archive. Its paths are looked at now, its files when they are read.
+  /// An archive. Its paths are checked now; its files are opened when they are read.
   package init(
     archive paths: [String], _ options: ArchiveOptions, stop: StopFlag
   ) throws(IntakeError) {

@@ -1,4 +1,4 @@
-// One line of an import file, read and checked.
+// Parses and checks one line of an import file.
 import AppStore
 import Base
 import Ledger
@@ -18,7 +18,7 @@ struct ReceiptLine {
   struct RecordedReply {
     /// Without white space.
     var bytes: JSONBytes
-    /// What is kept of the version 1 notification that brought it, one JSON object.
+    /// What is kept of the version 1 notification that delivered it, one JSON object.
     var notification: [UInt8]?
     var outcome: Outcome
     var status: Int64?
@@ -46,16 +46,16 @@ final class ImportLineParser {
   private var compact: [UInt8] = []
   private let keeper = TextKeeper()
   private var warnedNames: Set<String> = []
-  /// Names are remembered so each gets one warning. The limit is for hostile files, which may have any number
-  /// of names.
+  /// Names are remembered so that each gets one warning. The limit is for hostile files, which may have any number of
+  /// names.
   private static let warnedNamesMax = 100
 
   /// Warnings for the most recent line.
   private(set) var warnings: [FieldProblem] = []
-  /// Why the most recent line is refused.
+  /// Why the most recent line is rejected.
   private(set) var problems: [FieldProblem] = []
 
-  /// Reads a line and lends it to `body`. Returns nil and sets `problems` if the line is refused.
+  /// Parses a line and passes it to `body`. Returns nil and sets `problems` if the line is rejected.
   func read<Result>(
     _ line: UnsafeRawBufferPointer, _ body: (ImportLine) -> Result
   ) -> Result? {
@@ -95,7 +95,7 @@ final class ImportLineParser {
     var recorded: ReceiptLine.RecordedReply?
     var legacyBody: JSONBytes?
     var environment: String?
-    // Known by these two, a bare body has other properties of its own.
+    // A bare body, recognised by these two, has other properties of its own.
     var bareNames = (hasType: false, hasReply: false)
     let warnedBefore = warnedNames
     var isMisspelled = false
@@ -173,14 +173,14 @@ final class ImportLineParser {
   private static let signedObjectAdvice =
     "it belongs in signed_transactions, or in notification if it is a notification's signedPayload"
 
-  /// What a line is about, and which properties are passed over beside it.
+  /// What a line is about, and which of its other properties are ignored.
   private struct Subject {
     /// The property that the line is about; nil if it is not exactly one.
     private(set) var name: String?
     private(set) var problem: FieldProblem?
     private var ignored: [String] = []
 
-    /// Whether there is none of them.
+    /// Whether it has none of them.
     private(set) var isNone = false
 
     private static let all = "receipt, signed_transactions, notification and notification_v1"
@@ -189,7 +189,7 @@ final class ImportLineParser {
       "metadata", "verification", "app_transaction", "environment",
     ]
 
-    /// - Parameter properties: those of which a line has exactly one, and whether it has them.
+    /// - Parameter properties: the properties of which a line must have exactly one, and whether it has them.
     init(_ properties: [(name: String, isGiven: Bool)]) {
       let given = properties.filter(\.isGiven)
       if given.isEmpty {
@@ -207,13 +207,13 @@ final class ImportLineParser {
       }
     }
 
-    /// Whether a property, or a part of one, is passed over.
+    /// Whether a property, or a part of one, is ignored.
     func ignores(_ field: String) -> Bool {
       ignored.contains { field == $0 || field.hasPrefix($0 + ".") }
     }
   }
 
-  /// Warns of properties that are passed over. The line is read again for it, but hardly one with a receipt.
+  /// Warns of ignored properties. Reads the line again, which rarely has a receipt.
   private func warnIgnored(_ subject: Subject, _ bytes: JSONBytes) throws(JSONError) {
     guard let name = subject.name else { return }
     var cursor = JSONCursor(bytes)
@@ -269,7 +269,7 @@ final class ImportLineParser {
   /// The App Store sent nothing before 1970, and events cannot hold earlier times.
   private static let times = 0...Timestamp.rangeMs.upperBound
 
-  /// An operator's word about signed objects that name no environment.
+  /// The environment that an operator states for signed objects that name none.
   private func readEnvironment(
     _ cursor: inout JSONCursor, _ reader: inout ClientFieldReader
   ) throws(JSONError) -> String? {
@@ -363,12 +363,12 @@ final class ImportLineParser {
 
   /// - Parameters:
   ///   - endpoint: as given.
-  ///   - field: what problems call the reply.
+  ///   - field: the name of the reply in problems.
   private func recordedReply(
     _ reply: Reply, _ bytes: JSONBytes, endpoint: Endpoint?, field: String,
     _ reader: inout ClientFieldReader
   ) -> ReceiptLine.RecordedReply {
-    // The reply contains the name too: an invalid one need not be stored twice.
+    // The reply also contains the name: an invalid one need not be stored twice.
     let environment = reply.environment.flatMap {
       $0.count <= EventLimits.environmentBytes ? $0 : nil
     }

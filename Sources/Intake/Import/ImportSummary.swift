@@ -1,4 +1,4 @@
-// The result of an import.
+// The result of an import, the problems of its lines, and why an input cannot be read.
 package import Ledger
 
 /// Why an import ended early.
@@ -29,7 +29,7 @@ package struct ImportSummary: Equatable, Sendable {
   package var notifications = 0
   /// Lines that the ledger already had, and lines with a notification that it already had.
   package var known = 0
-  /// Lines refused.
+  /// Lines rejected.
   package var refused = 0
   /// Warnings reported.
   package var warnings = 0
@@ -44,7 +44,7 @@ package struct ImportSummary: Equatable, Sendable {
 
   package init() {}
 
-  /// 0: success. 1: failed, or refused as a whole. 3: completed, but with refused lines or warnings. 130:
+  /// 0: success. 1: failed, or rejected as a whole. 3: completed, but with rejected lines or warnings. 130:
   /// interrupted. A ledger error has its own codes.
   package var exitCode: Int32 {
     switch failure {
@@ -75,7 +75,7 @@ package struct ImportProgress: Equatable, Sendable {
   package var uploads: Int
 }
 
-// MARK: - The problems of single lines that an import reports
+// MARK: - Problems of lines
 
 /// All problems of one line.
 package struct ImportProblem: Equatable, Sendable, CustomStringConvertible {
@@ -107,7 +107,7 @@ package struct ImportProblem: Equatable, Sendable, CustomStringConvertible {
   }
 }
 
-// MARK: - Why an input cannot be read: operation, object and cause
+// MARK: - Input errors
 
 /// An error that affects a whole input file. For single lines, see `ImportProblem`.
 package struct IntakeError: Error, Equatable, Sendable, CustomStringConvertible {

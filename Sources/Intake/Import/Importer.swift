@@ -10,7 +10,7 @@ package struct ImportOptions: Sendable {
   package var registersApps = false
   /// Appends nothing unless every line is valid.
   package var isStrict = false
-  /// Also checks the signatures of receipts that come with a recorded reply.
+  /// Also checks the signatures of receipts that have a recorded reply.
   package var checksSignatures = false
   /// Accepts recorded replies that show other transactions than their receipt.
   package var acceptsMismatch = false
@@ -36,7 +36,7 @@ package final class Importer<Appender: EventAppender> {
   private let nowMs: () -> Int64
   private let onProblem: (ImportProblem) -> Void
   private let onProgress: (ImportProgress) -> Void
-  /// What the lines of a dry run hold.
+  /// What the lines of a dry run contain.
   package private(set) var census = ImportCensus()
 
   private let parser = ImportLineParser()
@@ -72,10 +72,10 @@ package final class Importer<Appender: EventAppender> {
   ///   - inputs: from `ImportInput.openAll`; with a spool directory if the import is strict.
   ///   - verifier: for receipts.
   ///   - signedObjects: for signed transactions and notifications.
-  ///   - trust: whom the two trust, if the ledger has not recorded it yet. It is appended with the first line of
-  ///     which a signature is checked.
+  ///   - trust: the trust of both verifiers, if the ledger has not recorded it yet. It is appended with the first line
+  ///     whose signature is checked.
   ///   - nowMs: the clock, in epoch milliseconds, for uploads without a time.
-  ///   - onProblem: called for each refused line and each warning, in the order of the lines.
+  ///   - onProblem: called for each rejected line and each warning, in the order of the lines.
   package init(
     _ inputs: [ImportInput], into appender: Appender, families: any AppFamilies,
     known: any KnownLines & KnownNotifications, verifier: any SignatureChecker,
@@ -87,7 +87,7 @@ package final class Importer<Appender: EventAppender> {
   ) {
     self.inputs = inputs
     self.appender = appender
-    // A dry run counts the apps that no one registered, rather than refusing each line of them.
+    // A dry run counts the apps that are not registered, rather than rejecting each of their lines.
     self.families = ImportFamilies(
       families, registersApps: options.registersApps || options.isDryRun)
     self.known = known
@@ -224,7 +224,7 @@ package final class Importer<Appender: EventAppender> {
       let context = LineContext(number: number, digest: digest, nowMs: nowMs(), trust: trust)
       let verdict = isKnown ? .known : parser.read(bytes) { judge($0, context) }
       if stop.isSet {
-        // A failed lookup has requested a stop. Do not use its answers.
+        // A failed lookup has requested a stop. Do not use its result.
         summary.lines -= 1
         summary.isInterrupted = true
         return
@@ -314,9 +314,10 @@ extension ImportSummary {
   }
 }
 
-// MARK: - The operator's request to stop, checked between lines and while waiting for input
+// MARK: - Stop flag
 
-/// A flag that, once set, stays set. It can also query the signal handling.
+/// An operator's request to stop, checked between lines and while waiting for input. Once set, it stays set. It can
+/// also query the signal handling.
 package final class StopFlag: Sendable {
   private let flag = Atomic<Bool>(false)
   private let isRequested: @Sendable () -> Bool
@@ -331,9 +332,10 @@ package final class StopFlag: Sendable {
   package var isSet: Bool { flag.load(ordering: .acquiring) || isRequested() }
 }
 
-// MARK: - The destination of event drafts: the writer of this process, or another process that holds the writer
+// MARK: - Appenders
 
-/// Accepts drafts and makes them durable, in the order in which they were submitted.
+/// Accepts drafts and makes them durable, in the order in which they were submitted: the writer of this process, or
+/// another process that holds the writer.
 package protocol EventAppender {
   associatedtype Ticket
 

@@ -1,4 +1,4 @@
-// Records which lines and notifications were imported before.
+// Records which lines and notifications were imported before; the events of one line, and its verdict.
 import AppStore
 package import Base
 import Ledger
@@ -74,7 +74,7 @@ struct DigestSet {
   }
 }
 
-// MARK: - The events of one valid import line
+// MARK: - Events of a line
 
 /// Builds the events of lines.
 struct LineDrafts {
@@ -160,7 +160,7 @@ struct LineDrafts {
   }
 }
 
-// MARK: - What is decided about an import line
+// MARK: - Verdict on a line
 
 /// A line that is to be appended.
 struct AcceptedLine {
@@ -191,11 +191,11 @@ enum LineVerdict {
   case accepted(AcceptedLine)
   /// At least one reason.
   case refused([FieldProblem])
-  /// A notification that the ledger has already.
+  /// A notification that the ledger already has.
   case known
 }
 
-/// What the judges of lines have in common, as long as one line is judged.
+/// The context that all judges of a line share while it is judged.
 struct LineContext {
   /// From 1.
   var number: Int

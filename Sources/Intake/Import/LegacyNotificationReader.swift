@@ -1,9 +1,9 @@
-// Reads the body of a version 1 notification: its reply, its receipt, and what is kept beside them.
+// Reads the body of a version 1 notification: its reply, its receipt, and the other members that are kept.
 import AppStore
 import Base
 import Ledger
 
-/// A body as it stands in a line. Everything else in it is dropped, `password` first of all.
+/// A body within a line. Everything else in it is dropped, above all `password`.
 struct LegacyNotificationReader {
   static let field = "notification_v1"
   static let replyField = "notification_v1.unified_receipt"
@@ -82,7 +82,7 @@ struct LegacyNotificationReader {
     }
   }
 
-  /// Bodies say `PROD` where replies say `Production`.
+  /// Bodies contain `PROD` where replies contain `Production`.
   private static func endpoint(_ name: String) -> Endpoint? {
     switch name.lowercased() {
     case "prod", "production": .production
@@ -99,7 +99,7 @@ struct LegacyNotificationReader {
     guard isObject else {
       return client.note(FieldProblem(Self.replyField, .wrongType, "is not an object"))
     }
-    // The secret has no place in a reply, but a program that put bodies together may have put it there.
+    // The secret does not belong in a reply, but a program that assembled bodies may have put it there.
     let reply = try Self.withoutPassword(raw)
     replyBytes = reply.count == raw.count ? raw : keeper.keep(reply)
   }
@@ -126,7 +126,7 @@ struct LegacyNotificationReader {
     return writer.bytes
   }
 
-  /// The reply, if there is one; reads its receipt too.
+  /// Reads the reply, if there is one, and its receipt.
   func read(
     into receipt: inout ReceiptReader, _ client: inout ClientFieldReader
   ) throws(JSONError) -> (bytes: JSONBytes, endpoint: Endpoint?)? {
@@ -146,8 +146,8 @@ struct LegacyNotificationReader {
     return (replyBytes, endpoint)
   }
 
-  /// The latest moment that a body names of what had happened when it was sent: purchases, cancellations, and the
-  /// change of automatic renewal. A body itself has no time.
+  /// The latest moment that a body names of something that had already happened when it was sent: purchases,
+  /// cancellations, and the change of automatic renewal. A body itself has no time.
   func latestMs(in reply: Reply) -> Int64? {
     let shown = reply.rows.flatMap { [$0.purchaseDateMs, $0.cancellationDateMs] }
     return (shown + [statusChangedAtMs]).compactMap(\.self).max()

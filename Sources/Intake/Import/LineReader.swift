@@ -5,19 +5,19 @@ import Glibc
 package protocol LineSource: AnyObject {
   /// The next line; nil at the end.
   func next() throws(IntakeError) -> LineReader.Line?
-  /// Where the line that was read last came from; nil if its number in the input says it.
+  /// Where the last line came from; nil if its number in the input tells it.
   var place: (input: String, line: Int)? { get }
 }
 
-/// Reads lines that end with LF or CR LF; the last line need not have an end. Empty lines are counted and
-/// skipped. A UTF-8 byte order mark before the first line is skipped too.
+/// Reads lines that end with LF or CR LF; the last line need not have an end. Empty lines are counted and skipped. A
+/// UTF-8 byte order mark before the first line is also skipped.
 package final class LineReader: LineSource {
   package enum Line {
     /// The bytes without the line end; valid until the next call.
     case whole(number: Int, UnsafeRawBufferPointer)
     /// A line that is longer than allowed; none of it was kept.
     case tooLong(number: Int)
-    /// Something of an archive that gives no line.
+    /// An item of an archive that gives no line.
     case unreadable(number: Int, FieldProblem)
   }
 

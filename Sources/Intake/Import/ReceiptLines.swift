@@ -1,4 +1,4 @@
-// Decides about import lines with a receipt.
+// Judges import lines: those with a receipt, and those with signed transactions or a notification.
 import AppStore
 import Base
 import Ledger
@@ -63,7 +63,7 @@ struct ReceiptLines {
         isChecked: local != nil, facts: facts))
   }
 
-  /// Why the recorded reply belongs to another receipt; nil if it fits or gives no sale.
+  /// Why the recorded reply belongs to another receipt; nil if it fits or shows no sale.
   private func mismatch(
     _ subject: LineDrafts.Subject, ofFamily appFamily: UUID16?
   ) -> ReplyMismatch? {
@@ -100,7 +100,7 @@ struct ReceiptLines {
   }
 }
 
-/// What problems call the receipt and the reply of a line.
+/// The names of a line's receipt and reply in problems.
 private struct LineNames {
   let receipt: String
   let reply: String
@@ -111,8 +111,8 @@ private struct LineNames {
     reply = isNotification ? LegacyNotificationReader.replyField : "verification.reply"
   }
 
-  /// Why a reply that is not about the receipt is refused; nil if it is accepted.
-  /// - Parameter namesBundle: whether the reply, or the notification that brought it, names an app.
+  /// Why a reply that is not about the receipt is rejected; nil if it is accepted.
+  /// - Parameter namesBundle: whether the reply, or the notification that delivered it, names an app.
   func problem(
     _ mismatch: ReplyMismatch, namesBundle: Bool, acceptsMismatch: Bool
   ) -> FieldProblem? {
@@ -132,9 +132,9 @@ private struct LineNames {
   }
 }
 
-// MARK: - Decides about import lines with signed transactions or a notification: every signature is checked
+// MARK: - Lines with signed objects
 
-/// Judges lines with signed objects, one after another.
+/// Judges lines with signed transactions or a notification, one after another: every signature is checked.
 struct SignedLines {
   let families: ImportFamilies
   let verifier: SignedObjectVerifier
@@ -164,7 +164,7 @@ struct SignedLines {
     } catch { return Self.unreadable("signed_transactions", error) }
   }
 
-  /// An operator's word stands for what an object does not say, never against what it says.
+  /// An operator's statement completes what an object does not name; it never overrides the object.
   private static func contradiction(
     _ stated: String?, _ upload: CheckedSignedUpload
   ) -> [FieldProblem] {
@@ -178,7 +178,7 @@ struct SignedLines {
 
   // MARK: Notifications
 
-  /// - Parameter isKnown: whether the ledger or this import has a notification of this UUID already.
+  /// - Parameter isKnown: whether the ledger or this import already has a notification with this UUID.
   func judge(
     _ object: SignedObject, occurredAtMs: Int64?, _ context: LineContext,
     isKnown: (_ uuid: String, SHA256Digest) -> Bool
@@ -201,7 +201,7 @@ struct SignedLines {
     } catch { return Self.unreadable("notification", error) }
   }
 
-  // MARK: Both
+  // MARK: Common checks
 
   private func verdict(
     _ kind: AcceptedLine.Kind, _ draft: EventDraft, _ app: App, _ context: LineContext,
@@ -231,9 +231,9 @@ struct SignedLines {
     case refused([FieldProblem])
   }
 
-  /// The one app of all objects, or every reason why a line is refused. Nothing is taken of an object that is not
-  /// valid, and objects of Xcode and of local tests have no place in a history.
-  /// - Parameter earlier: problems that were found before.
+  /// The one app of all objects, or every reason why a line is rejected. An invalid object contributes nothing, and
+  /// objects of Xcode and of local tests do not belong in a history.
+  /// - Parameter earlier: problems that were already found.
   private func app(
     of objects: [CheckedSignedObject], _ earlier: [FieldProblem] = []
   ) -> AppResponse {

@@ -1,11 +1,11 @@
-// Makes lines of an import file from the rows of a table.
+// Makes lines of an import file from the rows of a table; and the map of its columns.
 import AppStore
 import Base
 
-/// A cell of a table that is not empty.
+/// A non-empty cell of a table.
 enum TableCell {
   case text([UInt8])
-  /// A JSON value that is no string, as written.
+  /// A JSON value other than a string, as written.
   case json([UInt8])
 
   var bytes: [UInt8] {
@@ -166,7 +166,7 @@ struct TableLines {
     }
   }
 
-  /// A price beside a product or a transaction is an entry of `prices`, one alone the shorthand.
+  /// A price next to a product or a transaction is an entry of `prices`; a price alone is the shorthand.
   private func writePrice(
     _ price: TableCell, _ cell: (MappedPart) -> TableCell?, to writer: inout JSONWriter
   ) {
@@ -202,7 +202,7 @@ struct TableLines {
     bytes.withUnsafeBytes { writer.string($0) }
   }
 
-  /// Base64, or the hexadecimal that databases write for bytes (`\\x3082…`).
+  /// Base64, or the hexadecimal form in which databases write bytes (`\\x3082…`).
   private static func receipt(_ cell: TableCell) throws(ArchiveFault) -> [UInt8] {
     let text = cell.bytes
     guard text.starts(with: [UInt8(ascii: "\\"), UInt8(ascii: "x")]) else {
@@ -235,8 +235,9 @@ struct TableLines {
     return value
   }
 
-  /// A time as lines have it. Databases write a space for the `T`, more decimals than three, half a zone or none (then
-  /// it is UTC), and seconds: a number of at most ten digits would be of early 1970 in milliseconds.
+  /// A time in the form of import lines. Databases write a space for the `T`, more than three decimals, a zone without
+  /// minutes or none (then it is UTC), and seconds: a number of at most ten digits would be of early 1970 in
+  /// milliseconds.
   static func time(_ cell: TableCell) -> [UInt8] {
     let text = Array(ArraySlice(cell.bytes).trimmed)
     if !text.isEmpty, text.allSatisfy({ (0x30...0x39).contains($0) }) {
@@ -325,9 +326,9 @@ final class CSVRows: ArchiveFileReader {
   }
 }
 
-// MARK: - Which column of a table gives which part of an import line
+// MARK: - Column map
 
-/// A part of a line that a column can give.
+/// A part of an import line that a column can provide.
 package enum MappedPart: String, CaseIterable, Sendable {
   case receipt, reply
   case signedTransaction = "signed_transaction"
@@ -345,20 +346,20 @@ package enum MappedPart: String, CaseIterable, Sendable {
   case productID = "product_id"
   case transactionID = "transaction_id"
 
-  /// Those of which a line needs one.
+  /// The parts of which a line needs one.
   static let subjects: [MappedPart] = [
     .receipt, .reply, .signedTransaction, .notification, .notificationV1,
   ]
-  /// Those that together make an entry of `metadata.prices`.
+  /// The parts that together make an entry of `metadata.prices`.
   static let ofPrice: [MappedPart] = [.price, .currency, .productID, .transactionID]
 }
 
-/// Columns by the parts that they give.
+/// Columns by the parts that they provide.
 package struct TableMap: Equatable, Sendable {
   package private(set) var columns: [MappedPart: String] = [:]
 
-  /// Reads `receipt=blob,user_identifier=uid`. A name without a column is that of its column.
-  /// Returns what is wrong with it, as a clause that follows the text, instead of a map.
+  /// Parses `receipt=blob,user_identifier=uid`. A part without a column is in the column of its name. For an invalid
+  /// map, returns what is wrong, as a clause that follows the text.
   package static func parse(_ text: String) -> Result<TableMap, TableMapError> {
     var map = TableMap()
     for item in text.split(separator: ",", omittingEmptySubsequences: false) {

@@ -15,13 +15,13 @@ package struct CheckedNotification: Sendable {
   package private(set) var transaction: CheckedSignedObject?
   package private(set) var renewal: CheckedSignedObject?
   package private(set) var appTransaction: CheckedSignedObject?
-  /// What is wrong with it besides signatures.
+  /// What is wrong with it apart from signatures.
   package private(set) var problems: [FieldProblem] = []
 
-  /// The longest UUID, type and subtype that are taken, in bytes. Those that exist are shorter than 40.
+  /// The longest UUID, type and subtype that are accepted, in bytes. Existing ones are shorter than 40.
   private static let nameBytesMax = 255
 
-  /// Checks the notification, and what it holds if that can be believed.
+  /// Checks the notification and, if it is not forged, the objects inside.
   /// - Parameter nowMs: the time of the check, in epoch milliseconds.
   package init(
     _ object: SignedObject, _ verifier: SignedObjectVerifier, nowMs: Int64
@@ -32,7 +32,7 @@ package struct CheckedNotification: Sendable {
       Content(try? SignedNotification(payload: payload, keeper))
     }
     (uuid, type, subtype) = (content.uuid, content.type, content.subtype)
-    // A forged one is refused for that alone.
+    // A forged notification is rejected for that alone.
     guard outer.fault == nil else { return }
     if type.isEmpty {
       problems.append(
@@ -50,7 +50,7 @@ package struct CheckedNotification: Sendable {
       content.appTransaction, .notifiedAppTransaction, verifier, nowMs: nowMs)
   }
 
-  /// What is needed of the payload, copied out of it.
+  /// The needed parts of the payload, copied.
   private struct Content {
     let uuid: String
     let type: String

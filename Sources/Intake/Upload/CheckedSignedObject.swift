@@ -1,4 +1,5 @@
-// A signed object after the check of its signature, with the app and the environment that it names.
+// Signed objects and uploads of them after the check of their signatures, with the app and the environment that they
+// name.
 package import AppStore
 package import Base
 package import Ledger
@@ -8,18 +9,18 @@ package struct CheckedSignedObject: Sendable {
   package let place: SignedObjectPlace
   package let object: SignedObject
   package let verdict: SignedObjectVerdict
-  /// As the payload says; empty if it names none.
+  /// As named by the payload; empty if it names none.
   package let bundleID: String
-  /// As the payload says, otherwise as what it came in says; empty if neither names one.
+  /// As named by the payload, otherwise by its container; empty if neither names one.
   package let environment: String
-  /// `appAppleId`, which notifications and app transactions name.
+  /// `appAppleId`, in notifications and app transactions.
   private let appAppleID: Int64?
 
-  /// Checks the signature. One that is valid but lacks what its kind must say is refused too.
+  /// Checks the signature. A validly signed object that lacks a fact that its kind must contain is also rejected.
   /// - Parameters:
   ///   - nowMs: the time of the check, in epoch milliseconds.
-  ///   - environment: that of the notification that holds it, of the call that fetched it, or as an import line states
-  ///     it; nil where nothing but the payload can name one.
+  ///   - environment: that of the notification that contains it, of the call that fetched it, or as an import line
+  ///     states it; nil if only the payload can name one.
   package init(
     _ object: SignedObject, _ place: SignedObjectPlace, _ verifier: SignedObjectVerifier,
     _ keeper: TextKeeper, nowMs: Int64, environment: String? = nil
@@ -40,12 +41,13 @@ package struct CheckedSignedObject: Sendable {
     }
   }
 
-  /// Why it is refused; nil if it is valid.
+  /// Why it is rejected; nil if it is valid.
   package var fault: SignedObjectFault? {
     if case .invalid(let fault) = verdict { fault } else { nil }
   }
 
-  /// In how many seconds it will be good, if it was signed little ahead of this clock and nothing else is wrong with it.
+  /// In how many seconds it will be good, if it was signed slightly ahead of this clock and nothing else is wrong with
+  /// it.
   /// - Parameter nowMs: the time of the check, in epoch milliseconds.
   package func secondsUntilGood(nowMs: Int64) -> Int? {
     guard fault == .signedInFuture, let signedDateMs = object.signedDateMs,
@@ -55,7 +57,7 @@ package struct CheckedSignedObject: Sendable {
     return Int((leadMs - SignedObjectVerifier.clockToleranceMs + 999) / 1000)
   }
 
-  /// Whether it is of Xcode or a local test, signed by a named certificate: such a one counts nowhere.
+  /// Whether it is of Xcode or a local test and signed by a configured certificate: such an object never counts.
   package var isLocal: Bool {
     if case .locallyValid = verdict { true } else { false }
   }
@@ -69,7 +71,7 @@ package struct CheckedSignedObject: Sendable {
   }
 
   /// Whether it is of the app with the App Store's number that its family declares. Only notifications and app
-  /// transactions of Production say so.
+  /// transactions of Production contain that number.
   /// - Parameter declared: nil if the family declares none.
   package func names(appAppleID declared: Int64?) -> Bool {
     switch place {
@@ -80,25 +82,26 @@ package struct CheckedSignedObject: Sendable {
     return appAppleID == declared
   }
 
-  /// As an event stores it. Throws if header or payload is no JSON object, which `SignedObject` rules out.
+  /// The form in which an event stores it. Throws if header or payload is not a JSON object, which `SignedObject` rules
+  /// out.
   package func record() throws(JSONError) -> SignedObjectRecord {
     try SignedObjectRecord(
       header: object.header, payload: object.payload, signature: object.signature,
       verdict: recordedVerdict, signedAtMs: object.signedDateMs)
   }
 
-  /// As a notification's event stores the verdict on an object inside.
+  /// The form in which a notification's event stores the verdict on an object inside.
   package var inner: NotificationReceived.Inner {
     NotificationReceived.Inner(verdict: recordedVerdict, signedAtMs: object.signedDateMs)
   }
 }
 
-/// What a payload says about its app.
+/// The facts in a payload about its app.
 private struct PayloadFacts {
   var bundleID = ""
   var environment = ""
   var appAppleID: Int64?
-  /// What an object of its kind must say and this one does not.
+  /// The fact that an object of its kind must contain and this one lacks.
   var missing: SignedObjectFault? = .payloadNotJSON
 
   init(
@@ -106,7 +109,7 @@ private struct PayloadFacts {
   ) {
     environment = stated ?? ""
     let hasEnvironment = stated != nil
-    // What cannot be read says nothing.
+    // An unreadable payload contains no facts.
     switch place {
     case .transaction, .notifiedTransaction:
       guard let content = try? SignedTransaction(payload: payload, keeper) else { return }
@@ -138,9 +141,9 @@ private struct PayloadFacts {
   }
 }
 
-// MARK: - Where a signed object stands in an upload or an import line, and how its faults are put into words
+// MARK: - Places of signed objects
 
-/// The place of a signed object, as reports name it.
+/// The place of a signed object in an upload or an import line, as problems name it.
 package enum SignedObjectPlace: Equatable, Sendable, CustomStringConvertible {
   /// An entry of `signed_transactions`, from 0.
   case transaction(Int)
@@ -166,14 +169,14 @@ package enum SignedObjectPlace: Equatable, Sendable, CustomStringConvertible {
 }
 
 extension FieldProblem {
-  /// An object of Production that names another app than its family declares.
+  /// The problem of a Production object that names another app than its family declares.
   static func wrongAppAppleID(_ place: SignedObjectPlace) -> FieldProblem {
     FieldProblem(
       place.description, .wrongAppAppleID,
       "is refused: its appAppleId is not the one that the app declares (wrong_app_apple_id)")
   }
 
-  /// Why a signed object is refused, with the fault's sentence and its word.
+  /// Why a signed object is rejected, with the fault's sentence and its word.
   package init(_ place: SignedObjectPlace, _ fault: SignedObjectFault) {
     let code: Code =
       switch fault.kind {
@@ -186,15 +189,16 @@ extension FieldProblem {
   }
 }
 
-// MARK: - Checks the signatures of an upload's signed objects and reads what decides about it: app, environment, times
+// MARK: - Uploads of signed transactions
 
-/// An upload of signed transactions after the check of its signatures.
+/// An upload of signed transactions after the check of its signatures, with what decides about it: app, environment,
+/// times.
 package struct CheckedSignedUpload: Sendable {
   /// The transactions in the order of the list.
   package let transactions: [CheckedSignedObject]
   package let appTransaction: CheckedSignedObject?
 
-  /// What an operator says of those objects that name no environment; nil if each of them names one.
+  /// The environment that an operator states for objects that name none; nil if each of them names one.
   package let statedEnvironment: String?
 
   /// Checks all signatures.
@@ -222,6 +226,6 @@ package struct CheckedSignedUpload: Sendable {
     TransactionsReceived.uploadID(of: objects.map(\.object.text), in: appFamily)
   }
 
-  /// The greatest time at which one of the transactions was signed, in epoch milliseconds.
+  /// The latest time at which one of the transactions was signed, in epoch milliseconds.
   package var newestSignedAtMs: Int64? { transactions.compactMap(\.object.signedDateMs).max() }
 }

@@ -1,11 +1,12 @@
-// What a client says beside a receipt or signed transactions: country, device, user, address, metadata.
+// The fields that a client sends with a receipt or signed transactions (country, device, user, address, metadata),
+// their problems, and the limits of events.
 import Base
 import Glibc
 import Revenue
 
 /// The optional fields of an upload, all valid.
 package struct ClientFields: Equatable, Sendable {
-  /// What an upload says about the user's IP address.
+  /// What an upload states about the user's IP address.
   package enum Address: Equatable, Sendable {
     case absent
     /// `null` or the text `"NULL"`: the address must not be stored.
@@ -39,7 +40,7 @@ package struct ClientFields: Equatable, Sendable {
 /// have no white space between tokens.
 struct ClientFieldReader {
   private(set) var fields = ClientFields()
-  /// The problems found so far, with those that were noted from outside.
+  /// The problems found so far, including those added from outside.
   private(set) var problems: [FieldProblem] = []
   private var misspelledUserIdentifier: String?
 
@@ -64,7 +65,7 @@ struct ClientFieldReader {
     return true
   }
 
-  /// Reads `user_identifer`, a misspelling found in old histories. The correct spelling wins.
+  /// Reads `user_identifer`, a misspelling found in old histories. The correct spelling takes precedence.
   mutating func takeMisspelledUserIdentifier(
     from cursor: inout JSONCursor
   ) throws(JSONError) {
@@ -83,7 +84,7 @@ struct ClientFieldReader {
     return fields
   }
 
-  /// Forgets the fields, which have no place beside what the upload turned out to be about.
+  /// Drops the fields, which do not apply to what the upload turned out to be about.
   mutating func removeFields() {
     fields = ClientFields()
     misspelledUserIdentifier = nil
@@ -92,12 +93,12 @@ struct ClientFieldReader {
   /// Adds a problem found outside these fields.
   mutating func note(_ problem: FieldProblem) { problems.append(problem) }
 
-  /// Forgets the problems of properties that are passed over.
+  /// Drops the problems of ignored properties.
   mutating func removeProblems(where isIgnored: (FieldProblem) -> Bool) {
     if !problems.isEmpty { problems.removeAll(where: isIgnored) }
   }
 
-  // MARK: One field each
+  // MARK: Single fields
 
   /// A string; nil for `null`, and for any other kind, which is recorded as a problem.
   mutating func text(
@@ -137,8 +138,8 @@ struct ClientFieldReader {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// An identifier that is neither the name of an erased user nor of one whom only an app account token names: claims
-  /// against such names count otherwise (rules R6 and R12).
+  /// An identifier that is neither the name of an erased user nor that of a user known by an app account token alone:
+  /// claims for such names count differently (rules R6 and R12).
   private mutating func userIdentifier(
     _ field: String, _ cursor: inout JSONCursor
   ) throws(JSONError) -> String? {
@@ -205,10 +206,10 @@ struct ClientFieldReader {
   }
 }
 
-// MARK: - What is wrong with one field of an upload, for people and for programs
+// MARK: - Problems of fields
 
-/// One reason to refuse an upload or an import line, or to warn about it. It never contains the field's
-/// value: receipts and user identifiers are secrets.
+/// One reason to reject an upload or an import line, or to warn about it, for display and for programs. It never
+/// contains the field's value: receipts and user identifiers are secrets.
 package struct FieldProblem: Equatable, Sendable, CustomStringConvertible {
   /// The kinds of problems, for programs.
   package enum Code: String, Sendable {
@@ -256,15 +257,15 @@ package struct FieldProblem: Equatable, Sendable, CustomStringConvertible {
   package var description: String { field.isEmpty ? message : "\(field) \(message)" }
 }
 
-// MARK: - The size limits of one event's content
+// MARK: - Limits of events
 
 /// The limits on what intake puts into one event.
 package enum EventLimits {
-  /// The largest data of an event: its line, at most 16 MiB, has other members too.
+  /// The largest data of an event: its line, at most 16 MiB, also has other members.
   package static let dataBytes = (16 << 20) - 1024
-  /// The largest reply: a verification has other members too.
+  /// The largest reply: a verification also has other members.
   package static let replyBytes = dataBytes - 1024
-  /// The longest bundle id; the App Store accepts none that is longer.
+  /// The longest bundle id; the App Store accepts no longer one.
   package static let bundleIDBytes = 255
   /// The longest text that is accepted as the name of an environment.
   package static let environmentBytes = 64

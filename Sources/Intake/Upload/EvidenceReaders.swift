@@ -1,4 +1,5 @@
-// Reads what an upload or an import line is about: a receipt, signed transactions, or a notification.
+// Reads the evidence of an upload or an import line: a receipt, signed transactions, or a notification; local
+// verifications and forged receipts.
 package import AppStore
 import Base
 package import Ledger
@@ -6,11 +7,11 @@ package import Ledger
 /// Reads the property `receipt`.
 struct ReceiptReader {
   private let advice: String
-  /// As problems name it.
+  /// Its name in problems.
   private let field: String
   private var text: [UInt8]?
   private var file: [UInt8] = []
-  /// Whether there is one, good or not. `null` is none.
+  /// Whether it is present, valid or not; `null` counts as absent.
   private(set) var isGiven = false
 
   init(signedObjectAdvice advice: String, field: String = "receipt") {
@@ -63,7 +64,7 @@ struct ReceiptReader {
 struct SignedTransactionsReader {
   private var transactions: [SignedObject] = []
   private var appTransaction: SignedObject?
-  /// Whether there is a list, good or not. `null` is none.
+  /// Whether a list is present, valid or not; `null` counts as absent.
   private(set) var isGiven = false
 
   mutating func readList(
@@ -115,7 +116,7 @@ struct SignedTransactionsReader {
 /// Reads the property `notification`.
 struct NotificationReader {
   private(set) var object: SignedObject?
-  /// Whether there is one, good or not. `null` is none.
+  /// Whether it is present, valid or not; `null` counts as absent.
   private(set) var isGiven = false
 
   mutating func read(
@@ -145,13 +146,13 @@ extension ClientFieldReader {
   }
 }
 
-// MARK: - The recorded result of a local check of a receipt's signature
+// MARK: - Local verification
 
-/// The result of a local signature check.
+/// The result of a local check of a receipt's signature, as recorded.
 package struct LocalVerification: Equatable, Sendable {
   package let outcome: Outcome
   package let reason: String?
-  /// Whether the fault is in whom is trusted here, not in the receipt: another configuration may find it good.
+  /// Whether the fault lies in this ledger's trust, not in the receipt: another configuration may find it good.
   package var isOfTrust = false
 
   package static let valid = LocalVerification(outcome: .valid, reason: nil)
@@ -206,13 +207,14 @@ extension ReceiptVerifier: SignatureChecker {
   }
 }
 
-// MARK: - How much of a forged receipt is kept: small ones whole, of large ones facts, which are bounded
+// MARK: - Forged receipts
 
-/// What an event keeps of a receipt that was altered or made up.
+/// What an event keeps of a receipt that was altered or made up: a small one whole, of a large one a bounded set of
+/// facts.
 package enum ForgedReceipt {
-  /// Files of this size and more are reduced to facts.
+  /// Files of at least this size are reduced to facts.
   package static let reducedFromBytes = 256 << 10
-  /// Whoever makes a receipt up decides how much it says.
+  /// The author of a forged receipt decides how much it contains.
   private static let purchaseCountMax = 20
   private static let textBytesMax = 255
 

@@ -1,4 +1,4 @@
-// The drafts of uploads and of their verifications, for HTTP and import alike.
+// The drafts of uploads and of their verifications, for HTTP and import alike; the identity of a receipt.
 package import AppStore
 package import Base
 package import Ledger
@@ -32,7 +32,7 @@ package enum UploadDrafts {
   }
 
   /// The upload's event.
-  /// - Parameter forgery: a forged receipt of which facts are kept in place of the file; nil keeps the file.
+  /// - Parameter forgery: a forged receipt whose facts are kept in place of the file; nil keeps the file.
   package static func upload(
     _ fields: UploadFields, _ context: Context, reducing forgery: Receipt? = nil
   ) -> EventDraft {
@@ -83,8 +83,7 @@ package enum UploadDrafts {
     }
   }
 
-  /// The event of an upload of signed transactions. Throws if an object is no JSON, which `SignedObject` rules
-  /// out.
+  /// The event of an upload of signed transactions. Throws if an object is not JSON, which `SignedObject` rules out.
   package static func transactions(
     _ upload: CheckedSignedUpload, _ client: ClientFields, _ context: SignedContext
   ) throws(JSONError) -> EventDraft {
@@ -133,11 +132,11 @@ package enum UploadDrafts {
   }
 }
 
-// MARK: - The meaning of a verifyReceipt reply for its upload
+// MARK: - Meaning of a reply
 
 extension Reply {
-  /// The outcome by status, as in the table of verifyReceipt statuses. A reply that neither confirms nor
-  /// refuses for good counts as unreachable, so the App Store is asked again.
+  /// The outcome by status, as in the table of verifyReceipt statuses. A reply that neither confirms nor finally
+  /// rejects counts as unreachable, so the App Store is asked again.
   package var outcome: Outcome {
     switch status {
     case ReplyStatus.valid, ReplyStatus.expiredSubscription: .valid
@@ -152,8 +151,8 @@ extension Reply {
     status == ReplyStatus.notAuthenticated ? FraudReason.notAuthenticated.rawValue : nil
   }
 
-  /// The endpoint that must have answered, according to the reply. If the reply does not name an environment,
-  /// the line is refused and this value is not used.
+  /// The endpoint that must have replied, according to the reply. If the reply does not name an environment, the line
+  /// is rejected and this value is not used.
   package var likelyEndpoint: Endpoint {
     guard let environment else { return .production }
     return String(decoding: environment, as: UTF8.self).lowercased() == Endpoint.sandbox.rawValue
@@ -162,7 +161,7 @@ extension Reply {
 }
 
 extension Endpoint {
-  /// The name that events use for the endpoint that answered.
+  /// The name in events of the endpoint that replied.
   package init(_ endpoint: AppStoreEndpoint) {
     switch endpoint {
     case .production: self = .production
@@ -171,9 +170,10 @@ extension Endpoint {
   }
 }
 
-// MARK: - A receipt's identity: its digest, and its id within an app family
+// MARK: - Identity of a receipt
 
-/// A receipt's identity. It is the same if the same receipt is uploaded again to the same app family.
+/// A receipt's identity: its digest, and its id within an app family. It is the same if the same receipt is uploaded
+/// again to the same app family.
 package struct ReceiptIdentity: Equatable, Sendable {
   /// SHA-256 of the decoded receipt file.
   package let sha256: SHA256Digest

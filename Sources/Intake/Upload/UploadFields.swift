@@ -1,4 +1,4 @@
-// The fields of one upload, of a receipt or of signed transactions, as HTTP requests bring them.
+// The fields of one upload, of a receipt or of signed transactions, as HTTP requests contain them.
 package import AppStore
 package import Base
 
@@ -16,7 +16,7 @@ package struct SignedUploadFields: Sendable {
   /// From 1 to `UploadLimits.signedTransactions`, in the order of the list.
   package var transactions: [SignedObject]
   package var appTransaction: SignedObject?
-  /// `Production` or `Sandbox`, as an operator says of objects that name none; clients cannot.
+  /// `Production` or `Sandbox`, as an operator states for objects that name none; clients cannot.
   package var environment: String?
   package var client: ClientFields
 }
@@ -55,7 +55,7 @@ package struct UploadFieldReader: FieldReader {
   private var client = ClientFieldReader()
   private var receipt: ReceiptReader
 
-  /// - Parameter signedObjectAdvice: tells where a signed object belongs that is sent as a receipt.
+  /// - Parameter signedObjectAdvice: advice for a signed object that is sent as a receipt.
   package init(signedObjectAdvice advice: String = "it belongs in signed_transactions") {
     receipt = ReceiptReader(signedObjectAdvice: advice)
   }

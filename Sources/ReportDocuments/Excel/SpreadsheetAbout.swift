@@ -1,12 +1,12 @@
-// What stands on the second sheet of an Excel file: what the rows are, and what they rest on.
+// The second sheet of an Excel file: what the rows are, and what they are based on.
 package import Base
 import Ledger
 package import Projections
 package import Revenue
 
-/// What a spreadsheet says about its rows, besides what it takes from a report's summary.
+/// What a spreadsheet states about its rows in addition to a report's summary.
 package struct SpreadsheetAbout: Sendable {
-  /// A name and a text beside it.
+  /// A name and the text next to it.
   package struct Fact: Sendable {
     package let name: String
     package let text: String
@@ -21,13 +21,12 @@ package struct SpreadsheetAbout: Sendable {
   package var facts: [Fact]
   /// The zone of the sheet's times.
   package var zone: TimeZoneTable
-  /// The time that the file says it was made, in epoch milliseconds: that of the last event, because a report reads no
-  /// clock.
+  /// The creation time in the file, in epoch milliseconds: that of the last event, because a report reads no clock.
   package var createdAtMs: Int64
   /// The columns whose texts are days or months.
   package var periods: [String: Period.Granularity] = [:]
 
-  /// What stands below everything else; nil for nothing.
+  /// The last remark on the sheet; nil for none.
   package var note: String? = reportNote
 
   package init(
@@ -42,7 +41,7 @@ package struct SpreadsheetAbout: Sendable {
 }
 
 extension SpreadsheetAbout {
-  /// What the sheet of a report says.
+  /// The content of the sheet for a report.
   /// - Parameter lastEventAtMs: nil for a ledger without events.
   package init(_ heading: ReportHeading, lastEventAtMs: Int64?) {
     let request = heading.request
@@ -75,7 +74,7 @@ extension SpreadsheetAbout {
     ]
   }
 
-  /// The filters as manifests name them.
+  /// The filters, named as in manifests.
   private static func filters(_ request: ReportRequest) -> [Fact] {
     var writer = JSONWriter()
     request.write(to: &writer)
@@ -149,7 +148,7 @@ struct AboutSheet {
 
   private mutating func write(_ rates: UsedRates) throws {
     for source in rates.sources {
-      // Limited: a file may be declared again every day.
+      // Limited, because a file may be declared again every day.
       let shown = source.positions.suffix(8).map { "\($0)" }.joined(separator: ", ")
       let more = source.positions.count > 8 ? " and \(source.positions.count - 8) earlier" : ""
       try write("Rates", "\(source.name), declared at \(shown)\(more)")
@@ -160,7 +159,7 @@ struct AboutSheet {
     }
   }
 
-  /// A row for each currency: each amount as a number, and beside it to the last digit.
+  /// A row for each currency: each amount as a number, and next to it the exact text.
   private mutating func write(_ totals: [ReportTotal]) throws {
     guard let first = totals.first else { return }
     row += 1

@@ -13,7 +13,7 @@ package struct SpreadsheetCells: Equatable, Sendable {
   package let rows: WorksheetDigest
   package let about: WorksheetDigest
 
-  /// Reads a file, and checks that every part of it is whole.
+  /// Reads a file, and checks that every part of it is complete.
   /// - Parameter read: fills the buffer from an offset in bytes and returns the count; less only at the file's end.
   package init(
     byteCount: Int, _ read: @escaping (UnsafeMutableRawBufferPointer, Int) throws -> Int
@@ -35,7 +35,7 @@ package struct SpreadsheetCells: Equatable, Sendable {
 
 /// Finds the cells in a sheet's XML, piece by piece.
 private struct CellScanner {
-  /// The name of the tag that is being read, a byte in each 8 bits; nil outside a tag's name.
+  /// The name of the current tag, a byte in each 8 bits; nil outside a tag's name.
   private var name: UInt128?
   private var isInside = false
   private var isEnded = false
@@ -52,7 +52,7 @@ private struct CellScanner {
   /// Whether the text ends with a tag.
   var isWhole: Bool { last == UInt8(ascii: ">") }
 
-  /// The cells; nil in another part than a sheet.
+  /// The cells; nil for a part other than a sheet.
   func sheet() -> SpreadsheetCells.WorksheetDigest? {
     isEnded ? SpreadsheetCells.WorksheetDigest(cellCount: cellCount, sha256: hasher.finish()) : nil
   }
@@ -87,7 +87,7 @@ private struct CellScanner {
 
 /// A zip file, by PKWARE's description, as the library writes it: without a comment, each part deflated.
 package struct ZipFile {
-  /// A part of the file, as the list of parts has it.
+  /// A part of the file, from the list of parts.
   package struct Part {
     package let name: [UInt8]
     let crc: UInt
@@ -126,7 +126,7 @@ package struct ZipFile {
     bytes.reversed().reduce(0) { $0 << 8 | Int($1) }
   }
 
-  /// All parts in their order.
+  /// All parts in order.
   package func parts() throws -> [Part] {
     let end = try bytes(at: byteCount - Self.endCount, Self.endCount)
     guard end.starts(with: [0x50, 0x4B, 5, 6]) else { throw Self.damaged }

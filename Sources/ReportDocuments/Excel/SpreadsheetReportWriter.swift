@@ -1,12 +1,12 @@
-// Reports as Excel files: typed cells, and beside each amount its exact text.
+// Reports as Excel files: typed cells, and next to each amount its exact text.
 import Base
 package import Projections
 package import Revenue
 
-/// What the name of an amount's column gets for the column beside it, which holds the exact text.
+/// The suffix of the column next to an amount's column, which has the exact text.
 let exactSuffix = "_exact"
 
-/// An amount as a number cell: the nearest binary number, and the decimals that it is shown with.
+/// An amount as a number cell: the nearest binary number, and how many decimals are shown.
 package struct AmountNumber {
   package let value: Double
   /// The currency's, or more if the amount needs them; at most 6.
@@ -14,7 +14,7 @@ package struct AmountNumber {
 
   package init(_ micros: Int128, _ currency: Currency?) {
     // The quotient of two exact numbers is rounded once. An amount beyond 2⁵³ micros, nine billion, is rounded twice:
-    // the text beside it is exact.
+    // the text next to it is exact.
     value = Double(micros) / 1_000_000
     var (rest, decimals) = (micros.magnitude % 1_000_000, 6)
     while decimals > (currency?.minorDigits ?? 0), rest % 10 == 0 {
@@ -25,12 +25,12 @@ package struct AmountNumber {
   }
 }
 
-/// Writes rows to the first sheet of an Excel file, and what they rest on to the second. The file's bytes follow from
-/// the rows, the facts, and the versions of libxlsxwriter and zlib.
+/// Writes rows to the first sheet of an Excel file, and what they are based on to the second. The file's bytes follow
+/// from the rows, the facts, and the versions of libxlsxwriter and zlib.
 package final class SpreadsheetReportWriter: ReportWriter {
-  /// The number from which on not every integer has a binary number of its own.
+  /// From this number on, not every integer has its own binary number.
   private static let integerMax: UInt64 = 1 << 53
-  /// How many rows are written between two looks at interruptions.
+  /// How many rows are written between two checks for interruptions.
   private static let checkedRowCount = 256
 
   private let about: SpreadsheetAbout
@@ -48,7 +48,7 @@ package final class SpreadsheetReportWriter: ReportWriter {
   private var bytes: [UInt8] = []
 
   /// - Parameters:
-  ///   - check: called again and again while rows are written; what it throws ends the report.
+  ///   - check: called repeatedly while rows are written; an error ends the report.
   ///   - sink: receives the file's bytes, all of them at the end.
   package init(
     _ about: SpreadsheetAbout, check: @escaping () throws -> Void,
@@ -77,7 +77,7 @@ package final class SpreadsheetReportWriter: ReportWriter {
   private func head(
     _ name: String, _ column: ReportColumn?, _ granularity: Period.Granularity?
   ) throws {
-    // Room for the arrow of the filter.
+    // Room for the filter's arrow.
     let nameWidth = Double(name.count + 4)
     func width(_ least: Double) -> Double { max(least, min(nameWidth, 60)) }
     switch (column?.content, granularity) {
@@ -150,7 +150,7 @@ package final class SpreadsheetReportWriter: ReportWriter {
   private func write(_ micros: Int128, _ currency: Currency?, _ place: Int) throws {
     let number = AmountNumber(micros, currency)
     try workbook.write(number.value, decimals: number.decimals, row, place)
-    // A total's cell may stand in a column that holds no amounts otherwise.
+    // A total's cell may be in a column that otherwise has no amounts.
     guard columns[column - 1].content == .amount else { return }
     try write(place + 1) { Amount.append(micros: micros, currency: currency, to: &$0) }
   }

@@ -1,8 +1,8 @@
-// Texts as an Excel file holds them: no character that XML forbids, no accidental escape, and not too long.
+// Texts and dates as an Excel file holds them: no character that XML forbids, no accidental escape, and not too long.
 package import Base
 package import Revenue
 
-/// Makes texts of bytes that end with 0, as C wants them.
+/// Makes texts that end with a 0, as C requires.
 package struct SpreadsheetText {
   /// Excel's limit of characters in a cell.
   static let characterCountMax = 32_767
@@ -15,8 +15,8 @@ package struct SpreadsheetText {
 
   package init() {}
 
-  /// Takes a text. What Excel would read as an escape, and characters that XML cannot hold, are written as `_xHHHH_`,
-  /// which Excel shows as the character.
+  /// Sets the text. Characters that XML cannot hold, and text that Excel would read as an escape, are written as
+  /// `_xHHHH_`, which Excel shows as the character.
   package mutating func set(_ text: UnsafeRawBufferPointer) {
     bytes.removeAll(keepingCapacity: true)
     if Self.isPlain(text) {
@@ -27,7 +27,7 @@ package struct SpreadsheetText {
     bytes.append(0)
   }
 
-  /// Whether a text is short, and stays as it is: no control character, `_` or U+FFFE and U+FFFF.
+  /// Whether a text is short and needs no change: no control character, `_` or U+FFFE and U+FFFF.
   private static func isPlain(_ text: UnsafeRawBufferPointer) -> Bool {
     if text.count > characterCountMax / 8 { return false }
     for byte in text where byte < 0x20 || byte == 0xEF { return false }
@@ -96,7 +96,7 @@ package struct SpreadsheetText {
     return min(length, text.count - place)
   }
 
-  /// Whether `_xHHHH_` begins at a place: Excel would show another character for it.
+  /// Whether `_xHHHH_` begins at an offset: Excel would show another character for it.
   private static func isEscape(_ text: UnsafeRawBufferPointer, _ place: Int) -> Bool {
     guard place + 6 < text.count, text[place + 1] | 0x20 == UInt8(ascii: "x"),
       text[place + 6] == UInt8(ascii: "_")
@@ -107,9 +107,10 @@ package struct SpreadsheetText {
   }
 }
 
-// MARK: - Instants, days and months as the numbers that Excel shows as dates
+// MARK: - Dates
 
-/// Days since 30 December 1899, as Excel counts them from 1 March 1900 on.
+/// Instants, days and months as the numbers that Excel shows as dates: days since 30 December 1899, as Excel counts
+/// them from 1 March 1900 on.
 package enum SpreadsheetDate {
   private static let msPerDay: Int64 = 86_400_000
   /// 30 December 1899, in days since 1970.

@@ -1,16 +1,16 @@
-// An Excel file of two sheets: rows, as many as come, and what they are about.
+// An Excel file of two sheets: any number of rows, and a description of them; its errors and its library.
 import Base
 import CXlsxWriter
 import CZlib
 import Glibc
 import Ledger
 
-/// Makes an Excel file with the library, in a folder of its own.
+/// Makes an Excel file with the library, in a temporary folder.
 final class Workbook {
-  /// Rows on a sheet, its heading included.
+  /// The most rows on a sheet, including its heading.
   static let rowCountMax = 1_048_576
 
-  /// How a cell looks. The number is its place among the workbook's formats.
+  /// How a cell is shown. The number is its index among the workbook's formats.
   enum CellFormat: Int, CaseIterable {
     case plain, heading, time, day, month, right, title, name
   }
@@ -20,18 +20,18 @@ final class Workbook {
   private let rows: UnsafeMutablePointer<lxw_worksheet>
   private let about: UnsafeMutablePointer<lxw_worksheet>
   private var looks: [UnsafeMutablePointer<lxw_format>?] = []
-  /// Of numbers with so many decimals.
+  /// The formats of amounts, by number of decimals.
   private var amounts: [UnsafeMutablePointer<lxw_format>?] = []
   private var text = SpreadsheetText()
   /// How many cells each sheet has.
   private var (rowCellCount, aboutCellCount) = (0, 0)
 
-  /// How many texts were cut because Excel's cells hold no longer ones.
+  /// How many texts were cut to Excel's limit.
   var cutTextCount: Int { text.cutCount }
 
   /// - Parameters:
   ///   - name: of the first sheet.
-  ///   - createdAtMs: the time that the file says it was made; nothing else in it depends on a clock.
+  ///   - createdAtMs: the creation time in the file; nothing else in it depends on a clock.
   init(name: String, title: String, createdAtMs: Int64) throws {
     let folder: TemporaryFolder
     do throws(LedgerError) { folder = try TemporaryFolder() } catch {
@@ -72,7 +72,7 @@ final class Workbook {
   }
 
   private func setProperties(_ title: String, _ createdAtMs: Int64) {
-    // The library takes 0 for the present, and a year has four digits.
+    // The library treats 0 as the present, and a year has four digits.
     let seconds = min(max(createdAtMs / 1000, 315_532_800), 253_402_300_799)
     title.withCString { title in
       "Receipt Ledger".withCString { author in
@@ -123,13 +123,13 @@ final class Workbook {
     sheet == .rows ? rows : about
   }
 
-  /// Sets a column's width, in characters, and the look of its cells that have none of their own.
+  /// Sets a column's width, in characters, and the default format of its cells.
   func setColumn(_ sheet: Worksheet, _ column: Int, width: Double, _ look: CellFormat = .plain) {
     let column = lxw_col_t(column)
     worksheet_set_column(worksheet(sheet), column, column, width, looks[look.rawValue])
   }
 
-  /// Sets a column's width; its numbers have so many decimals.
+  /// Sets a column's width and the number of its decimals.
   func setColumn(_ sheet: Worksheet, _ column: Int, width: Double, decimals: Int) {
     let column = lxw_col_t(column)
     worksheet_set_column(worksheet(sheet), column, column, width, amounts[decimals])
@@ -161,7 +161,7 @@ final class Workbook {
     try wrote(result, "a number", on: sheet)
   }
 
-  /// Writes an amount with so many decimals.
+  /// Writes an amount with this many decimals.
   func write(
     _ value: Double, decimals: Int, _ row: Int, _ column: Int, on sheet: Worksheet = .rows
   ) throws(SpreadsheetError) {
@@ -185,17 +185,17 @@ final class Workbook {
 
   private func check(_ result: lxw_error, _ operation: String) throws(SpreadsheetError) {
     guard result != LXW_NO_ERROR else { return }
-    // The answer of the zip part of the library where a number does not fit in 32 bits.
+    // The error of the library's zip part if a number does not fit in 32 bits.
     if result == LXW_ERROR_ZIP_BAD_ZIP_FILE { throw .tooLarge }
     let cause = lxw_strerror(result).map { String(cString: $0) } ?? "error \(result.rawValue)"
     throw .library(operation: operation, cause: cause)
   }
 
-  // MARK: The file
+  // MARK: Finishing
 
-  /// Ends the file and passes on its bytes.
+  /// Finishes the file and passes on its bytes.
   /// - Parameters:
-  ///   - rowCount: the rows of the first sheet with their heading, which stays in sight.
+  ///   - rowCount: the rows of the first sheet with their heading, which stays visible.
   ///   - columnCount: its columns.
   func finish(
     rowCount: Int, columnCount: Int, _ sink: (UnsafeRawBufferPointer) throws -> Void
@@ -204,7 +204,7 @@ final class Workbook {
     if columnCount > 0 {
       let (lastRow, lastColumn) = (lxw_row_t(max(rowCount - 1, 0)), lxw_col_t(columnCount - 1))
       worksheet_autofilter(rows, 0, 0, lastRow, lastColumn)
-      // Numbers of sales, and amounts to the last digit, are texts on purpose.
+      // Numbers of sales and exact amounts are texts on purpose.
       var range = [CChar](repeating: 0, count: 64)
       lxw_rowcol_to_range(&range, 0, 0, lastRow, lastColumn)
       worksheet_ignore_errors(rows, UInt8(LXW_IGNORE_NUMBER_STORED_AS_TEXT.rawValue), range)
@@ -257,13 +257,13 @@ final class Workbook {
   }
 }
 
-// MARK: - Why an Excel file could not be made
+// MARK: - Errors
 
-/// A failure while an Excel file is made. No file is put in place then.
+/// A failure while an Excel file is made. No file is then put in place.
 package enum SpreadsheetError: Error, Equatable, CustomStringConvertible {
   /// The report has more rows than a sheet holds.
   case tooManyRows
-  /// A part of the file would have more bytes than it may have.
+  /// A part of the file would exceed its maximum size.
   case tooLarge
   /// A system call failed, with its `errno`.
   case system(operation: String, code: Int32)
@@ -284,18 +284,18 @@ package enum SpreadsheetError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-// MARK: - The libraries that write Excel files
+// MARK: - Libraries
 
 /// The library behind spreadsheets.
 package enum SpreadsheetLibrary {
-  /// The form of the files, as manifests name it. The same cells were packed otherwise in form 1.
+  /// The version of the files' form, for manifests. Form 1 packed the same cells differently.
   package static let form = 2
 
   /// For example `libxlsxwriter 1.1.4`.
   package static var name: String { "libxlsxwriter " + text(lxw_version()) }
 
-  /// All that decides the bytes of a file, for example `libxlsxwriter 1.1.4, zlib 1.2.13`: other versions may write
-  /// other bytes for the same rows.
+  /// Everything that determines the bytes of a file, for example `libxlsxwriter 1.1.4, zlib 1.2.13`: other versions may
+  /// write other bytes for the same rows.
   package static var versions: String { name + ", zlib " + text(zlibVersion()) }
 
   private static func text(_ version: UnsafePointer<CChar>?) -> String {

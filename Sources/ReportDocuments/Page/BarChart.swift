@@ -7,10 +7,10 @@ package struct BarChart {
   package struct Bar {
     /// Its name on the axis.
     let axisLabel: String
-    /// What a pointer over it shows.
+    /// Its tooltip.
     let title: String
     let value: Int128
-    /// Whether it stands out.
+    /// Whether it is highlighted.
     let isMarked: Bool
 
     package init(axisLabel: String, title: String, value: Int128, isMarked: Bool) {
@@ -21,9 +21,9 @@ package struct BarChart {
     }
   }
 
-  /// Names the chart, as a screen reader says it.
+  /// The chart's name, for screen readers.
   let title: String
-  /// What it shows, in a sentence.
+  /// The chart's content in a sentence.
   let description: String
   /// The name of its elements, unique on the page.
   let id: String
@@ -42,9 +42,9 @@ package struct BarChart {
   }
 
   private static let slot = 1000
-  /// Bars are this wide, of `slot`.
+  /// The width of bars within `slot`.
   private static let barWidth = 720
-  /// A value that is not 0 shows at least this, in parts of the scale.
+  /// The least height of a value other than 0, in parts of the scale.
   private static let heightMin = 60
   private static let axisLabelsMax = 8
 
@@ -114,7 +114,7 @@ package struct BarChart {
   }
 }
 
-/// The bar in a table's row: it repeats the number beside it, so it has no name of its own.
+/// The bar in a table's row: it repeats the number next to it, so it has no name of its own.
 struct RowBar {
   let scale: PageScale
   let value: Int128
@@ -143,17 +143,17 @@ struct RowBar {
   }
 }
 
-// MARK: - The scale of a chart: round steps around all values, and places on it. Integers only
+// MARK: - Scale
 
-/// A scale from `low` to `high`, both multiples of a round step; 0 is on it.
+/// A chart's scale from `low` to `high`, both multiples of a round step, with 0 on it. Integers only.
 package struct PageScale {
   let low: Int128
   let high: Int128
   let step: Int128
 
-  /// The number of parts into which places divide the scale.
+  /// The number of parts into which offsets divide the scale.
   static let parts: Int128 = 10_000
-  /// More steps than this would be a crowded axis.
+  /// More steps than this would crowd the axis.
   private static let stepsMax: Int128 = 4
 
   /// A scale for these values.
@@ -174,7 +174,7 @@ package struct PageScale {
     high = rounded == low ? low + step : rounded
   }
 
-  /// A scale that ends with the values themselves, for bars without an axis.
+  /// A scale that ends at the values themselves, for bars without an axis.
   init(around values: [Int128]) {
     low = min(0, values.min() ?? 0)
     high = max(low + 1, max(0, values.max() ?? 0))
@@ -198,19 +198,19 @@ package struct PageScale {
   /// How far a value is above the low end, in parts of the scale.
   package func place(_ value: Int128) -> Int {
     var (part, whole) = (value - low, high - low)
-    // The product must fit; what is cut off is far less than a part.
+    // The product must fit; the lost precision is far below one part.
     while whole > Int128(1) << 100 { (part, whole) = (part >> 8, whole >> 8) }
     return Int(part * Self.parts / whole)
   }
 
-  /// A part of the scale as a number of hundredths: `12.5` for 1,250 parts.
+  /// Parts of the scale in hundredths of it: `12.5` for 1,250 parts.
   static func text(_ parts: Int) -> String {
     let (whole, rest) = parts.quotientAndRemainder(dividingBy: 100)
     if rest == 0 { return "\(whole)" }
     return rest % 10 == 0 ? "\(whole).\(rest / 10)" : "\(whole).\(rest < 10 ? "0" : "")\(rest)"
   }
 
-  /// The text of a tick, in thousands or more where all ticks are such.
+  /// The text of a tick, in thousands or more if all ticks are multiples.
   package func label(_ tick: Int128) -> String {
     let micros: Int128 = 1_000_000
     for (factor, suffix) in [(1_000_000_000, "bn"), (1_000_000, "M"), (1000, "k")]

@@ -1,6 +1,6 @@
 // The English names of countries, for readers who do not know their codes.
 
-/// Names by ISO 3166-1 alpha-2 code; a name is shown beside its code, never instead of it.
+/// Names by ISO 3166-1 alpha-2 code; a name is shown next to its code, never instead of it.
 package enum CountryNames {
   /// The name of a country; nil for a code that is not in the table.
   package static func name(_ code: String) -> String? { names[code] }

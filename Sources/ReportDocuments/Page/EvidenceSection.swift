@@ -1,4 +1,5 @@
-// What the figures rest on: where prices came from, where evidence came from; and the exceptions, in words.
+// The sections about evidence: the basis of prices and their evidence, exceptions in words, changes of ended months,
+// facts and commands.
 import Base
 import Ledger
 import Projections
@@ -88,7 +89,7 @@ extension PageWriter {
     }
   }
 
-  /// Those that change amounts come first; of the others, those that are more.
+  /// Exceptions that change amounts come first; the others follow by descending count.
   private func ordered(
     _ counts: [(type: String, count: Int)]
   ) -> [(type: ExceptionType, count: Int)] {
@@ -104,7 +105,7 @@ extension PageWriter {
 }
 
 extension ExceptionWords {
-  /// Whether amounts of the page are missing or too high because of it.
+  /// Whether it makes amounts of the page missing or too high.
   static func changesAmounts(_ type: ExceptionType) -> Bool {
     switch type {
     case .unpriced, .unconverted, .staleRate, .upgradeCreditUnknown, .refundAmountUnknown,
@@ -115,7 +116,7 @@ extension ExceptionWords {
   }
 }
 
-// MARK: - What changed in ended months, where the figures come from, and the commands that give them again
+// MARK: - Changes, facts and commands
 
 extension PageWriter {
   // MARK: Changes
@@ -161,7 +162,7 @@ extension PageWriter {
     }
   }
 
-  /// More rows belong into the output of `diff`.
+  /// Further rows are left to the output of `diff`.
   private static let changesMax = 200
 
   // MARK: Facts
@@ -234,7 +235,7 @@ extension PageWriter {
   private func rateSources(_ rates: UsedRates) -> String {
     if rates.sources.isEmpty { return "none were needed" }
     return rates.sources.map { source in
-      // Limited: a file may be declared again every day.
+      // Limited, because a file may be declared again every day.
       let shown = source.positions.suffix(8).map { "\($0)" }.joined(separator: ", ")
       let more = source.positions.count > 8 ? " and \(source.positions.count - 8) earlier" : ""
       return "\(source.name) (declared at \(shown)\(more))"

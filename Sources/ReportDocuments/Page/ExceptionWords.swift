@@ -1,9 +1,9 @@
-// Exceptions in words that finance understands: what happened, what it means for the figures, what to do.
+// Exceptions in words for finance (what happened, what it means for the figures, what to do), and words for codes.
 package import Revenue
 
 /// The words for one type of exception.
 package struct ExceptionWords: Equatable, Sendable {
-  /// What happened, as a heading beside the number of times.
+  /// What happened, as a heading next to the count.
   package let title: String
   /// What it means for the figures.
   package let meaning: String
@@ -126,7 +126,7 @@ package struct ExceptionWords: Equatable, Sendable {
     }
   }
 
-  /// What the App Store said, or failed to say.
+  /// What the App Store stated, or failed to state.
   private static func evidence(_ type: ExceptionType) -> ExceptionWords {
     switch type {
     case .replyNotValid:
@@ -178,7 +178,7 @@ package struct ExceptionWords: Equatable, Sendable {
     }
   }
 
-  /// Who bought, where and what.
+  /// About the customer, the country and the product.
   private static func customers(_ type: ExceptionType) -> ExceptionWords {
     switch type {
     case .claimedByOtherUser:
@@ -204,7 +204,7 @@ package struct ExceptionWords: Equatable, Sendable {
   }
 }
 
-// MARK: - The words of the evidence
+// MARK: - Words for codes
 
 /// The words for a code of a report.
 package struct CodeWords: Equatable {
@@ -215,7 +215,7 @@ package struct CodeWords: Equatable {
     (self.title, self.meaning) = (title, meaning)
   }
 
-  /// What a price rests on, by the code in the column `price_basis`.
+  /// The basis of a price, by the code in the column `price_basis`.
   package init(basis code: String) {
     let basis = PriceBasis.allCases.first { "\($0.word)" == code }
     switch basis {
@@ -238,7 +238,7 @@ package struct CodeWords: Equatable {
     }
   }
 
-  /// Where the evidence came from, by the code in the column `trust`.
+  /// The source of the evidence, by the code in the column `trust`.
   package init(trust code: String) {
     switch ReplyTrust.allCases.first(where: { "\($0.word)" == code }) {
     case .appStore: self.init("App Store", "Apple answered, or signed, itself.")
@@ -263,7 +263,7 @@ package struct CodeWords: Equatable {
     }
   }
 
-  /// How a subscription stands, by the code in the column `status`.
+  /// The status of a subscription, by the code in the column `status`.
   init(status code: String) {
     switch code {
     case "active": self.init("Active", "Paid, or in a trial.")

@@ -1,4 +1,4 @@
-// The key figures of a page, and how they changed against the period before.
+// The key figures of a page and their change from the previous period; and changes in ended months.
 import Base
 import Projections
 import Revenue
@@ -24,7 +24,7 @@ extension PageWriter {
 
   private var earlier: [Currency?: PageSums] { figures.before.totals }
 
-  /// Large figures of the page's own currency.
+  /// Large figures in the page's main currency.
   private func amounts(_ currency: Currency, _ html: inout HTML) {
     let now = figures.total(currency)
     let before = earlier[currency] ?? PageSums()
@@ -37,7 +37,7 @@ extension PageWriter {
     }
   }
 
-  /// Counts, which can be added up whatever was paid.
+  /// Counts, which can be summed across currencies.
   private func counts(_ html: inout HTML) {
     let now = figures.counts
     let before = earlier.values.reduce(PageSums(), +)
@@ -96,7 +96,7 @@ extension PageWriter {
     }
   }
 
-  /// A row for each currency; where there is one alone, the figures above say it all.
+  /// A row for each currency; if there is only one, the figures above are enough.
   private func currencyTable(_ html: inout HTML) {
     let all = figures.currencies
     guard all.count > 1 else { return }
@@ -130,9 +130,9 @@ extension PageWriter {
   }
 }
 
-// MARK: - What changed in months that had already ended, since an earlier state of the ledger
+// MARK: - Changes in ended months
 
-/// Revenue of ended months, as it was known before and as it is known now.
+/// Revenue of months that had already ended, as known at an earlier state of the ledger and as known now.
 struct PageChanges {
   /// One month, country and currency.
   struct Row {

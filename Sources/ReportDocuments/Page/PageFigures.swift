@@ -4,9 +4,9 @@ package import Ledger
 package import Projections
 package import Revenue
 
-/// What a page is asked for.
+/// What a page is requested with.
 package struct PageRequest: Sendable {
-  /// A revenue report's filters; its days are those of the page.
+  /// A revenue report's filters; its days are replaced by those of the page.
   package let report: ReportRequest
   package let period: PagePeriod
 
@@ -22,7 +22,7 @@ package struct PageBasis: Sendable {
   package let ledger: LedgerIdentity
   /// What was trusted besides Apple's own: hosts and certificates, as text.
   package let foreignTrust: [String]
-  /// The versions that decide the figures, each with its name.
+  /// The versions that determine the figures, each with its name.
   package let versions: [(name: String, version: String)]
 
   package init(
@@ -45,13 +45,13 @@ package struct PageFigures {
   var places: PageRows
   /// Revenue of the last 13 months.
   var months: PageRows
-  /// Revenue of the period before, by month or step.
+  /// Revenue of the previous period, by month or step.
   var before: PageRows
   var refunds: [RefundSums]
   var subscriptions: PageSubscriptions
   var changes: PageChanges?
 
-  /// The currencies, in the order in which a page shows them: the reporting currency, then those with more units.
+  /// The currencies, in the order of the page: the reporting currency, then by descending units.
   package var currencies: [Currency]
 
   /// - Parameter older: the state since which changes are shown; nil shows none.
@@ -74,7 +74,7 @@ package struct PageFigures {
     try check()
   }
 
-  /// What the period's figures rest on must add up to the same, however it is split.
+  /// Checks that the period's figures add up to the same, however they are split.
   private func check() throws(ProjectionError) {
     guard steps.totals == places.totals else {
       throw .inconsistent("revenue by day differs from revenue by product and country")
@@ -97,7 +97,7 @@ package struct PageFigures {
   /// The counts over all currencies.
   package var counts: PageSums { places.totals.values.reduce(PageSums(), +) }
 
-  /// The one currency of all amounts, or that of the report; nil if there are several of equal standing.
+  /// The one currency of all amounts, or the report's; nil if there are several of equal rank.
   package var mainCurrency: Currency? {
     request.report.reportingCurrency ?? (currencies.count == 1 ? currencies[0] : nil)
   }
@@ -137,7 +137,7 @@ struct PageReports {
     return collector.result
   }
 
-  /// Revenue of the period before. That of a month is already among the months.
+  /// Revenue of the previous period. That of a month is already among the months.
   func before(_ months: PageRows) throws -> PageRows {
     let before = request.period.before
     guard request.period.isMonth else { return try revenue([.period], before) }
@@ -151,7 +151,7 @@ struct PageReports {
     return try Report.refunds(report, from: database)
   }
 
-  /// The number of subscriptions by status, as they stood at a moment.
+  /// The number of subscriptions by status, at a moment.
   func subscriptionStatuses(atMs momentMs: Int64) throws -> [String: Int] {
     try Report.subscriptionStatuses(subscriptions(atMs: momentMs), from: database)
   }

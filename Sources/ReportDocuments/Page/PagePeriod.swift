@@ -1,14 +1,14 @@
-// The days of a page, the days before them that they are compared with, and the steps of its chart.
+// The days of a page, the previous period, the steps of its chart, and the commands for its figures.
 package import Base
 import Projections
 package import Revenue
 
-/// The days that a page is of, both ends included.
+/// The days of a page, both ends included.
 package struct PagePeriod: Equatable, Sendable {
   package let first: CivilDate
   package let last: CivilDate
 
-  /// The most days that a page can be of: a century.
+  /// The most days of a page: a century.
   package static let daysMax = 36_525
 
   /// Days from one to another; nil if they are in the wrong order or too many.
@@ -24,7 +24,7 @@ package struct PagePeriod: Equatable, Sendable {
     last = CivilDate(dayNumber: Period.firstDay(ofMonth: ordinal + 1) - 1)
   }
 
-  /// Reads a month such as `2026-06`; nil for anything else.
+  /// Parses a month such as `2026-06`; nil for anything else.
   package init?(parsingMonth text: String) {
     guard text.utf8.count == 7, let day = try? CivilDate(parsing: text + "-01") else { return nil }
     self.init(month: Self.month(of: day))
@@ -52,7 +52,7 @@ package struct PagePeriod: Equatable, Sendable {
 
   var isMonth: Bool { wholeMonths == 1 }
 
-  /// As many months before it, or as many days if it is not of whole months.
+  /// The previous period: as many months before it, or as many days if it does not consist of whole months.
   package var before: PagePeriod {
     if let months = wholeMonths {
       let start = Period.firstDay(ofMonth: firstMonth - months)
@@ -76,7 +76,7 @@ package struct PagePeriod: Equatable, Sendable {
   /// A year and the month that it is compared with.
   static let monthsShown = 13
 
-  /// The steps of its chart: no more than about a hundred.
+  /// The steps of its chart: at most about a hundred.
   package var granularity: Period.Granularity {
     switch dayCount {
     case ...93: .day
@@ -139,9 +139,9 @@ package struct PagePeriod: Equatable, Sendable {
   ]
 }
 
-// MARK: - The commands that give a page's figures again
+// MARK: - Commands
 
-/// Command lines of `ledgerctl export` with the filters and the state of a page.
+/// Command lines of `ledgerctl export` that reproduce a page's figures, with its filters and state.
 struct PageCommands {
   private let figures: PageFigures
 
@@ -196,7 +196,7 @@ struct PageCommands {
     return names == ["Production"] ? [] : ["--environment", names?.joined(separator: ",") ?? "all"]
   }
 
-  /// What differs from the defaults.
+  /// The options that differ from the defaults.
   private var filters: [String] {
     let report = figures.request.report
     var words = zone + environment
@@ -216,7 +216,7 @@ struct PageCommands {
     return (["ledgerctl", "export"] + words + state).map(Self.quoted).joined(separator: " ")
   }
 
-  /// A word for a shell.
+  /// Quotes a word for a shell.
   private static func quoted(_ word: String) -> String {
     let isPlain = word.utf8.allSatisfy { byte in
       (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)

@@ -1,4 +1,4 @@
-// The sums of a page: those of a revenue report, added up along other lines, and checked against its totals.
+// The sums of a page, from the rows of a revenue report and checked against its totals; and numbers on a page.
 package import Projections
 package import Revenue
 
@@ -24,7 +24,7 @@ package struct PageSums: Equatable {
   var trials: Int128 { values[8] }
   var familyShared: Int128 { values[9] }
 
-  /// The place of a column's sum; nil if the column holds none.
+  /// The index of a column's sum; nil if the column has none.
   static func place(_ column: ReportColumn) -> Int? { names.firstIndex(of: column.name) }
 
   package subscript(place: Int) -> Int128 {
@@ -45,7 +45,7 @@ package struct PageSums: Equatable {
     values[5] += refund.reversals
   }
 
-  /// Units, Returns and Reversals of both are the same.
+  /// Whether units, Returns and Reversals of both are equal.
   func hasSameRefunds(as other: PageSums) -> Bool { values[2...5] == other.values[2...5] }
 
   var hasRefunds: Bool { !hasSameRefunds(as: PageSums()) }
@@ -57,7 +57,7 @@ package struct PageRows {
   package struct Row {
     /// The values of the dimensions, in their order.
     let labels: [String]
-    /// Nil for what has no price: unpriced, trial and family-shared sales.
+    /// Nil for sales without a price: unpriced, trial and family-shared ones.
     let currency: Currency?
     let sums: PageSums
 
@@ -129,7 +129,7 @@ package struct PageRows {
 /// Collects the rows of a revenue report.
 final class PageRowCollector: ReportWriter {
   private(set) var result: PageRows
-  /// The place of each column's sum.
+  /// The index of each column's sum.
   private var places: [Int?] = []
   private var column = 0
   private var labels: [String] = []
@@ -190,7 +190,7 @@ struct PageCell {
 
 /// Collects the rows of any report as texts, by the names of its columns.
 final class PageCellCollector: ReportWriter {
-  /// The values of the wanted columns, in the order in which they are wanted.
+  /// The values of the wanted columns, in the order of the request.
   private(set) var rows: [[PageCell]] = []
   private(set) var summary = ReportSummary()
   private let wanted: [String]
@@ -219,9 +219,9 @@ final class PageCellCollector: ReportWriter {
   func end(_ summary: ReportSummary) { self.summary = summary }
 }
 
-// MARK: - Numbers on a page: exact texts, grouped for the eye alone; changes and shares as rounded percentages
+// MARK: - Numbers on a page
 
-/// Fractions in percent, computed exactly and rounded once.
+/// Changes and shares in percent, computed exactly and rounded once.
 package enum PagePercent {
   /// `12.3 %`: part ÷ whole, rounded half to even to one decimal. Nil if the whole is not positive.
   package static func text(_ part: Int128, of whole: Int128) -> String? {
@@ -229,10 +229,10 @@ package enum PagePercent {
     return "\(isNegative && digits > 0 ? "-" : "")\(digits / 10).\(digits % 10) %"
   }
 
-  /// How much more `after` is than `before`, with a sign. Nil if `before` is 0, or too small to compare with.
+  /// The increase from `before` to `after`, with a sign. Nil if `before` is 0, or too small to compare with.
   package static func change(from before: Int128, to after: Int128) -> String? {
     guard before != 0, let (digits, isNegative) = permille(after - before, of: abs(before)),
-      // Beyond that a percentage says nothing.
+      // A greater percentage is meaningless.
       digits < 1_000_000
     else { return nil }
     let sign = digits == 0 ? "±" : isNegative ? "-" : "+"
@@ -252,9 +252,9 @@ package enum PagePercent {
 }
 
 extension HTML {
-  /// Writes the exact text of an amount or a count. Groups of three digits are set apart by the style sheet and
-  /// decimals beyond the currency's own are set smaller; the text itself is that of every other report.
-  /// - Parameter fineWidth: the room for such decimals, so that decimal points stand below each other; 0 for none.
+  /// Writes the exact text of an amount or a count. The style sheet separates groups of three digits and shrinks
+  /// decimals beyond the currency's own; the text itself is the same as in every other report.
+  /// - Parameter fineWidth: the room for such decimals, so that decimal points are aligned; 0 for none.
   package mutating func number(_ text: String, minorDigits: Int = 0, fineWidth: Int = 0) {
     let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
     var digits = Substring(parts[0])
@@ -283,20 +283,20 @@ extension HTML {
       fineWidth: fineWidth)
   }
 
-  /// An amount with a sign in front, 0 without one.
+  /// An amount with a leading sign, 0 without one.
   mutating func signedAmount(_ micros: Int128, _ currency: Currency, fineWidth: Int = 0) {
     number(
       (micros > 0 ? "+" : "") + Amount.text(micros: micros, currency: currency),
       minorDigits: currency.minorDigits, fineWidth: fineWidth)
   }
 
-  /// The room that decimals beyond the currency's own need in a column with these amounts; 0 if none has any.
+  /// The room that decimals beyond the currency's own need in a column with these amounts; 0 if there are none.
   static func fineWidth(_ amounts: [(micros: Int128, currency: Currency)]) -> Int {
     var width = 0
     for (micros, currency) in amounts {
       let text = Amount.text(micros: micros, currency: currency)
       let decimals = text.split(separator: ".").dropFirst().first?.count ?? 0
-      // Without decimals of its own, the point is among the small characters.
+      // Without its own decimals, the point is among the small characters.
       guard decimals > currency.minorDigits else { continue }
       width = max(width, decimals - currency.minorDigits + (currency.minorDigits == 0 ? 1 : 0))
     }

@@ -1,4 +1,4 @@
-// A table on a page: a caption, headings with a scope, rows, and a last row of sums.
+// A table on a page (a caption, headings with a scope, rows, and a last row of sums), and the writer of HTML.
 import Revenue
 
 /// A table.
@@ -13,7 +13,7 @@ struct PageTable {
     static func number(_ title: String) -> Column { Column(title: title, alignment: .number) }
     /// A share, which narrow screens leave out.
     static let share = Column(title: "Share", alignment: .share)
-    /// A bar, whose heading only screen readers need not hear.
+    /// A bar; only screen readers need its heading.
     static let bar = Column(title: "", alignment: .bar)
   }
 
@@ -26,15 +26,15 @@ struct PageTable {
     case identifier(String)
     /// A code, and its name in words.
     case named(String, String?)
-    /// A word, and below it what it means.
+    /// A word, and its meaning below it.
     case explained(CodeWords)
     case count(Int128)
     case signedCount(Int128)
     case amount(Int128, Currency)
     case signedAmount(Int128, Currency)
-    /// Rounded, so not found in other reports.
+    /// Rounded, so it is not in other reports.
     case percent(String)
-    /// A part of the column beside it.
+    /// A share of the previous column.
     case share(String?)
     case bar(RowBar)
 
@@ -55,7 +55,7 @@ struct PageTable {
   var rows: [[Cell]] = []
   /// The row of sums; nil for none.
   var sums: [Cell]?
-  /// Whether the caption is shown, not only read.
+  /// Whether the caption is visible, not only for screen readers.
   var showsCaption = true
 
   func write(to html: inout HTML) {
@@ -147,9 +147,10 @@ struct PageTable {
   }
 }
 
-// MARK: - Writes HTML. Names are constants of the program, and every text is escaped: nothing from data can become markup
+// MARK: - HTML
 
-/// HTML under construction, as UTF-8.
+/// HTML under construction, as UTF-8. Names are constants of the program, and every text is escaped: no data can become
+/// markup.
 package struct HTML {
   package private(set) var bytes: [UInt8] = []
 
@@ -177,7 +178,7 @@ package struct HTML {
     write(">")
   }
 
-  /// Writes an element that holds a text.
+  /// Writes an element that contains a text.
   package mutating func element(
     _ name: StaticString, _ attributes: KeyValuePairs<StaticString, String> = [:],
     text: String
@@ -185,7 +186,7 @@ package struct HTML {
     element(name, attributes) { $0.text(text) }
   }
 
-  /// Writes an element that cannot hold anything.
+  /// Writes an element that has no content.
   mutating func void(
     _ name: StaticString, _ attributes: KeyValuePairs<StaticString, String> = [:]
   ) {
@@ -205,7 +206,7 @@ package struct HTML {
     }
   }
 
-  /// Writes a constant of the program that holds no markup, such as a style sheet, as it is.
+  /// Writes a constant of the program without markup, such as a style sheet, unchanged.
   mutating func raw(_ text: StaticString) {
     write(text)
   }
@@ -247,7 +248,7 @@ package struct HTML {
       contentsOf: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
-  /// Whether a scalar controls how others are shown, or shows nothing itself. The joiners shape emoji and scripts.
+  /// Whether a scalar changes how others are shown, or is invisible itself. The joiners shape emoji and scripts.
   private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
     if scalar.value < 0x7F { return scalar.value < 0x20 }
     switch scalar.properties.generalCategory {

@@ -21,10 +21,10 @@ package struct ReportPage {
   /// The number of events behind the page.
   package var size: Int { figures.head.size }
 
-  /// Whether its days have no entry at all.
+  /// Whether its days have no entries.
   package var isEmpty: Bool { figures.places.rows.isEmpty }
 
-  /// The newest month that has an entry under a report's filters; nil if none has.
+  /// The newest month with an entry under a report's filters; nil if there is none.
   package static func newestMonth(
     _ report: ReportRequest, from database: Database
   ) throws -> PagePeriod? {
@@ -51,14 +51,14 @@ package struct ReportPage {
 struct PageWriter {
   let figures: PageFigures
 
-  /// How many currencies are charted; the others follow in tables that can be opened.
+  /// How many currencies have charts; the others follow in collapsed tables.
   static let currenciesMax = 6
   /// How many countries and products are named; the rest are summed.
   static let namesMax = 15
 
   var period: PagePeriod { figures.request.period }
 
-  /// The sections: the name of each, its heading, and what writes it.
+  /// The sections: the name of each, its heading, and its writer.
   private var sections: [(id: String, title: String, write: (inout HTML) -> Void)] {
     [
       ("figures", "Key figures", keyFigures), ("time", "Over time", time),
@@ -124,7 +124,7 @@ struct PageWriter {
     }
   }
 
-  /// What the page shows: days, zone, currency, environment.
+  /// The scope of the page: days, zone, currency, environment.
   private var lead: String {
     let report = figures.request.report
     var parts = ["\(period.first) to \(period.last)", report.zone.name]

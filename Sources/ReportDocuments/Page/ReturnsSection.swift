@@ -1,4 +1,4 @@
-// What was refunded and taken back, by product and reason.
+// Refunds and their reversals by product and reason; and revenue by country and by product.
 import Projections
 import Revenue
 
@@ -63,7 +63,7 @@ extension PageWriter {
     table.write(to: &html)
   }
 
-  /// More rows are summed.
+  /// Further rows are summed.
   private static let refundsMax = 40
 
   private func reason(_ row: RefundSums) -> String {
@@ -71,7 +71,7 @@ extension PageWriter {
       ? "Taken back" : CodeWords.reason(row.reason)
   }
 
-  /// Units by reason: the one sum that all currencies share.
+  /// Units by reason: the only sum that all currencies share.
   private func reasons(_ html: inout HTML) {
     var units: [String: Int128] = [:]
     for row in figures.refunds where row.returnedUnits != 0 {
@@ -91,7 +91,7 @@ extension PageWriter {
   }
 }
 
-// MARK: - Revenue by country and by product: the largest, with bars, and the rest summed
+// MARK: - Revenue by country and by product
 
 extension PageWriter {
   func places(_ html: inout HTML) {
@@ -137,7 +137,7 @@ extension PageWriter {
     unpaid(dimension, heading, plural, free, name, &html)
   }
 
-  /// Sorted by net, the highest first; equal ones in the report's order.
+  /// Sorted by net, highest first; equal ones in the report's order.
   private func ranked(
     _ rows: [(label: String, sums: PageSums)], by value: (PageSums) -> Int128
   ) -> [(label: String, sums: PageSums)] {
@@ -155,7 +155,7 @@ extension PageWriter {
     let rest = rows.dropFirst(Self.namesMax)
     let total = figures.total(currency)
     let scale = PageScale(around: rows.prefix(Self.namesMax).map(\.sums.net))
-    // Shares of a sum that negative parts have made smaller would mislead.
+    // Shares of a sum that negative parts have reduced would mislead.
     let hasShares = rows.allSatisfy { $0.sums.net >= 0 } && total.net > 0
     var table = PageTable(
       caption: "Net by \(heading.lowercased()), \(currency)", id: "\(plural)-\(currency)",
@@ -181,7 +181,7 @@ extension PageWriter {
 
   private func others(_ count: Int) -> String { count == 1 ? "1 other" : "\(count) others" }
 
-  /// What has no currency: sales without a price, trials, family sharing.
+  /// Sales without a currency: unpriced, trials, family sharing.
   private func unpaid(
     _ dimension: ReportDimension, _ heading: String, _ plural: String,
     _ rows: [(label: String, sums: PageSums)], _ name: Name, _ html: inout HTML

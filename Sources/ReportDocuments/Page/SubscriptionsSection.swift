@@ -1,4 +1,4 @@
-// Subscriptions: how they stood at the end of the page's days, and who came and went.
+// Subscriptions: their status at the end of the page's days, and how many began and ended.
 import Base
 import Projections
 import Revenue
@@ -101,7 +101,7 @@ extension PageWriter {
     table.write(to: &html)
   }
 
-  /// What the active subscriptions bring in a month, and what was charged in it.
+  /// The monthly value of the active subscriptions, and what was charged in the month.
   private func recurring(_ html: inout HTML) {
     var recurring: [Currency: Int128] = [:]
     var gross: [Currency: Int128] = [:]
@@ -127,7 +127,7 @@ extension PageWriter {
   }
 }
 
-// MARK: - Subscriptions on a page: how they stood at the end of its days, and who came and went
+// MARK: - Figures about subscriptions
 
 /// The figures about subscriptions.
 struct PageSubscriptions {
@@ -146,8 +146,7 @@ struct PageSubscriptions {
   static let countColumns = ["active", "new", "renewed", "converted", "recovered", "churned"]
   static let statuses = ["active", "grace_period", "billing_retry", "expired", "revoked"]
 
-  /// The moment at which statuses are judged: the end of the days, or the last event if that is earlier. Nil if there
-  /// is no event.
+  /// The moment of the statuses: the end of the days, or the last event if that is earlier. Nil if there is no event.
   let momentMs: Int64?
   /// Whether the moment is the end of the days.
   let isAtEnd: Bool
@@ -168,7 +167,7 @@ struct PageSubscriptions {
     statusCounts = Self.statuses.map { Int128(counts[$0] ?? 0) }
     let monthly = try reports.subscriptionMonths(
       ["month", "bundle_id", "gross", "mrr"] + Self.countColumns, atMs: momentMs)
-    // The moment is the first of the month after: nothing has happened in that yet.
+    // The moment is the first of the next month, in which nothing has happened yet.
     months = monthly.compactMap { row in
       guard let month = PagePeriod(parsingMonth: row[0].text)?.firstMonth,
         (period.year.firstMonth...period.lastMonth).contains(month)

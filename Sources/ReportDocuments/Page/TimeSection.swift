@@ -92,7 +92,7 @@ extension PageWriter {
 
   // MARK: Parts
 
-  /// The currencies that get a chart: those of the page's days first, then those with more units.
+  /// The currencies with a chart: those of the page's days first, then by descending units.
   private func chartedCurrencies(in rows: PageRows) -> [Currency] {
     let known = rows.totals
     let others = known.keys.compactMap(\.self).filter { !figures.currencies.contains($0) }.sorted {
@@ -122,7 +122,7 @@ extension PageWriter {
     "\(Amount.text(micros: micros, currency: currency)) \(currency)"
   }
 
-  /// What a chart shows, for those who do not see it.
+  /// The content of a chart, for readers who cannot see it.
   private func description(_ bars: [BarChart.Bar], _ currency: Currency, _ steps: String) -> String
   {
     guard let high = bars.max(by: { $0.value < $1.value }),
@@ -150,7 +150,7 @@ extension PageWriter {
     for currency in currencies {
       lines += rows.sums(by: .period, currency).map { ($0.label, currency, $0.sums) }
     }
-    // Labels of one length sort by time; the currencies stay in order.
+    // Labels of equal length sort by time; the currencies stay in order.
     let sorted = lines.enumerated().sorted {
       ($0.element.label, $0.offset) < ($1.element.label, $1.offset)
     }
@@ -169,7 +169,7 @@ extension PageWriter {
     table.write(to: &html)
   }
 
-  /// What can be opened on a screen, and is open on paper.
+  /// A part that is collapsed on a screen and open on paper.
   func details(_ summary: String, _ html: inout HTML, _ body: (inout HTML) -> Void) {
     html.element("details") { html in
       html.element("summary", text: summary)
