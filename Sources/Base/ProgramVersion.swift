@@ -1,4 +1,4 @@
-// Which version of the program this is, and what it was built with.
+// The version of the program, and what it was built with.
 
 /// The version of the program, as `--version` prints it.
 package let programVersion = "0.1.0"

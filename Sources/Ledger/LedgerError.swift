@@ -1,4 +1,4 @@
-// What can go wrong with a ledger: operation, object and cause, and the exit code it means.
+// The errors of a ledger (operation, object and cause) with their exit codes; the type of positions.
 package import Base
 import Glibc
 
@@ -14,7 +14,7 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
     case newerFormat
     /// The log is damaged in a way that a crash cannot cause.
     case corruption
-    /// The system refused a call: a full disk, a missing permission, a failed sync.
+    /// The system rejected a call: a full disk, a missing permission, a failed sync.
     case inputOutput
     /// The caller requested something impossible: an oversized event, a position beyond the end.
     case invalidInput
@@ -26,7 +26,7 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
     case unconfirmed
   }
 
-  /// What kind of damage a corruption is.
+  /// The kind of damage.
   package enum Verdict: String, Sendable, Equatable {
     /// Events or files that must exist do not.
     case missing
@@ -114,7 +114,7 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
 }
 
 extension WorkerThread {
-  /// Starts a thread; reports a refusal as a ledger error.
+  /// Starts a thread; reports a failure as a ledger error.
   package static func start(
     _ priority: ThreadPriority = .usual, _ run: sending @escaping () -> Void
   ) throws(LedgerError) -> WorkerThread {
@@ -124,7 +124,7 @@ extension WorkerThread {
   }
 }
 
-// MARK: - The type of event positions
+// MARK: - Positions
 
 /// An event's ordinal in the whole ledger, contiguous from 0.
 package typealias Position = Int

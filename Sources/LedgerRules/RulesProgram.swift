@@ -1,4 +1,4 @@
-// One run of ledger-rules: parse, run the command, report what went wrong.
+// One run of ledger-rules: options, commands, errors.
 import Base
 import Glibc
 import Ledger
@@ -10,9 +10,9 @@ package enum RulesProgram {
     ("csv", CSVCommand.run), ("version", VersionCommand.run),
   ]
 
-  /// Runs one command line, and gives the exit code.
+  /// Runs one command line, and returns the exit code.
   package static func run(_ arguments: [String]) -> Int32 {
-    // A reader that leaves causes an error with a cause instead of a signal.
+    // A reader that disappears causes an error with a cause instead of a signal.
     signal(SIGPIPE, SIG_IGN)
     let name = arguments.first ?? ""
     do {
@@ -33,9 +33,10 @@ package enum RulesProgram {
   }
 }
 
-// MARK: - The options of a command: `--name value` pairs and flags, each at most once
+// MARK: - Options
 
-/// Arguments that a command takes one by one; `finish` refuses the rest.
+/// The arguments of a command, `--name value` pairs and flags, each at most once. The command reads them one by one;
+/// `finish` rejects the rest.
 package struct RulesArguments {
   private var rest: [String]
 
@@ -76,17 +77,17 @@ package struct RulesArguments {
     return true
   }
 
-  /// Refuses what the command did not take.
+  /// Rejects what the command did not read.
   package func finish() throws(RulesFailure) {
     if let unknown = rest.first { throw .usage("'\(unknown)'", "is not an option of this command") }
   }
 }
 
-// MARK: - The errors of ledger-rules, and the one place that turns errors into a line and an exit code
+// MARK: - Errors
 
-/// A command failed. No text contains a receipt, a token or a user identifier.
+/// Why a command failed, with its line and exit code. No text contains a receipt, a token or a user identifier.
 package struct RulesFailure: Error, Equatable, Sendable {
-  /// As ledgerctl's: docs/cli.md.
+  /// The exit codes of ledgerctl: docs/cli.md.
   package enum ExitCode: Int32, Sendable {
     case done = 0
     case failed = 1
@@ -126,7 +127,7 @@ package struct RulesFailure: Error, Equatable, Sendable {
     RulesFailure(.usage, operation: "parse arguments", object: object, cause: cause)
   }
 
-  /// What could not be done with a stream.
+  /// The failure of an operation on a stream.
   package init(_ error: ExchangeError, operation: String, object: String) {
     switch error {
     case .system(let code):
@@ -173,7 +174,7 @@ package struct RulesFailure: Error, Equatable, Sendable {
   }
 }
 
-// MARK: - `version`: what decides whether another program and this one understand each other
+// MARK: - `version`
 
 enum VersionCommand {
   static func run(_ arguments: RulesArguments) throws {

@@ -32,8 +32,8 @@ package enum Base64Error: Error, Equatable, Sendable, CustomStringConvertible {
 
 /// Canonical base64, in one of two variants.
 package enum Base64 {
-  /// An alphabet, and whether padding fills the last group of four characters. Decoding refuses the other
-  /// variant's characters, and padding where there is to be none.
+  /// An alphabet, and whether padding fills the last group of four characters. Decoding rejects the other variant's
+  /// characters, and padding in the unpadded variant.
   package struct Variant: Sendable {
     fileprivate let isPadded: Bool
     fileprivate let alphabet: [UInt8]
@@ -87,8 +87,8 @@ package enum Base64 {
     return decoded
   }
 
-  /// Decodes a whole text without allocating. The target must hold three bytes for every four characters, and
-  /// for those left over one less than their number.
+  /// Decodes a whole text without allocating. The target must hold three bytes for every four characters, and one byte
+  /// less than the number of remaining characters.
   /// - Returns: the number of bytes written.
   package static func decode(
     _ text: UnsafeRawBufferPointer, _ variant: Variant = .standard,
@@ -124,7 +124,7 @@ package enum Base64 {
     text.count / 4 * 3 + max(text.count % 4 - 1, 0)
   }
 
-  /// The number of characters that encode a number of bytes, padding included.
+  /// The number of characters that encode a number of bytes, including padding.
   package static func characterCount(byteCount: Int, _ variant: Variant = .standard) -> Int {
     variant.isPadded ? (byteCount + 2) / 3 * 4 : (byteCount * 4 + 2) / 3
   }
@@ -205,7 +205,7 @@ package enum Base64 {
         | quartets[512 + Int(text[read + 2])] | quartets[768 + Int(text[read + 3])]
       // One comparison checks all four characters.
       if bits > 0xFF_FFFF { break }
-      // Where there is room, stores four bytes at once: the next three overwrite the fourth.
+      // If there is room, stores four bytes at once: the next three overwrite the fourth.
       if written + 4 <= target.count {
         target.storeBytes(of: (bits << 8).bigEndian, toByteOffset: written, as: UInt32.self)
       } else {

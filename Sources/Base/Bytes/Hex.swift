@@ -61,7 +61,7 @@ public enum Hex {
   }
 }
 
-// MARK: - Comparing texts by their bytes
+// MARK: - Byte comparison
 
 extension StringProtocol {
   /// Whether two texts have the same UTF-8 bytes. `==` also treats canonically equivalent texts as equal, such as an

@@ -1,4 +1,4 @@
-// SHA-256 through libcrypto, with a reusable context.
+// SHA-256 through libcrypto, with a reusable context; and its digests.
 import CCrypto
 
 /// A reusable SHA-256 computation. Not thread-safe.
@@ -60,7 +60,7 @@ package final class SHA256 {
   }
 }
 
-// MARK: - A SHA-256 digest as a value
+// MARK: - Digests
 
 /// 32 bytes: a SHA-256 digest, a certificate fingerprint, or a leaf or node of the tree.
 package struct SHA256Digest: Sendable, Hashable {
@@ -100,7 +100,7 @@ package struct SHA256Digest: Sendable, Hashable {
     if !isValid { return nil }
   }
 
-  /// Gives the 32 bytes to a closure.
+  /// Passes the 32 bytes to a closure.
   package func withUnsafeBytes<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -133,15 +133,15 @@ package struct SHA256Digest: Sendable, Hashable {
   }
 }
 
-// MARK: - The library behind digests and signatures
+// MARK: - The OpenSSL library
 
 package enum CryptoLibrary {
-  /// For example `OpenSSL 3.0.16`, as this system has it.
+  /// For example `OpenSSL 3.0.16`: the version on this system.
   package static var name: String {
     "OpenSSL "
       + (OpenSSL_version(OPENSSL_VERSION_STRING).map { String(cString: $0) } ?? unknownVersion)
   }
 
-  /// What stands for the version of a library that does not tell it.
+  /// The text for a library that does not report its version.
   package static let unknownVersion = "of an unknown version"
 }

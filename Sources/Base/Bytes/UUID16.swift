@@ -81,7 +81,7 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
   nonisolated(unsafe) private static let sha1: OpaquePointer? =
     EVP_MD_fetch(nil, "SHA1", nil) ?? EVP_sha1()
 
-  /// Gives the 16 bytes to a closure.
+  /// Passes the 16 bytes to a closure.
   package func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     Swift.withUnsafeBytes(of: (high.bigEndian, low.bigEndian), body)
   }
@@ -93,7 +93,7 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
 
   private static let textByteCount = 36
 
-  /// Gives the bytes of `description` to a closure, without allocating.
+  /// Passes the bytes of `description` to a closure, without allocating.
   package func withText<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.textByteCount) { text in
       _ = write(to: text)

@@ -53,9 +53,9 @@ package enum SmallFile {
   }
 }
 
-// MARK: - Locks on open files, which coordinate processes
+// MARK: - File locks
 
-/// flock(2), exclusive. The lock ends when the descriptor is closed or the process exits.
+/// flock(2), exclusive, between processes. The lock ends when the descriptor is closed or the process exits.
 package enum FileLock {
   /// Acquires the lock; returns false if another process or descriptor holds it.
   package static func take(_ descriptor: Int32) throws(SystemError) -> Bool {
@@ -73,7 +73,7 @@ package enum FileLock {
   package static func release(_ descriptor: Int32) { flock(descriptor, LOCK_UN) }
 }
 
-// MARK: - The error of a failed system call
+// MARK: - System errors
 
 /// The `errno` value of a failed system call.
 package struct SystemError: Error, Sendable, Equatable {

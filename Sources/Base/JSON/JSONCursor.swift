@@ -1,4 +1,5 @@
-// The fast reader: one pass over bytes that were validated earlier or that this program wrote.
+// The fast reader: one pass over bytes that were validated earlier or that this program wrote; its errors; a line
+// writer.
 
 /// The kinds of JSON values.
 @frozen
@@ -275,10 +276,9 @@ public enum JSONNumber {
   }
 }
 
-// MARK: - The errors that a JSON text can contain, and their location
+// MARK: - Errors
 
-/// An error in a JSON text. It gives a position and a cause, never the text itself, which may contain
-/// secrets.
+/// An error in a JSON text. It gives an offset and a cause, never the text itself, which may contain secrets.
 @frozen
 public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The kinds of errors.
@@ -309,13 +309,14 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
     self.offsetBytes = offsetBytes
   }
 
-  /// Cause and position, for people.
+  /// Cause and offset, for display.
   public var description: String { "\(cause.rawValue) at byte \(offsetBytes)" }
 }
 
-// MARK: - Writes one JSON object with one member per line, for small files that people also read
+// MARK: - Objects with one member per line
 
-/// Collects the members of an object. Member names must not need escaping.
+/// Writes one JSON object with one member per line, for small files that people also read. Member names must not need
+/// escaping.
 package struct JSONLines {
   private var lines: [String] = []
 

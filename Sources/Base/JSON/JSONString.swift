@@ -3,7 +3,7 @@ import Glibc
 
 /// The bytes between a JSON string's quotes. Valid as long as the text that contains them.
 public struct JSONString {
-  /// The bytes as written, escapes included.
+  /// The bytes as written, including escapes.
   public let raw: JSONBytes
   /// Whether `raw` contains a backslash. If not, `raw` is the string itself.
   public let hasEscapes: Bool
@@ -96,7 +96,7 @@ public struct JSONString {
   }
 }
 
-// MARK: - Finds the end of a run of plain string bytes, eight bytes at a time, or a long one by the C library's vectors
+// MARK: - Plain string bytes
 
 /// The bytes of a JSON text.
 public typealias JSONBytes = UnsafeRawBufferPointer
@@ -110,7 +110,7 @@ enum Scan {
   @inlinable @inline(__always)
   static func zeroBytes(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & highs }
 
-  /// Offset of the first quote or backslash at or after `offset`, or `end`.
+  /// Offset of the first quote or backslash at or after `offset`, or `end`. Searches eight bytes at a time.
   @inlinable @inline(__always)
   static func quoteOrBackslash(
     _ start: UnsafePointer<UInt8>, from offset: Int, to end: Int
@@ -132,12 +132,12 @@ enum Scan {
   /// Keys, ids and dates end within this. Certificates, receipts and signatures are far longer.
   @inlinable static var nearByteCount: Int { 64 }
 
-  /// The same for a string that has proved long.
+  /// As above, for a string that has proved long: uses the C library's vector instructions.
   @usableFromInline @inline(never)
   static func distantQuoteOrBackslash(
     _ start: UnsafePointer<UInt8>, from offset: Int, to end: Int
   ) -> Int {
-    // Each turn looks at so much: a string full of escapes is not searched to its end for each of them.
+    // Each call searches this much, so that a string full of escapes is not searched to its end for each of them.
     let windowByteCount = 1024
     var place = offset
     while place < end {

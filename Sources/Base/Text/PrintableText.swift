@@ -1,4 +1,4 @@
-// Untrusted text in messages: short, without secrets, and without characters that control a terminal.
+// Shortens untrusted text for messages, without secrets and without characters that control a terminal.
 
 package enum PrintableText {
   /// At most `count` characters (Unicode scalars) of a text, with control and format characters replaced. A

@@ -1,4 +1,4 @@
-// Detects texts that look like secrets, so messages can omit them wherever they come from.
+// Detects texts that look like secrets, so that messages can omit them wherever they come from.
 
 /// Recognizes tokens, receipts, signed data and random keys by their form. It cannot recognize a password
 /// made of words.
@@ -12,7 +12,7 @@ package enum SecretText {
   private static let nameLengthMax = 255
   private static let pathLengthMax = 1024
 
-  /// The length of a secret access key of Amazon's: letters of both cases, digits, `+` and `/`.
+  /// The length of an Amazon secret access key: letters of both cases, digits, `+` and `/`.
   private static let accessKeyLength = 40
 
   /// Whether a text contains what may be a token, a receipt's base64, a JWS, or a key in base64 or
@@ -28,8 +28,8 @@ package enum SecretText {
       }
   }
 
-  /// Whether a secret access key stands in a run, which slashes may join with other names. Slashes within it leave too
-  /// few pairs to see chance in, so its length decides.
+  /// Whether a run contains a secret access key, which slashes may join with other names. Slashes within the key leave
+  /// too few pairs to detect randomness, so its length decides.
   private static func hasAccessKey(_ run: ArraySlice<UInt8>) -> Bool {
     run.split { "-_=".utf8.contains($0) }.contains { part in
       let slash = UInt8(ascii: "/")
@@ -77,8 +77,8 @@ package enum SecretText {
     }
   }
 
-  /// Whether letters and digits are mixed as if by chance. In random base64, about half of the adjacent pairs
-  /// are of different kinds; in words, dates and numbers, only a few are.
+  /// Whether letters and digits are mixed as if at random. In random base64, about half of the adjacent pairs are of
+  /// different kinds; in words, dates and numbers, only a few are.
   private static func looksRandom(_ run: ArraySlice<UInt8>) -> Bool {
     if hasToken(run) { return true }
     // JSON in base64: every JWS begins with it.
@@ -99,7 +99,7 @@ package enum SecretText {
     return pairs >= 12 && changes * 100 >= pairs * (pairs < 23 ? 30 : 25)
   }
 
-  /// Whether a token begins anywhere in a run: hyphens before it belong to the run too.
+  /// Whether a token begins anywhere in a run, which may include hyphens before it.
   private static func hasToken(_ run: ArraySlice<UInt8>) -> Bool {
     run.indices.dropLast(runLengthMin).contains { run[$0...].starts(with: tokenPrefix.utf8) }
   }

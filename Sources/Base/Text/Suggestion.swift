@@ -1,6 +1,6 @@
 // "did you mean …?", for commands, options and the keys of config.json.
 
-/// The candidate nearest to `text`, if one is near enough to be what was meant.
+/// The candidate nearest to `text`, if one is near enough to be a likely intention.
 package func suggestion(for text: String, among candidates: [String]) -> String? {
   // 40 is longer than every name, and keeps the comparison cheap.
   let scalars = Array(text.lowercased().unicodeScalars.prefix(40))

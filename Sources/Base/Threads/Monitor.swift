@@ -1,4 +1,4 @@
-// State that threads share: a value behind a mutex, with condition variables.
+// State that threads share (a value behind a mutex, with condition variables), and the monotonic clock.
 import Glibc
 
 /// A value behind a mutex, with numbered condition variables. It uses the system's mutex, because the thread
@@ -108,9 +108,10 @@ package final class Monitor<State>: @unchecked Sendable {
   package func broadcast(_ condition: Int) { pthread_cond_broadcast(&conditions[condition]) }
 }
 
-// MARK: - The clock for deadlines and durations; `Timestamp.now()` is the wall clock
+// MARK: - Monotonic clock
 
-/// The time since some fixed point. It never goes back, even if the wall clock is set.
+/// The time since some fixed point, for deadlines and durations. It never goes back, even if the wall clock
+/// (`Timestamp.now()`) is set.
 package enum MonotonicClock {
   /// In milliseconds.
   package static func nowMs() -> Int64 {

@@ -1,4 +1,4 @@
-// TimeZoneFile: a parsed TZif file (RFC 9636): the changes it lists and the rule in its footer.
+// A parsed TZif file (RFC 9636): the changes it lists and the rule in its footer.
 
 /// The content of a zone's TZif file.
 struct TimeZoneFile: Sendable {
@@ -107,10 +107,10 @@ extension UnsafeRawBufferPointer {
   }
 }
 
-// MARK: - TimeZoneRule: the POSIX TZ string at the end of a TZif file, which covers all later years
+// MARK: - The rule in the footer
 
-/// Standard time and, where the zone has it, daylight saving time, for every year: the footer of RFC 9636 section
-/// 3.3.
+/// Standard time and, if the zone has it, daylight saving time, for all later years: the POSIX TZ string in the footer
+/// (RFC 9636 section 3.3).
 struct TimeZoneRule: Hashable, Sendable {
   struct Saving: Hashable, Sendable {
     let offsetSeconds: Int

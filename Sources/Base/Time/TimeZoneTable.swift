@@ -1,4 +1,4 @@
-// TimeZoneTable: a zone of the system's tz database and its UTC offset at any instant.
+// A zone of the system's tz database and its UTC offset at any instant; and the App Store's wall clock.
 import Glibc
 
 /// A time zone by its IANA name. Immutable: later changes to the file have no effect.
@@ -121,8 +121,8 @@ package struct TimeZoneTable: Sendable {
     return low * 1000
   }
 
-  /// The version of the tz database, such as `2026a`. Reports state it, because the rules change from time to time.
-  /// nil if the system's copy does not give it.
+  /// The version of the tz database, such as `2026a`. Reports state it, because the rules change from time to time. Nil
+  /// if the system's copy does not contain it.
   package static func dataVersion(directory: String = systemDirectory) -> String? {
     let prefix = Array("# version ".utf8)
     guard let bytes = try? readZoneFile("\(directory)/tzdata.zi", sizeMax: fileSizeMax),
@@ -205,11 +205,11 @@ private func readZoneFile(_ path: String, sizeMax: Int) throws(TimeZoneError.Cau
   }
 }
 
-// MARK: - The App Store's wall clock, Los Angeles, by fixed rules: no system's time zone data can change a figure
+// MARK: - The App Store's wall clock
 
-/// Los Angeles since 2007: 8 hours behind UTC, and 7 hours behind from the second Sunday of March, 02:00, to the
-/// first Sunday of November, 02:00 (Energy Policy Act of 2005). In-app purchases began in 2009; years before 2007 had
-/// other rules.
+/// The App Store's wall clock, Los Angeles since 2007, by fixed rules, so that no system's time zone data can change a
+/// figure: 8 hours behind UTC, and 7 hours behind from the second Sunday of March, 02:00, to the first Sunday of
+/// November, 02:00 (Energy Policy Act of 2005). In-app purchases began in 2009; years before 2007 had other rules.
 package enum PacificTime {
   package static let firstYear = 2007
   private static let standardOffsetSeconds = -28_800

@@ -157,10 +157,10 @@ package enum TimestampError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-// MARK: - The fixed form of times in events, read and written without allocating
+// MARK: - Fixed form
 
 extension Timestamp {
-  /// The length of the fixed form in bytes: `2026-01-02T03:04:05.678Z`.
+  /// The length of the fixed form of times in events, in bytes: `2026-01-02T03:04:05.678Z`.
   package static let fixedByteCount = 24
   /// The instants that the fixed form can express: the years 1970 to 9999.
   package static let fixedRangeMs: ClosedRange<Int64> = 0...253_402_300_799_999
@@ -222,7 +222,7 @@ extension Timestamp {
   }
 }
 
-// MARK: - Digits and letters in times, dates and codes, and division that rounds down
+// MARK: - Digits, letters and division
 
 /// The quotient rounded towards negative infinity; `divisor` is above 0. Not generic, because reports call it for
 /// every instant.
@@ -232,7 +232,7 @@ package func floorDivide(_ dividend: Int64, _ divisor: Int64) -> Int64 {
   return remainder < 0 ? quotient - 1 : quotient
 }
 
-/// The same for day and year numbers.
+/// As above, for day and year numbers.
 @inlinable @inline(__always)
 package func floorDivide(_ dividend: Int, _ divisor: Int) -> Int {
   let (quotient, remainder) = dividend.quotientAndRemainder(dividingBy: divisor)

@@ -78,11 +78,11 @@ package struct AuditReport: Sendable {
   package internal(set) var erasures: [AuditedErasure] = []
   /// How many older ones are not in `erasures`.
   package internal(set) var furtherErasureCount = 0
-  /// The erasures that have not listed all that they were to redact, by position.
+  /// The erasures whose lists are not all in the log, by position.
   package internal(set) var unfinishedErasures: [UnfinishedErasure] = []
-  /// Events that lost their data as an erasure lists it.
+  /// How many events lost their data as an erasure lists it.
   package internal(set) var redactedCount = 0
-  /// Events that still hold data that an erasure took out, while none is in progress.
+  /// How many events still hold data that a finished erasure lists as redacted.
   package internal(set) var unredactedCount = 0
   /// The first of them.
   package internal(set) var firstUnredacted: Position?

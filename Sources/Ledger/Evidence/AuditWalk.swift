@@ -1,4 +1,4 @@
-// Visits all members of all segments, and continues past damage.
+// Visits all members of all segments, and continues past damage; tails and lines of an audit.
 import Base
 
 /// What the walk finds, in the order of the files.
@@ -50,7 +50,7 @@ final class AuditWalk: BlockSequence {
   init(_ directory: LedgerDirectory) throws(LedgerError) {
     self.directory = directory
     var segments: [NextSegment] = []
-    // Without the folder the first segment is missing too, which is reported.
+    // Without the folder, the first segment is also missing, which is reported.
     let names = try directory.listIfPresent(Format.logDirectoryName) ?? []
     let firsts = names.compactMap(Format.segmentFirst).sorted()
     for first in firsts {
@@ -133,7 +133,7 @@ final class AuditWalk: BlockSequence {
     }
     var segment = Segment(first: next.first, file: file, sizeBytes: next.sizeBytes)
     do throws(LedgerError) {
-      // An erasure may have put another file in a closed segment's place since the sizes were noted.
+      // An erasure may have replaced the file of a closed segment since the sizes were noted.
       if next.file == nil { segment.sizeBytes = try file.sizeBytes() }
       let header = try search.header(at: 0, of: segment.file, segment.sizeBytes)
       if let header, case .opening = header.detail, try header.isWhole(in: segment.file, at: 0) {
@@ -231,9 +231,9 @@ final class AuditWalk: BlockSequence {
   }
 }
 
-// MARK: - The tails of an audit, opened at one moment, as far as the limit of open files allows
+// MARK: - Tails
 
-/// Opens the tails of a log.
+/// Opens the tails of a log at one moment, as far as the limit of open files allows.
 struct AuditTails {
   /// The maximum size of a tail: the events of a block, and the headers of their frames.
   static let byteCountMax = 2 * Format.blockByteCountMax
@@ -302,9 +302,9 @@ struct AuditTails {
   }
 }
 
-// MARK: - Checks that a run of lines allows by itself, on any thread
+// MARK: - Lines
 
-/// The leaves of a run of lines, and the faults found in it.
+/// The leaves of a run of lines and the faults that the run shows by itself. Checked on any thread.
 package final class AuditedLines: @unchecked Sendable {
   // One thread fills it in, then another reads it, never both at once.
   private(set) var leafHashes: [SHA256Digest] = []

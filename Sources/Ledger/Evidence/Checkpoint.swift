@@ -1,4 +1,4 @@
-// Checkpoints (C2SP tlog-checkpoint): signed heads of a ledger.
+// Checkpoints (C2SP tlog-checkpoint), the signed heads of a ledger, and the notes that contain them.
 package import Base
 
 /// A ledger's head, as written in a checkpoint.
@@ -64,9 +64,10 @@ package struct Checkpoint: Sendable, Equatable {
   }
 }
 
-// MARK: - Signed notes (C2SP signed-note): a text, an empty line, and signatures over the text
+// MARK: - Signed notes
 
-/// A note, read or created. Reading it does not check its signatures.
+/// A signed note (C2SP signed-note), read or created: a text, an empty line, and signatures over the text. Reading it
+/// does not check its signatures.
 package struct SignedNote: Sendable, Equatable {
   /// A signature line.
   package struct Signature: Sendable, Equatable {
@@ -82,7 +83,7 @@ package struct SignedNote: Sendable, Equatable {
 
   /// Far more than any checkpoint has.
   package static let byteCountMax = 1 << 20
-  /// The most signatures that are checked; notes with more are refused.
+  /// The most signatures that are checked; notes with more are rejected.
   package static let signatureCountMax = 100
   private static let dash = Array("— ".utf8)
 

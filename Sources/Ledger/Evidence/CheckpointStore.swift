@@ -1,4 +1,4 @@
-// The checkpoints that a ledger keeps: every head that was signed.
+// The checkpoints that a ledger keeps: all its signed heads.
 import Base
 
 /// The folder `checkpoints/` of a ledger.
@@ -59,7 +59,7 @@ package struct CheckpointStore {
   package func sign(_ reader: LogReader, size: Int? = nil) throws(LedgerError) -> Checkpoint {
     // Signed events must not be lost: a signed head cannot be withdrawn.
     let reader = reader.view == .durable ? reader : try LogReader(directory, .durable)
-    // The ledger that continues the history signs.
+    // A fenced or restored ledger does not sign: the ledger that continues the history does.
     try Standby.refuse(directory, operation: "sign checkpoint")
     if let damage = reader.damage { throw damage }
     guard try keys.signingKey() != nil else {

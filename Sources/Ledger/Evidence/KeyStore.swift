@@ -31,7 +31,7 @@ package struct KeyStore {
 
   /// Creates a key that signs from now on, durably: first its file, then its entry in `ledger.json`.
   ///
-  /// Throws `invalidInput` if there is a signing key already and the caller did not request another.
+  /// Throws `invalidInput` if there is already a signing key and the caller did not request another.
   package func create(isFurther: Bool) throws(LedgerError) -> VerifierKey {
     try directory.makePrivateDirectory(Self.directoryName)
     return try withLock { () throws(LedgerError) in

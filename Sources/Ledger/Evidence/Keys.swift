@@ -135,9 +135,9 @@ package struct SigningKey: Sendable {
   func sign(_ message: [UInt8]) -> [UInt8]? { Ed25519.sign(message, seed: seed) }
 }
 
-// MARK: - Ed25519 (RFC 8032) through libcrypto
+// MARK: - Ed25519
 
-/// Signatures over whole messages.
+/// Ed25519 signatures (RFC 8032) over whole messages, through libcrypto.
 enum Ed25519 {
   static let keyByteCount = 32
   static let signatureByteCount = 64

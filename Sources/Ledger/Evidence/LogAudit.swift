@@ -4,7 +4,7 @@ import Glibc
 
 /// Reads a log once, without a lock, and continues past damage. Not thread-safe.
 package final class LogAudit {
-  /// Called from time to time with the bytes read and the total. To cancel the audit, throw.
+  /// Called at intervals with the bytes read and the total. To cancel the audit, throw.
   package typealias Progress = (_ doneBytes: Int, _ totalBytes: Int) throws -> Void
   /// Receives intact lines in the order of the log. The bytes are valid only during the call.
   typealias Salvage = (AuditedLines, _ bytes: UnsafeRawBufferPointer) throws -> Void
@@ -51,7 +51,7 @@ package final class LogAudit {
     try run(progress: progress, salvage: { _, _ in })
   }
 
-  /// The same. `salvage` is called only without workers.
+  /// As above. `salvage` is called only without workers.
   func run(progress: Progress, salvage: Salvage) throws -> AuditReport {
     // Also after the segments are opened: an erasure may begin meanwhile.
     try notePendingRedactions()
@@ -172,7 +172,7 @@ package final class LogAudit {
       }
     case .finding(let finding):
       reportDamagedBlock(endingAt: nil)
-      // The walk may not know the position, and never where the damage ends.
+      // The walk may not know the position, and never knows where the damage ends.
       damagedBlock = AuditFinding(
         finding.damage.verdict, finding.damage.file, block: finding.damage.block,
         at: finding.damage.position ?? position, finding.cause)
@@ -190,7 +190,7 @@ package final class LogAudit {
     segmentIsWhole = false
   }
 
-  /// Continues at a position whose tree nothing before it tells.
+  /// Continues at a position whose tree follows from nothing before it.
   private func resume(at position: Position) {
     tree = nil
     isCertain = false
@@ -327,8 +327,8 @@ package final class LogAudit {
     }
   }
 
-  /// Reports the last damaged block. Only the next intact part tells where the damage ends: the
-  /// damage may be in the block's own header.
+  /// Reports the last damaged block. Only the next intact part shows where the damage ends: the damage may be in the
+  /// block's own header.
   private func reportDamagedBlock(endingAt end: Position?) {
     guard let finding = damagedBlock else { return }
     damagedBlock = nil
@@ -396,7 +396,7 @@ package final class LogAudit {
   }
 }
 
-// MARK: Tails, after all blocks
+// MARK: Tails
 
 extension LogAudit {
   /// Audits the tails, the first of which begins where the blocks end. Intact events go to `salvage`.

@@ -3,7 +3,7 @@ import Glibc
 
 /// The outcome of reading past damage.
 package struct SalvageReport: Sendable {
-  /// The audit made at the same time: it says why events were left out.
+  /// The audit made at the same time, which tells why events were left out.
   package let audit: AuditReport
   /// Positions of damaged or missing events, ascending; adjacent ranges are joined.
   package let leftOut: [Range<Position>]
@@ -51,9 +51,10 @@ package struct LogSalvage {
   }
 }
 
-// MARK: - Finds whole members in a segment that is damaged or partly unreadable
+// MARK: - Search for whole members
 
-/// Finds members by their first bytes and their checksum. An audit uses one, because its budgets are for all of it.
+/// Finds whole members by their first bytes and their checksum, in a segment that is damaged or partly unreadable. An
+/// audit uses one search, because its budgets are for the whole audit.
 struct MemberSearch {
   private static let windowByteCount = 1 << 20
   /// The unit of reading: one unreadable byte makes all of these unreadable.

@@ -1,7 +1,7 @@
-// Checks a whole log as it is read for another purpose, and remembers how far a log was checked.
+// Checks a whole log as it is read for another purpose, and records how far a log was checked.
 package import Base
 
-/// Checks events in order from the first one on: digests, times, the tree, and that erasures list what lost its data.
+/// Checks events in order from the first one: digests, times, the tree, and that erasures list what lost its data.
 package struct LogVerification {
   private let hasher = SHA256()
   /// The tree of the events so far.
@@ -50,7 +50,8 @@ package struct LogVerification {
   }
 }
 
-/// The first events of a log, as the last `rebuild` or `audit` found them whole. A note for people, never evidence.
+/// The first events of a log, as the last `rebuild` or `audit` found them intact. Information for the operator, never
+/// evidence.
 package struct VerifiedHead: Equatable, Sendable {
   /// The file's name in the ledger.
   package static let fileName = "verified"
@@ -82,7 +83,7 @@ package struct VerifiedHead: Equatable, Sendable {
     try directory.replaceFile(Self.fileName, with: lines.bytes)
   }
 
-  /// Removes the file, durably: what it says does not hold.
+  /// Removes the file, durably, because its content no longer holds.
   package static func forget(_ directory: LedgerDirectory) throws(LedgerError) {
     guard try directory.root.status(fileName) != nil else { return }
     try directory.root.unlink(fileName)
@@ -90,7 +91,7 @@ package struct VerifiedHead: Equatable, Sendable {
   }
 }
 
-// MARK: - Compares signed heads with the roots that an audit computed from the events
+// MARK: - Signed heads and the computed roots
 
 extension AuditReport {
   /// Checks the signatures and roots of kept checkpoints.

@@ -92,7 +92,7 @@ package struct Frontier: Sendable, Hashable {
   package var root: SHA256Digest { root(SHA256()) }
 }
 
-// MARK: - Inclusion and consistency proofs of RFC 6962: created from a tree, verified without it
+// MARK: - Proofs
 
 /// A tree from which proofs are created.
 package protocol TreeSource: AnyObject {
@@ -104,7 +104,8 @@ package protocol TreeSource: AnyObject {
   func leafHash(at index: Int) throws(LedgerError) -> SHA256Digest
 }
 
-/// Lists of hashes that connect a leaf, or an earlier tree, to a root.
+/// Inclusion and consistency proofs of RFC 6962, created from a tree and verified without it: lists of hashes that
+/// connect a leaf, or an earlier tree, to a root.
 package enum TreeProof {
   /// The most hashes that a proof can have.
   package static let hashCountMax = 63

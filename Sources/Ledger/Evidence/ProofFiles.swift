@@ -132,7 +132,7 @@ private struct ProofLines {
 
   /// Checks the first line. A file without it is not a damaged proof, but some other file.
   mutating func expect(_ text: String) throws(ProofError) {
-    // `try?`: what has no first line does not begin with it either.
+    // `try?`: without a first line, the file does not begin with this one either.
     guard (try? line()) == Array(text.utf8) else {
       throw ProofError(object, "it does not begin with '\(text)'", lacksForm: true)
     }
@@ -159,9 +159,10 @@ private struct ProofLines {
   }
 }
 
-// MARK: - Why a key, a signed note, a checkpoint or a proof is not accepted
+// MARK: - Errors
 
-/// A refusal: the object that was checked and what is wrong with it. Never contains a private key.
+/// Why a key, a signed note, a checkpoint or a proof is rejected: the object that was checked and what is wrong with
+/// it. Never contains a private key.
 package struct ProofError: Error, Sendable, Equatable, CustomStringConvertible {
   /// What was checked: "signed note", "checkpoint", "inclusion proof".
   package let object: String

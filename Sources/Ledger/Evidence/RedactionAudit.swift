@@ -1,7 +1,7 @@
 // Compares redacted lines with the events that list them.
 import Base
 
-/// What an audit found out about one erasure.
+/// The audit's result for one erasure.
 package struct AuditedErasure: Sendable, Equatable {
   /// The position of the event that opened it.
   package let position: Position
@@ -13,7 +13,7 @@ package struct AuditedErasure: Sendable, Equatable {
   package internal(set) var redactedCount = 0
   /// How many a later erasure redacted again.
   package internal(set) var supersededCount = 0
-  /// How many still hold what it took out, although it is not in progress.
+  /// How many still hold what it lists as redacted, although it is not in progress.
   package internal(set) var unredactedCount = 0
 }
 
@@ -45,7 +45,7 @@ struct RedactionAudit {
   /// Lines of an erasure in progress: the log may hold them or not.
   private var pending: [RedactedLines] = []
 
-  // MARK: What is found
+  // MARK: Collecting
 
   /// Adds the lines of `erasures/lines`; nil adds nothing.
   mutating func addPending(_ lines: RedactedLines?) {
@@ -126,9 +126,9 @@ struct RedactionAudit {
     }
   }
 
-  // MARK: The verdict
+  // MARK: Verdict
 
-  /// The position of the first line that lost its data although no event lists it so; nil if every line is listed.
+  /// The position of the first line whose lost data no event lists; nil if every line is listed.
   /// - Parameter size: how far the log was read; events after it may list lines.
   mutating func firstUnlisted(_ directory: LedgerDirectory, readTo size: Int) -> Position? {
     if !positions.indices.allSatisfy(isRight) { readLateEvents(directory, from: size) }
@@ -139,7 +139,7 @@ struct RedactionAudit {
 
   private func isRight(_ index: Int) -> Bool { isListed[index] && isOpening(erasures[index]) }
 
-  /// Adds what was found to a report of all other findings.
+  /// Adds its findings to a report of all other findings.
   mutating func finish(_ report: inout AuditReport, _ directory: LedgerDirectory) {
     if !positions.indices.allSatisfy(isRight) { readLateEvents(directory, from: report.size) }
     // Damage elsewhere may hide the event that lists a line.
@@ -180,7 +180,7 @@ struct RedactionAudit {
         : "the event's data is missing, and no data.redacted event lists it so")
   }
 
-  /// The lines that still hold their data when they are read again, since an erasure may have gone on while the log
+  /// The lines that still hold their data when they are read again, because an erasure may have continued while the log
   /// was read. Damaged lines do not count: they may be redacted.
   private mutating func settledUnredacted(
     _ directory: LedgerDirectory, _ damage: [AuditFinding]
@@ -227,7 +227,7 @@ struct RedactionAudit {
   /// Reads events that were appended while the log was read: an erasure may have rewritten segments before they were
   /// opened, and only those events list its lines.
   private mutating func readLateEvents(_ directory: LedgerDirectory, from position: Position) {
-    // What cannot be read lists nothing.
+    // Unreadable events list nothing.
     guard let reader = try? LogReader(directory), reader.head.size > position else { return }
     try? reader.read(from: position, workers: 0) { chunk in
       try chunk.forEachEvent { line in

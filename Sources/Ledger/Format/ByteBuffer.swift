@@ -1,4 +1,4 @@
-// A reusable byte buffer into which lines, frames and members are encoded.
+// A reusable byte buffer into which lines, frames and members are encoded, and a scanner of bytes.
 import Base
 import Glibc
 
@@ -109,9 +109,10 @@ package final class ByteBuffer: @unchecked Sendable {
   }
 }
 
-// MARK: - A cursor over bytes for the strict, fixed grammars of lines and frame headers
+// MARK: - Scanner
 
-/// Reads from left to right. After a failed read, its offset is meaningless.
+/// A cursor over bytes for the strict, fixed grammars of lines and frame headers. Reads from left to right. After a
+/// failed read, its offset is meaningless.
 struct ByteScanner {
   private let bytes: UnsafeRawBufferPointer
   private(set) var offset = 0

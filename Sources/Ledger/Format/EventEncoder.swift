@@ -1,4 +1,4 @@
-// Encodes drafts as event lines, with digests and inserted positions.
+// Event drafts, their salts, and their encoding as event lines with digests and inserted positions.
 import Base
 import Glibc
 
@@ -126,10 +126,10 @@ final class EventEncoder {
   }
 }
 
-// MARK: - A draft with its salt, and with its digest if that is already known
+// MARK: - Prepared events
 
-/// What the submitter computes before an event has a position, so that the single thread that writes frames need not
-/// do the hashing.
+/// A draft with its salt, and with its digest if that is already known. The submitter computes them before an event has
+/// a position, so that the single thread that writes frames need not do the hashing.
 struct PreparedEvent: Sendable {
   let draft: EventDraft
   private let saltWords: (UInt64, UInt64)
@@ -149,7 +149,7 @@ struct PreparedEvent: Sendable {
       ? draft.data.withUnsafeBytes { Self.digest(salt: salt, data: $0, hasher) } : nil
   }
 
-  /// Gives the 16 bytes of the salt to a closure.
+  /// Passes the 16 bytes of the salt to a closure.
   func withSalt<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     withUnsafeBytes(of: saltWords, body)
   }
@@ -203,7 +203,7 @@ final class Salter {
 /// A pool of salters for several threads.
 final class Salters: Sendable {
   private struct State: @unchecked Sendable {
-    // Each is used by the one thread that took it out.
+    // Each is used by the thread that removed it.
     var idle: [Salter] = []
   }
 
@@ -222,9 +222,9 @@ final class Salters: Sendable {
   }
 }
 
-// MARK: - Salts: 16 random bytes and their canonical base64, which always has 24 characters
+// MARK: - Salts
 
-/// The written form of an event's salt.
+/// The written form of an event's salt: the canonical base64 of 16 random bytes, which always has 24 characters.
 enum SaltText {
   static let byteCount = 16
   static let characterCount = 24

@@ -1,10 +1,10 @@
-// An event's line: parsed strictly and in place, without allocating.
+// An event's line: parsed strictly and in place, without allocating; and its redaction.
 package import Base
 import Glibc
 
 /// One event as stored in the log. It points into bytes that it does not own and is valid as long as they are.
 ///
-/// A redacted line has lost its data: `data` is then what was kept of it, `saltText` the salt of what was kept.
+/// A redacted line has lost its data: `data` is then the kept part, `saltText` the salt of the kept part.
 package struct EventLine {
   /// The line without its line feed.
   package let bytes: UnsafeRawBufferPointer
@@ -19,7 +19,7 @@ package struct EventLine {
   private let typeRange: Range<Int>
   private let digestOffset: Int
   private let saltOffset: Int
-  /// The offset of the data in the line, or of what was kept of it.
+  /// The offset in the line of the data, or of its kept part.
   package let dataOffsetBytes: Int
 
   /// Parses a line without its line feed; nil unless it has the exact form of an event.
@@ -70,7 +70,7 @@ package struct EventLine {
     return true
   }
 
-  /// The same event at another position, for a fold of events of several ledgers. The bytes stay as they are.
+  /// The same event at another position, for a fold of events of several ledgers. The bytes do not change.
   package func moved(to position: Position) -> EventLine {
     var moved = self
     moved.position = position
@@ -95,13 +95,13 @@ package struct EventLine {
   /// Whether the event's data was redacted.
   package var isRedacted: Bool { redactedBy != nil }
 
-  /// The salt in base64; in a redacted line, the salt of what was kept.
+  /// The salt in base64; in a redacted line, the salt of the kept part.
   package var saltText: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(
       rebasing: bytes[saltOffset..<saltOffset + SaltText.characterCount])
   }
 
-  /// The data, or what was kept of it: a JSON object with its braces.
+  /// The data, or its kept part: a JSON object with its braces.
   package var data: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(
       rebasing: bytes[dataOffsetBytes..<bytes.count - (isRedacted ? 2 : 1)])
@@ -126,12 +126,12 @@ package struct EventLine {
     }
   }
 
-  /// Whether the digest matches salt and data; false for a redacted line, whose digest nothing in it matches.
+  /// Whether the digest matches salt and data; false for a redacted line, which no longer has what its digest covers.
   package func verifyDigest(_ hasher: SHA256) -> Bool {
     !isRedacted && SHA256Digest(hex: digestHex) == contentDigest(hasher)
   }
 
-  /// The SHA-256 of salt and data; in a redacted line, of those that were kept, which its erasure lists.
+  /// The SHA-256 of salt and data; in a redacted line, of the kept ones, which its erasure lists.
   package func contentDigest(_ hasher: SHA256) -> SHA256Digest {
     let digest = SaltText.withDecoded(saltText) { salt in
       hasher.update(salt)
@@ -170,11 +170,11 @@ package struct EventLines {
   package var isAtEnd: Bool { rest.isEmpty }
 }
 
-// MARK: - Makes the line of an event that loses its data
+// MARK: - Redaction
 
 extension EventLine {
-  /// The same event with what is kept of its data. Header and digest stay, so the leaf in the tree stays too. The new
-  /// salt is the first 16 bytes of SHA-256("redact" ‖ old salt): it follows from the old one, which is gone.
+  /// The same event with only a part of its data. Header and digest stay, and so does the leaf in the tree. The new
+  /// salt is the first 16 bytes of SHA-256("redact" ‖ old salt): it is derived from the old one, which is not kept.
   /// - Parameters:
   ///   - erasure: the position of the event that opened the erasure, after this event.
   ///   - kept: one JSON object without white space.

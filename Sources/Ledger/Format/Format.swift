@@ -97,9 +97,9 @@ package enum Format {
   }
 }
 
-// MARK: - The library that compresses blocks
+// MARK: - The libdeflate library
 
 package enum DeflateLibrary {
-  /// For example `libdeflate 1.14`: the version that this program was built with. The library does not tell its own.
+  /// For example `libdeflate 1.14`: the version that this program was built with. The library does not report its own.
   package static var name: String { "libdeflate " + LIBDEFLATE_VERSION_STRING }
 }

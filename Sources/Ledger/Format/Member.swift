@@ -174,7 +174,7 @@ struct MemberWriter {
     endEmpty()
   }
 
-  /// A block of events that are already deflated; false if it is larger than a member may be.
+  /// A block of events that are already deflated; false if it exceeds the size limit of a member.
   func block(
     events: UnsafeRawBufferPointer, eventCount: Int, deflated: ByteBuffer,
     frontierAfter: Frontier, lastEventAtMs: Int64

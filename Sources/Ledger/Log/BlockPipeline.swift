@@ -1,4 +1,4 @@
-// Worker threads inflate blocks ahead of the reader, which receives them in order.
+// Worker threads that inflate blocks ahead of the reader, which receives them in order.
 import Base
 import Glibc
 
@@ -14,7 +14,7 @@ struct InflatedBlock {
 /// A block that redacted lines changed.
 struct RewrittenBlock {
   let segment: SegmentIndex
-  /// The member that takes the place of the block's.
+  /// The member that replaces the block's.
   let member: ByteBuffer
 }
 
@@ -87,7 +87,7 @@ final class BlockPipeline {
     }
   }
 
-  /// Ends the threads.
+  /// Stops the threads.
   func stop() {
     monitor.withLock { $0.isExhausted = true }
     monitor.broadcast(Condition.work)
@@ -179,7 +179,7 @@ final class BlockPipeline {
   }
 }
 
-// MARK: - What a reader delivers: whole lines, and the tree after them
+// MARK: - Delivered events
 
 /// Prepares a block's lines before they are delivered; receives their bytes, first position and count. The result is
 /// used only while the bytes are valid. Called on several threads.

@@ -4,13 +4,13 @@
 struct BlockItem {
   let block: BlockLocation
   let file: StorageFile
-  /// How it gets a new member if redacted lines change it; nil if it gets none.
+  /// How it gets a new member if redacted lines change it; nil if it does not get one.
   var rewriting: BlockRewriting?
 }
 
 /// The source of a pipeline's blocks. Only one thread at a time calls it.
 protocol BlockSequence: AnyObject {
-  /// The next block; nil after the last. Nothing comes after an error.
+  /// The next block; nil after the last. After an error there are no more.
   func next() throws(LedgerError) -> BlockItem?
 }
 
@@ -87,10 +87,11 @@ final class BlockSource: BlockSequence {
   }
 }
 
-// MARK: - Reads a member's header even if the bytes after it are unreadable
+// MARK: - Member headers
 
 extension StorageFile {
-  /// The header of the member at an offset, read through a buffer; nil if there is none.
+  /// The header of the member at an offset, read through a buffer, even if the bytes after it are unreadable; nil if
+  /// there is none.
   ///
   /// Throws only if bytes of the header itself cannot be read.
   func memberHeader(

@@ -1,7 +1,7 @@
 // Files of a log that are not in place yet: the tree up to a position in them, and cutting them there.
 import Base
 
-/// A segment or tail that was copied from elsewhere, under whatever name.
+/// A segment or tail that was copied from elsewhere, under any name.
 package struct CopiedLogFile {
   package enum Kind: Sendable, Equatable {
     case segment
@@ -28,7 +28,7 @@ package struct CopiedLogFile {
   // MARK: The tree
 
   /// The tree up to a position, or up to the file's end if it ends before.
-  /// - Parameter before: the tree before a tail; a segment knows it.
+  /// - Parameter before: the tree before a tail; a segment contains its own.
   package func frontier(
     upTo position: Position, after before: Frontier?
   ) throws(LedgerError) -> Frontier {
@@ -73,8 +73,8 @@ package struct CopiedLogFile {
   // MARK: Cutting
 
   /// Removes the events from a position on.
-  /// - Returns: of a segment, the frames of its last events if the cut goes through a block, and their first position;
-  ///   the block is gone. Nil if nothing more follows the file.
+  /// - Returns: of a segment whose cut goes through a block, the frames of its last events and their first position;
+  ///   the block is removed. Nil if nothing follows the file.
   package func cut(
     before position: Position
   ) throws(LedgerError) -> (first: Position, frames: [UInt8])? {

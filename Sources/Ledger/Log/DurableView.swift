@@ -62,7 +62,7 @@ extension LogReader {
     }
   }
 
-  /// Reads everything and makes it durable. The caller holds the lock, so no writer is active.
+  /// Makes everything in the log durable and reads it. The caller holds the lock, so no writer is active.
   private func settle(_ file: StorageFile) throws(LedgerError) {
     isSettled = false
     guard lockFile.isWritable else { return try look(upTo: .max) }

@@ -1,4 +1,4 @@
-// The files of a log, as `status` lists them.
+// The files and parts of a log, and its blocks.
 package import Base
 import CDeflate
 
@@ -72,9 +72,9 @@ extension LogReader {
 /// The largest event line, including its line feed.
 package let ledgerLineByteCountMax = Format.lineByteCountMax
 
-// MARK: - The parts of a log that can be read apart from each other, and how to tell that one has not changed
+// MARK: - Parts of a log
 
-/// A segment, or a run of tails.
+/// A segment, or a run of tails, which can be read apart from the others.
 package struct LogPart: Sendable, Equatable {
   package enum Kind: String, Sendable {
     case segment
@@ -91,7 +91,8 @@ package struct LogPart: Sendable, Equatable {
   /// The root of the tree of all events up to its end.
   package let root: SHA256Digest
 
-  /// The same for the same events of one ledger, and for no others: SHA-256 of both positions and the root.
+  /// Equal for the same events of one ledger, and for no others, which shows that a part has not changed: SHA-256 of
+  /// both positions and the root.
   package var identity: SHA256Digest {
     var bytes: [UInt8] = []
     for number in [first, end] {
@@ -144,7 +145,7 @@ extension LogReader {
   }
 }
 
-// MARK: - The location of a block, and how its events are read
+// MARK: - Blocks
 
 /// A block's location in its segment, from its header.
 package struct BlockLocation: Sendable {
@@ -174,7 +175,7 @@ final class BlockInflater {
 
   deinit { libdeflate_free_decompressor(decompressor) }
 
-  /// The same with redacted lines in place, and with the member that then takes the place of the block's.
+  /// As below, with redacted lines in place, and with the member that then replaces the block's.
   /// - Parameter spare: memory for the lines, kept from call to call.
   func inflate(
     _ item: BlockItem, with lines: RedactedLines?, into events: ByteBuffer,

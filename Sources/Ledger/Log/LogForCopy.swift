@@ -1,7 +1,7 @@
-// What a copier needs of a log: closed segments, parts of the newest one, and frames of tails, as they are on disk.
+// What replication reads of a log: closed segments, parts of the newest one, and frames of tails, as they are on disk.
 import Base
 
-/// What tells that a file was replaced or changed.
+/// Detects that a file was replaced or changed.
 package struct FileStamp: Sendable, Equatable {
   package let byteCount: Int
   package let fileNumber: UInt64
@@ -19,7 +19,7 @@ package struct FileStamp: Sendable, Equatable {
 
 /// The newest segment, block by block.
 package struct NewestSegment: Sendable {
-  /// A block with its place in the file. The part of the first one begins at offset 0, with the opening member.
+  /// A block with its offset in the file. The first part begins at offset 0, with the opening member.
   package struct Part: Sendable, Equatable {
     package let first: Position
     package let end: Position
@@ -28,13 +28,13 @@ package struct NewestSegment: Sendable {
   }
 
   package let first: Position
-  /// The file that the parts are in, also if its name refers to another by now.
+  /// The file that contains the parts, even if its name now refers to another one.
   package let file: StorageFile
   package let fileNumber: UInt64
   package let parts: [Part]
 }
 
-/// Whole frames that follow each other in one tail, as they are on disk.
+/// Consecutive whole frames of one tail, as they are on disk.
 package struct CopyableFrames: Sendable, Equatable {
   /// The tail's first position.
   package let tail: Position
@@ -44,13 +44,13 @@ package struct CopyableFrames: Sendable, Equatable {
 }
 
 extension LogReader {
-  /// The segments that another one follows, as ranges of positions without gaps from 0.
+  /// The segments that are followed by another one, as ranges of positions without gaps from 0.
   package var closedSegments: [Range<Position>] { state.sealed.map { $0.first..<$0.endPosition } }
 
   /// The end of the last block.
   package var blocksEnd: Position { state.newest?.endPosition ?? 0 }
 
-  /// The segment that blocks are appended to; nil if there is none that can be read.
+  /// The segment that blocks are appended to; nil if there is none or it is unreadable.
   package func newestSegment() throws(LedgerError) -> NewestSegment? {
     guard let newest = state.newest else { return nil }
     let parts = newest.blocks.map { block in
@@ -78,7 +78,7 @@ extension LogReader {
     }
   }
 
-  /// How many bytes of the log hold the events from a position on, roughly: whole blocks and frames count.
+  /// Roughly how many bytes of the log hold the events from a position on: whole blocks and frames count.
   package func byteCount(from position: Position) throws(LedgerError) -> Int {
     var byteCount = 0
     for segment in state.sealed where segment.endPosition > position {
@@ -108,7 +108,7 @@ extension LogReader {
 }
 
 extension LedgerDirectory {
-  /// A segment's file, and what tells that it has changed; nil if there is none.
+  /// A segment's file and its stamp, which detects changes; nil if there is none.
   package func segmentFile(
     _ first: Position
   ) throws(LedgerError) -> (file: StorageFile, stamp: FileStamp)? {
@@ -116,7 +116,7 @@ extension LedgerDirectory {
     return (file, FileStamp(try file.status()))
   }
 
-  /// What tells that a segment's file has changed; nil if there is none.
+  /// The stamp of a segment's file, which detects changes; nil if there is none.
   package func segmentStamp(_ first: Position) throws(LedgerError) -> FileStamp? {
     try statusIfPresent(logPath(Format.segmentName(first))).map { FileStamp($0) }
   }
@@ -183,8 +183,8 @@ extension TailView {
     return CopyableFrames(tail: self.first, first: takenFirst, end: next, bytes: taken)
   }
 
-  /// A frame of the lines from a position on, of one that begins before it: the log was framed in another way when
-  /// what precedes the position was copied.
+  /// A frame of the lines from a position on, taken from a frame that begins before it: the log was framed differently
+  /// when the preceding events were copied.
   private func part(
     of header: FrameHeader, _ frame: UnsafeRawBufferPointer, from position: Position
   ) throws(LedgerError) -> [UInt8] {

@@ -26,9 +26,9 @@ package enum LogView: Sendable {
 /// A view of a log as it was at the last `refresh`. Not thread-safe.
 package final class LogReader {
   private static let attemptCount = 5
-  /// A gap that this many looks in a row show is one, although a writer is active.
+  /// How many reads in a row must show a gap before it counts as one although a writer is active.
   private static let agreeingLooksMax = 50
-  /// How long to look for two views that agree.
+  /// How long to read until two views agree.
   private static let lookingMsMax: Int64 = 60_000
   private static let restingTailCountMax = 8
 
@@ -42,9 +42,9 @@ package final class LogReader {
   private(set) var state: LogState
   /// Lines that an erasure has redacted, shown instead of those in the log; nil if there are none.
   package private(set) var redactedLines: RedactedLines?
-  /// Gets the blocks that these lines change.
+  /// Receives the blocks that these lines change.
   package var rewritten: RewrittenSegments?
-  /// Whether `redactedLines` were given and stay.
+  /// Whether `redactedLines` were given and stay in use.
   private let keepsRedactedLines: Bool
   /// Whether everything in this view is known to be on disk.
   var isSettled = false
@@ -71,7 +71,7 @@ package final class LogReader {
     self.directory = directory
     self.view = view
     keepsRedactedLines = redactedLines != nil
-    // Looked up before the segments, here and later: once the file has gone, all of them are rewritten.
+    // Read before the segments, here and later: once the file is removed, all of them are rewritten.
     if let redactedLines {
       self.redactedLines = redactedLines
     } else {
@@ -86,7 +86,7 @@ package final class LogReader {
     if view == .durable { try refreshDurably() }
   }
 
-  /// Opens a part of a log: only files that hold its events are opened, the others may be missing. Tails need the
+  /// Opens a part of a log: only files that hold its events are opened; the others may be missing. Tails need the
   /// segment before them.
   package init(
     _ directory: LedgerDirectory, part: Range<Position>, redactedLines: RedactedLines? = nil
@@ -117,16 +117,16 @@ package final class LogReader {
     LogHead(size: state.size, frontier: state.frontier, lastEventAtMs: state.lastEventAtMs)
   }
 
-  /// The damage that ends the readable part, as far as opening the log shows it.
+  /// The damage that ends the readable part, as far as opening the log detects it.
   package var damage: LedgerError? { state.damage }
 
-  /// Refreshes a view that uses many tails: sealed tails occupy the disk as long as a process has them open. Leaves
-  /// any other view unchanged: following the log costs more than a few open tails.
+  /// Refreshes a view that uses many tails: sealed tails occupy the disk as long as a process has them open. Leaves any
+  /// other view unchanged: following the log costs more than a few open tails.
   package func closeSealedTails() throws(LedgerError) {
     if state.tails.count > Self.restingTailCountMax { try refresh() }
   }
 
-  /// Reads what a writer has appended since.
+  /// Reads what a writer has appended since the last refresh.
   package func refresh() throws(LedgerError) {
     switch view {
     case .whole: try look(upTo: .max)
@@ -150,7 +150,7 @@ package final class LogReader {
       directory, hasher, keptTailCount: keptTailCount, knowing: state, limit: limit, part: part)
   }
 
-  /// Notices redacted lines that came or went.
+  /// Detects redacted lines that were added or removed.
   private func lookForRedactions() throws(LedgerError) {
     if keepsRedactedLines { return }
     let found = try directory.redactions.current(directory)
@@ -160,8 +160,8 @@ package final class LogReader {
     lastSegment = nil
   }
 
-  /// Makes sure that nothing is shown that an erasure has taken out: notices redacted lines, and reads segments anew
-  /// that were rewritten. The view's head does not change.
+  /// Ensures that nothing redacted is shown: detects redacted lines, and reads rewritten segments again. The view's
+  /// head does not change.
   private func honourRedactions() throws(LedgerError) {
     try lookForRedactions()
     if let lastSegment, try lastSegment.isReplaced(directory) {
@@ -182,8 +182,8 @@ package final class LogReader {
     return try newest.file.sizeBytes() != newest.walkedByteCount
   }
 
-  /// Reads the state of the log. An active writer can look like damage for a moment, so damage must be seen twice;
-  /// a gap moreover without any sign of a writer between the two looks.
+  /// Reads the state of the log. An active writer can look like damage for a moment, so damage must be seen twice, and
+  /// a gap also without any sign of a writer between the two reads.
   private static func settledState(
     _ directory: LedgerDirectory, _ hasher: SHA256, keptTailCount: Int,
     knowing earlier: LogState?, limit: Position, part: Range<Position>?
@@ -310,10 +310,10 @@ package final class LogReader {
   /// Delivers the events of a range in order, on the calling thread, while worker threads inflate the next blocks.
   /// The body returns false to stop.
   ///
-  /// Without `to` it reads up to the head and then throws any damage behind it: a reader that reaches the end always
-  /// learns that the log is incomplete. Blocks that `isWanted` rejects are skipped by their headers and not read;
-  /// chunks then leave positions out. Throws `invalidInput` for positions beyond the head, `corruption` at a block
-  /// that does not match its checksum (after delivering everything before it), and the errors of the body.
+  /// Without `to` it reads up to the head and then throws any damage behind it, so that a reader that reaches the end
+  /// always learns that the log is incomplete. Blocks that `isWanted` rejects are skipped by their headers and not
+  /// read; chunks then leave positions out. Throws `invalidInput` for positions beyond the head, `corruption` at a
+  /// block that does not match its checksum (after delivering everything before it), and the errors of the body.
   package func read(
     from: Position, to: Position? = nil, workers: Int = 2, priority: ThreadPriority = .usual,
     syncTails: Bool = false, isWanted: BlockFilter? = nil, prepare: BlockPreparation? = nil,
@@ -560,8 +560,7 @@ package final class LogReader {
   }
 }
 
-/// What a writer changes whenever it works: the names in the log's directory, and the position up to which it has
-/// synced.
+/// What changes whenever a writer works: the names in the log's directory, and the position up to which it has synced.
 private struct LogTraces: Equatable {
   let names: [String]
   let durablePosition: Position?

@@ -62,7 +62,7 @@ package struct LogState {
   ) throws(LedgerError) {
     // Tails are opened before the blocks are read: a tail that vanishes in between is in a block by then, and an open
     // tail stays readable. The second list includes every segment that contains it. Tails beyond the limit of open
-    // files are opened one by one; if one has gone, everything is read again.
+    // files are opened one by one; if one has vanished, everything is read again.
     guard let early = try directory.listIfPresent(Format.logDirectoryName) else {
       temporaryNames = []
       damage = LedgerError(
@@ -91,7 +91,7 @@ package struct LogState {
       let stop = try walkSegments(
         directory, part.map { Self.firsts(firsts, of: $0) } ?? firsts, part?.lowerBound ?? 0,
         knowing: earlier)
-      // Whatever follows the part, damage too, is of no interest.
+      // What follows the part, including damage, does not matter.
       if let part, let newest, newest.endPosition >= part.upperBound { return }
       try walkTails(
         directory, files, afterSegment: stop, hasher, knowing: earlier, limit: limit)
@@ -303,9 +303,10 @@ package struct LogState {
   }
 }
 
-// MARK: - Searches for valid parts after invalid ones, which distinguishes damage from a torn write
+// MARK: - Search for valid parts
 
-/// Iterates over the offsets at which a valid frame or member could begin.
+/// Iterates over the offsets at which a valid frame or member could begin. Valid parts after invalid ones distinguish
+/// damage from a torn write.
 struct ValidPartSearch {
   private let bytes: UnsafeRawBufferPointer
   private let start: UInt8

@@ -22,7 +22,7 @@ package struct SegmentIndex {
   var name: String { file.name }
   package var endPosition: Position { frontierAfter.size }
 
-  /// Whether the name now refers to another file: the segment was written anew, with redacted lines.
+  /// Whether the name now refers to another file: the segment was rewritten with redacted lines.
   func isReplaced(_ directory: LedgerDirectory) throws(LedgerError) -> Bool {
     guard let named = try directory.statusIfPresent(name) else { return false }
     return !named.isOfSameFile(as: fileStatus)

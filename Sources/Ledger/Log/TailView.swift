@@ -66,7 +66,7 @@ package struct TailView {
     try extend(try file.opened(), hasher, buffer, limit: limit)
   }
 
-  /// The same for a file that is already open.
+  /// As above, for a file that is already open.
   mutating func extend(
     _ file: StorageFile, _ hasher: SHA256, _ buffer: ByteBuffer, limit: Position = .max
   ) throws(LedgerError) -> Stop {
@@ -203,10 +203,11 @@ package struct TailView {
   }
 }
 
-// MARK: - A tail's file, which a writer removes once a block holds its events: kept open, or opened for each read
+// MARK: - Tail files
 
-/// A tail's file. A file that is kept open stays readable after its name is removed. Keeping all tails open would
-/// need as many descriptors as there are tails.
+/// A tail's file, which a writer removes once a block holds its events. A file that is kept open stays readable after
+/// its name is removed; others are opened for each read. Keeping all tails open would need as many descriptors as there
+/// are tails.
 final class TailFile: Sendable {
   /// The path inside the ledger.
   let name: String

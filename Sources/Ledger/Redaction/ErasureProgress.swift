@@ -1,7 +1,7 @@
-// Which erasures of a log have not listed all that they were to redact.
+// Finds unfinished erasures in a log, and watches the file of redacted lines.
 package import Base
 
-/// An erasure that was opened and whose lists are not all in the log: what it was to take out may still be there.
+/// An erasure that was opened and whose lists are not all in the log: data that it was to redact may still be there.
 package struct UnfinishedErasure: Equatable, Sendable {
   /// The position of the event that opened it.
   package let position: Position
@@ -11,11 +11,11 @@ package struct UnfinishedErasure: Equatable, Sendable {
   package let reason: String
 }
 
-/// Follows the events of erasures, in their order.
+/// Follows the events of erasures, in order.
 package struct ErasureProgress {
   private struct Entry {
     var erasure: UnfinishedErasure
-    /// Lists come in the order of their numbers, so the last one says whether any is missing.
+    /// Lists come in the order of their numbers, so the last number shows whether any is missing.
     var lastPart = 0
   }
 
@@ -50,7 +50,7 @@ package struct ErasureProgress {
     }
   }
 
-  /// Adds the event that opens an erasure. What no request asked for is looked for again in each pass.
+  /// Adds the event that opens an erasure. Erasures without a request are searched for again in each pass.
   package mutating func add(_ opening: DataRedacted.Opening, at position: Position) {
     if opening.isOfNoRequest { return }
     open[position] = Entry(
@@ -65,25 +65,25 @@ package struct ErasureProgress {
     if part == partCount { open[erasure] = nil }
   }
 
-  /// The erasures that are not finished, by position.
+  /// The unfinished erasures, by position.
   package var unfinished: [UnfinishedErasure] {
     open.values.map(\.erasure).sorted { $0.position < $1.position }
   }
 }
 
-// MARK: - Notices when a ledger's file of redacted lines comes and goes
+// MARK: - Watch
 
-/// The redacted lines that a ledger has now, shared by all its readers. Thread-safe.
+/// The current redacted lines of a ledger, shared by all its readers. Thread-safe.
 final class RedactionWatch: Sendable {
   private struct State {
-    /// The folder of erasures, once there is one: a look then costs one call.
+    /// The folder of erasures, once it exists: a check then costs one call.
     var folder: Folder?
     var lines: RedactedLines?
   }
 
   private let monitor = Monitor(State())
 
-  /// The lines of `erasures/lines`; nil if there is no such file. A file that is known is not read again.
+  /// The lines of `erasures/lines`; nil if there is no such file. A known file is not read again.
   func current(_ directory: LedgerDirectory) throws(LedgerError) -> RedactedLines? {
     try monitor.withLock { state throws(LedgerError) in
       let name = RedactionFile.directoryName

@@ -2,17 +2,17 @@
 package import Base
 import CCrypto
 
-/// The content of `keys/lines.hmac`: 32 random bytes in hexadecimal digits, a line for each key. The first is the one that
-/// is used; a ledger has another only if it was without the file for a time.
+/// The content of `keys/lines.hmac`: 32 random bytes in hexadecimal digits, a line for each key. The first key is in
+/// use; a ledger has others only if it was without the file for a time.
 package struct LineHMACKey: Sendable {
   package static let name = "\(KeyStore.directoryName)/lines.hmac"
   private static let byteCount = 32
-  /// Follows the keys if lines were redacted under one that was not there any more.
+  /// Follows the keys if lines were redacted under a key that was already missing.
   private static let partialMark = "partial"
   private static let operation = "read the key of redacted lines"
 
   private let keys: [[UInt8]]
-  /// Whether lines were redacted under a key that is not here.
+  /// Whether lines were redacted under a missing key.
   package let isPartial: Bool
 
   private init?(_ content: [UInt8]) {
@@ -45,7 +45,7 @@ package struct LineHMACKey: Sendable {
     return key
   }
 
-  /// Whether the ledger has redacted lines that it can't know again, since the key that hides them is not there.
+  /// Whether the ledger has redacted lines that it can't recognise because the key that hides them is missing.
   package static func isMissing(_ directory: LedgerDirectory) throws(LedgerError) -> Bool {
     guard try directory.reread().identity.formatVersion >= Format.versionWithRedactions else {
       return false
@@ -53,8 +53,8 @@ package struct LineHMACKey: Sendable {
     return try ifPresent(directory)?.isPartial ?? true
   }
 
-  /// A ledger's key; creates it durably if there is none. That comes before the ledger allows redactions: if it does and has
-  /// no key, the key was lost, and a new one is not all that is needed.
+  /// A ledger's key; creates it durably if there is none. It must exist before the ledger allows redactions: a ledger
+  /// that allows them and has no key has lost it, and a new key would not replace it.
   package static func made(_ directory: LedgerDirectory) throws(LedgerError) -> LineHMACKey {
     if let key = try ifPresent(directory) { return key }
     try directory.makePrivateDirectory(KeyStore.directoryName)
@@ -71,12 +71,12 @@ package struct LineHMACKey: Sendable {
     }
   }
 
-  /// HMAC-SHA-256 of a digest's 32 bytes under the key that is used.
+  /// HMAC-SHA-256 of a digest's 32 bytes under the current key.
   package func digest(of digest: SHA256Digest) -> SHA256Digest {
     Self.digest(of: digest, keys[0])
   }
 
-  /// The same under each key.
+  /// As `digest`, under each key.
   package func digests(of digest: SHA256Digest) -> [SHA256Digest] {
     keys.map { Self.digest(of: digest, $0) }
   }

@@ -1,7 +1,7 @@
-// The redacted lines of a pass, by position: what readers show instead of lines of the log.
+// The redacted lines of a pass, by position, which readers show instead of lines of the log.
 package import Base
 
-/// Redacted lines in a file. Only their places are in memory; the lines are read when they are needed. Thread-safe.
+/// Redacted lines in a file. Only their offsets are in memory; the lines are read when needed. Thread-safe.
 package final class RedactedLines: Sendable {
   /// Identifies the pass that wrote the file.
   package let pass: UUID16
@@ -59,7 +59,7 @@ package final class RedactedLines: Sendable {
     device = status.device
   }
 
-  /// A number from 1 that follows from the pass: equal for equal passes, and almost always different for others.
+  /// A number from 1 that is derived from the pass: equal for equal passes, and almost always different for others.
   package var tag: Int32 {
     let digest = pass.withUnsafeBytes { SHA256.hash($0) }
     let word = digest.withUnsafeBytes { $0.loadUnaligned(as: UInt32.self) }
@@ -69,7 +69,7 @@ package final class RedactedLines: Sendable {
   /// How many lines there are.
   package var count: Int { positions.count }
 
-  /// Whether a file is the one that these lines are in.
+  /// Whether a file is the one that contains these lines.
   func isOf(_ status: FileStatus) -> Bool {
     status.fileNumber == fileNumber && status.device == device
   }
@@ -84,7 +84,7 @@ package final class RedactedLines: Sendable {
   /// Whether there is a line in a range of positions.
   package func contains(in range: Range<Position>) -> Bool { !indexes(in: range).isEmpty }
 
-  /// Whether there is a line of this position.
+  /// Whether there is a line at this position.
   package func contains(_ position: Position) -> Bool { contains(in: position..<position + 1) }
 
   /// The size of the lines in a range of positions, with their line feeds.
@@ -93,7 +93,7 @@ package final class RedactedLines: Sendable {
     return offsets[indexes.upperBound] - offsets[indexes.lowerBound]
   }
 
-  /// Reads lines that follow each other.
+  /// Reads consecutive lines.
   private func read(_ indexes: Range<Int>, into buffer: ByteBuffer) throws(LedgerError) {
     let start = offsets[indexes.lowerBound]
     guard
@@ -102,7 +102,7 @@ package final class RedactedLines: Sendable {
     else { throw RedactionLineReader.damage("it was truncated") }
   }
 
-  /// A line without its line feed; nil if there is none of this position.
+  /// A line without its line feed; nil if there is none at this position.
   package func line(at position: Position) throws(LedgerError) -> [UInt8]? {
     let indexes = indexes(in: position..<position + 1)
     if indexes.isEmpty { return nil }
@@ -120,7 +120,7 @@ package final class RedactedLines: Sendable {
     return line
   }
 
-  /// The line that replaces a line of the log; nil if it is shown as it is.
+  /// The line that replaces a line of the log; nil if that is shown unchanged.
   ///
   /// Throws `corruption` if the two have different leaf records.
   func replacement(for line: EventLine) throws(LedgerError) -> [UInt8]? {
@@ -163,13 +163,13 @@ package final class RedactedLines: Sendable {
   }
 }
 
-// MARK: - Puts redacted lines in place of the log's in a run of whole lines
+// MARK: - Replacement in a run of lines
 
-/// A run of whole lines that gets other lines, by position. Used once.
+/// Replaces lines in a run of whole lines, by position. Used once.
 struct LineReplacement {
   private let events: UnsafeRawBufferPointer
   private let result: ByteBuffer
-  /// Where what is not copied yet begins, and the line with the position `next`.
+  /// The offset from which nothing is copied yet, and the line with the position `next`.
   private var copied = 0
   private var offset = 0
   private var next: Position
@@ -178,7 +178,7 @@ struct LineReplacement {
 
   /// - Parameters:
   ///   - first: the position of the first line.
-  ///   - result: gets the new run; of no use if nothing differs.
+  ///   - result: receives the new run; meaningless if nothing differs.
   init(_ events: UnsafeRawBufferPointer, first: Position, into result: ByteBuffer) {
     self.events = events
     self.result = result
@@ -187,7 +187,7 @@ struct LineReplacement {
     result.reserve(events.count)
   }
 
-  /// Puts a line, without its line feed, in place of that of its position, which is after those before.
+  /// Replaces the line at a position by a line without its line feed. Positions must ascend.
   ///
   /// Throws `corruption` unless both are the same event.
   mutating func replace(
@@ -220,7 +220,7 @@ struct LineReplacement {
     return true
   }
 
-  /// Throws unless a redacted line is of the same event as one of the log.
+  /// Throws unless a redacted line and a line of the log are the same event.
   static func check(_ text: UnsafeRawBufferPointer, replaces old: EventLine) throws(LedgerError) {
     guard let new = EventLine(text), new.isRedacted, new.position == old.position else {
       throw RedactionLineReader.damage("a line is not the one that was read before")

@@ -1,19 +1,19 @@
-// The file of redacted lines that are not all in their segments yet: its names, header and removal.
+// The file of redacted lines that are not all in their segments yet: its names, header, writer, reader and removal.
 package import Base
 import Glibc
 
-/// `erasures/lines`: a header of fixed size, then redacted event lines by position. Once it has its name it is the
-/// truth: readers show its lines instead of those in the log.
+/// `erasures/lines`: a header of fixed size, then redacted event lines by position. Once it has its final name it is
+/// authoritative: readers show its lines instead of those in the log.
 package enum RedactionFile {
   static let directoryName = "erasures"
   static let leafName = "lines"
   static let temporaryLeafName = leafName + Format.temporarySuffix
   /// Its path inside the ledger.
   package static let name = "\(directoryName)/\(leafName)"
-  /// The path of one that is being written, or that was never completed.
+  /// The path of a file that is being written, or that was never completed.
   package static let temporaryName = "\(directoryName)/\(temporaryLeafName)"
 
-  /// The first line, padded with spaces before its line feed: it is written last, over room that was left for it.
+  /// The first line, padded with spaces before its line feed: it is written last, over space reserved for it.
   struct Header: Equatable {
     static let byteCount = 192
 
@@ -58,7 +58,7 @@ package enum RedactionFile {
     }
   }
 
-  /// Whether a ledger has one.
+  /// Whether a ledger has the file.
   package static func exists(in directory: LedgerDirectory) throws(LedgerError) -> Bool {
     try directory.statusIfPresent(name) != nil
   }
@@ -73,7 +73,7 @@ package enum RedactionFile {
   }
 }
 
-// MARK: - Writes the file of redacted lines: the lines first, then the header, then its name
+// MARK: - Writer
 
 /// Writes `erasures/lines.new` and gives it its name. Not thread-safe.
 ///
@@ -87,7 +87,7 @@ package final class RedactionFileWriter {
   private let hasher = SHA256()
   private let buffer = ByteBuffer(capacity: RedactionFileWriter.bufferByteCount)
   private var lineCount = 0
-  /// The size of the lines that were written, without those in the buffer.
+  /// The size of the written lines, without those in the buffer.
   private var writtenByteCount = 0
   private var lastPosition: Position = -1
   private var isFinished = false
@@ -125,7 +125,7 @@ package final class RedactionFileWriter {
     if buffer.count >= Self.bufferByteCount { try flush() }
   }
 
-  /// The same for an array.
+  /// As above, for an array.
   package func append(line: [UInt8]) throws(LedgerError) {
     try line.withUnsafeBufferPointer { (bytes) throws(LedgerError) in
       try append(line: UnsafeRawBufferPointer(bytes))
@@ -167,9 +167,9 @@ package final class RedactionFileWriter {
   }
 }
 
-// MARK: - Reads the file of redacted lines from its beginning, line by line
+// MARK: - Reader
 
-/// Delivers redacted lines in the order of their file. Not thread-safe.
+/// Delivers redacted lines in the order of their file, from its beginning. Not thread-safe.
 package struct RedactionLineReader {
   static let operation = "read redacted lines"
   private static let windowByteCount = 1 << 20
@@ -182,10 +182,10 @@ package struct RedactionLineReader {
   private let window = ByteBuffer(capacity: RedactionLineReader.windowByteCount)
   private var windowEndBytes = RedactionFile.Header.byteCount
   private var doneByteCount = 0
-  /// Where the line that was delivered last begins in the file.
+  /// The offset in the file of the last delivered line.
   private(set) var lineOffsetBytes = 0
 
-  /// Reads the header. Throws `corruption` if it is not that of a file of this size.
+  /// Reads the header. Throws `corruption` if it is not the header of a file of this size.
   init(_ file: StorageFile, sizeBytes: Int) throws(LedgerError) {
     self.file = file
     self.sizeBytes = sizeBytes
@@ -229,7 +229,7 @@ package struct RedactionLineReader {
     }
   }
 
-  /// Moves what was not delivered to the window's start, and reads what follows it.
+  /// Moves the undelivered bytes to the window's start, and reads the bytes that follow.
   private mutating func fill() throws(LedgerError) {
     let restByteCount = window.count - doneByteCount
     memmove(window.base, window.base + doneByteCount, restByteCount)

@@ -1,7 +1,7 @@
-// Writes a segment anew with redacted lines in place of others; whatever does not change is copied byte by byte.
+// Rewrites segments with redacted lines in place of others; unchanged parts are copied byte by byte.
 import Base
 
-/// Replaces lines of segments. The caller makes sure that nothing else changes the segment meanwhile.
+/// Replaces lines of segments. The caller ensures that nothing else changes the segment meanwhile.
 struct SegmentRewriter {
   private static let workerCount = 2
 
@@ -9,16 +9,16 @@ struct SegmentRewriter {
   let lines: RedactedLines
   let encoders: BlockEncoders
   let priority: ThreadPriority
-  /// Called with the number of bytes of the old segment that are done.
+  /// Called with the number of bytes of the old segment that are processed.
   let progress: (Int) -> Void
-  /// Asked for each block; if it returns true, the segment stays as it is.
+  /// Called for each block; if it returns true, the segment stays unchanged.
   let isCancelled: () -> Bool
 
-  /// Replaces the segment's file durably. Returns what is then known of the segment; nil if all its lines were
-  /// redacted already, so that nothing was written.
+  /// Replaces the segment's file durably. Returns the index of the new segment; nil if all its lines were already
+  /// redacted, so that nothing was written.
   ///
-  /// If it throws before the new file has its name, the old file is as it was.
-  /// - Parameter rewritten: may hold the new file already.
+  /// If it throws before the new file has its name, the old file is unchanged.
+  /// - Parameter rewritten: may already hold the new file.
   func rewrite(
     _ old: SegmentIndex, _ rewritten: RewrittenSegments? = nil
   ) throws(LedgerError) -> SegmentIndex? {
@@ -53,7 +53,7 @@ struct SegmentRewriter {
         throw LedgerError(
           .closed, operation: Self.operation, object: old.name, cause: "it was stopped")
       }
-      // Unless all its lines were redacted already.
+      // Unless all its lines were already redacted.
       if let member = block.rewritten?.member {
         try copy.replace(block.block, with: member.bytes)
         encoders.recycle(member)
@@ -89,7 +89,7 @@ extension SegmentIndex {
     blocks.filter { lines.contains(in: $0.first..<$0.endPosition) }
   }
 
-  /// Throws `invalidInput` if a block would become larger than a block may be. Reads only blocks that come near that.
+  /// Throws `invalidInput` if a block would exceed its size limit. Reads only blocks that come near it.
   func checkSizes(with lines: RedactedLines) throws(LedgerError) {
     for block in blocks {
       let range = block.first..<block.endPosition
@@ -108,11 +108,11 @@ extension SegmentIndex {
   }
 }
 
-// MARK: - What an erasure needs of the writer: all events in blocks, and segments written anew
+// MARK: - Erasures by the writer
 
 extension LedgerWriter {
-  /// Puts every event that was appended before the call into a block and removes its tail, at once. Appends go on
-  /// meanwhile. Returns the end position of the blocks, which is not before that of those events.
+  /// Seals every event that was appended before the call into a block and removes its tail, at once. Appends continue
+  /// meanwhile. Returns the end position of the blocks, which is at or after the end of those events.
   ///
   /// Throws if a block cannot be written, for example because the disk is full, or if the writer closes.
   @discardableResult
@@ -126,16 +126,16 @@ extension LedgerWriter {
     }
   }
 
-  /// Writes the segments anew that hold lines of these positions, with the redacted lines instead of theirs. Durable
-  /// when it returns. Segments whose lines are all redacted already are left alone, so it can be repeated after any
-  /// failure. Appends go on meanwhile.
+  /// Rewrites the segments that hold lines at these positions, with the redacted lines in place. Durable when it
+  /// returns. Segments whose lines are all redacted are left alone, so it can be repeated after any failure. Appends
+  /// continue meanwhile.
   ///
-  /// Throws `invalidInput` if a position is not in a block (`sealAll` puts it there), or if the format version of the
-  /// ledger does not allow redacted lines; `closed` if it was stopped, or the writer closes.
+  /// Throws `invalidInput` if a position is not in a block (`sealAll` seals it), or if the format version of the ledger
+  /// does not allow redacted lines; `closed` if it was stopped, or the writer closes.
   /// - Parameters:
   ///   - rewritten: new files of some of the segments.
-  ///   - progress: called with the bytes of segments that are done and those of all segments concerned.
-  ///   - isCancelled: asked for each block.
+  ///   - progress: called with the processed bytes and the total bytes of the affected segments.
+  ///   - isCancelled: called for each block.
   package func rewriteSegments(
     _ lines: RedactedLines, rewritten: RewrittenSegments? = nil,
     progress: (_ doneBytes: Int, _ totalBytes: Int) -> Void = { _, _ in },
@@ -148,8 +148,8 @@ extension LedgerWriter {
     }
   }
 
-  /// Throws what `rewriteSegments` would throw before it changes anything. Otherwise returns new files of segments for
-  /// a reader that shows these lines to fill.
+  /// Throws what `rewriteSegments` would throw before it changes anything. Otherwise returns new files of segments,
+  /// which a reader that shows these lines fills.
   package func prepareRewriting(_ lines: RedactedLines) throws(LedgerError) -> RewrittenSegments {
     try whileOpen { () throws(LedgerError) in
       let affected = try checkedSegments(lines)
@@ -195,7 +195,7 @@ extension LedgerWriter {
       done += segment.byteCount
       progress(done, total)
     }
-    // A segment that was left alone may have got its name from a process that ended before it could sync that.
+    // A process may have renamed a segment and ended before it could sync the rename.
     do throws(LedgerError) { try directory.syncLogDirectory() } catch {
       sealer.fail(error)
       throw error
@@ -232,7 +232,7 @@ extension LedgerWriter {
 
   private func openedSegment(_ first: Position) throws(LedgerError) -> SegmentIndex {
     var segment = try SegmentIndex(directory, first: first)
-    // A block that is being written at its end does not matter: the redacted lines are before it.
+    // A block that is being written at the segment's end does not matter: the redacted lines precede it.
     if case .damaged(let damage) = try segment.extend() { throw damage }
     return segment
   }
@@ -253,7 +253,7 @@ extension LedgerWriter {
       }
       _ = try rewriter.rewrite(segment, rewritten)
     } catch {
-      // What is on disk is then unknown, as after a failed append.
+      // The content on disk is then unknown, as after a failed append.
       if error.leavesDiskUnknown { sealer.fail(error) }
       throw error
     }
@@ -280,24 +280,24 @@ extension LedgerWriter {
   }
 }
 
-// MARK: - New files of segments, made of blocks that a reader shows with redacted lines
+// MARK: - New files from a reader's blocks
 
-/// What a reader makes the new member of a block for.
+/// What a reader needs to make a new member for a block.
 struct BlockRewriting {
   let segment: SegmentIndex
   let encoders: BlockEncoders
 }
 
-/// New files of segments that get redacted lines. A reader that shows these lines fills them: the threads that inflate
-/// its blocks deflate the changed ones, so that none is inflated once more for it. Used by the reader's thread.
+/// New files of segments with redacted lines. A reader that shows these lines fills them: the threads that inflate its
+/// blocks also deflate the changed ones, so that no block is inflated twice. Used by the reader's thread.
 ///
 /// It only saves time: `rewriteSegments` writes what is missing here, and everything after a failure. The files have
-/// temporary names until `rewriteSegments` puts them in use; the others are removed with this.
+/// temporary names until `rewriteSegments` puts them in use; unused ones are removed with this object.
 package final class RewrittenSegments {
-  /// At most this many bytes of segments get new files this way, which exist next to the old ones until the commit.
+  /// The most bytes of segments that get new files this way; these exist next to the old ones until the commit.
   static let byteCountMax = 1 << 30
 
-  /// A segment, its new file, and the blocks that are in that so far.
+  /// A segment, its new file, and the blocks that the file contains so far.
   private struct Part {
     let old: SegmentIndex
     let copy: SegmentCopy
@@ -309,7 +309,7 @@ package final class RewrittenSegments {
   /// The first positions of the segments.
   private let firsts: Set<Position>
   private var parts: [Part] = []
-  /// Where the next block may begin.
+  /// The earliest position of the next block.
   private var end = 0
   private var hasFailed = false
 
@@ -326,7 +326,7 @@ package final class RewrittenSegments {
     firsts.contains(segment.first) ? BlockRewriting(segment: segment, encoders: encoders) : nil
   }
 
-  /// Writes the new member of a block, unless it comes after later ones, or again.
+  /// Writes the new member of a block, unless a later one was already written, or the same one.
   func add(_ block: BlockLocation, _ rewritten: RewrittenBlock) {
     defer { encoders.recycle(rewritten.member) }
     guard block.first >= end, !hasFailed else { return }
@@ -345,7 +345,7 @@ package final class RewrittenSegments {
     }
   }
 
-  /// The new file of a segment; nil if it is not exactly one with these lines, or was taken before. Its caller finishes
+  /// The new file of a segment; nil if it does not have exactly these lines, or was already taken. The caller finishes
   /// or discards it.
   func takeCopy(of segment: SegmentIndex, with lines: RedactedLines) -> SegmentCopy? {
     guard let index = parts.firstIndex(where: { $0.old.first == segment.first }) else {

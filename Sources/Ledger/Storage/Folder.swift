@@ -1,4 +1,4 @@
-// An open directory of the ledger: its files by name, and what it refuses.
+// An open directory of the ledger: its files by name, and what it rejects.
 import Base
 import Glibc
 
@@ -45,7 +45,7 @@ package final class Folder: Sendable {
   /// The name of the folder itself, for errors.
   private var ownLabel: String { prefix.isEmpty ? ledgerPath : String(prefix.dropLast()) }
 
-  // MARK: What is refused
+  // MARK: Rejected files
 
   private func refusal(_ operation: String, _ object: String, _ cause: String) -> LedgerError {
     LedgerError(.invalidInput, operation: operation, object: object, cause: cause)
@@ -64,7 +64,7 @@ package final class Folder: Sendable {
       "other users can write to it; to fix this, run 'chmod -R go-w \(ledgerPath)'")
   }
 
-  /// Refuses a file that is not regular or that other users may write to.
+  /// Rejects a file that is not regular or that other users may write to.
   private func check(
     _ status: FileStatus, _ operation: String, _ object: String, isSecret: Bool = false
   ) throws(LedgerError) {
@@ -77,13 +77,13 @@ package final class Folder: Sendable {
     if !isSecret, status.isWritableByOthers { throw writableRefusal(operation, object) }
   }
 
-  /// Refuses the folder if other users may write to it.
+  /// Rejects the folder if other users may write to it.
   package func refuseIfWritableByOthers(_ operation: String = "open") throws(LedgerError) {
     if try ownStatus().isWritableByOthers { throw writableRefusal(operation, ownLabel) }
   }
 
-  /// Refuses a name that must not be used: a link, a pipe, or a file or directory that other users may write to. A
-  /// free name is accepted.
+  /// Rejects a name that must not be used: a link, a pipe, or a file or directory that other users may write to. A free
+  /// name is accepted.
   /// - Parameter kind: the expected kind.
   package func inspect(
     _ name: String, _ kind: FileKind, _ operation: String
@@ -119,7 +119,7 @@ package final class Folder: Sendable {
     return StorageFile(storage: storage, descriptor: descriptor, name: object ?? label(name))
   }
 
-  /// The same for reading; nil if the file does not exist.
+  /// As `openFile`, for reading; nil if the file does not exist.
   func openFileIfPresent(
     _ name: String, isSecret: Bool = false
   ) throws(LedgerError) -> StorageFile? {
@@ -378,9 +378,9 @@ package final class Folder: Sendable {
   }
 }
 
-// MARK: - A folder for a command's temporary files
+// MARK: - Temporary folders
 
-/// A folder that only its owner may enter; removed with the value.
+/// A folder for a command's temporary files that only its owner may enter; removed with the value.
 package final class TemporaryFolder {
   package let folder: Folder
 

@@ -141,7 +141,7 @@ package struct LedgerDirectory: Sendable {
   ) throws(LedgerError) -> LedgerIdentity {
     let name = Format.identityName
     let file = try root.openFile(name, .readOnly, operation: openOperation)
-    // Larger than any real file: a huge one is refused, not read.
+    // Larger than any real file: a huge one is rejected without reading it.
     let content = ByteBuffer(capacity: 1 << 20)
     content.count = try file.read(into: content.storage, offsetBytes: 0)
     do {
@@ -170,13 +170,13 @@ package struct LedgerDirectory: Sendable {
     return LedgerDirectory(self, identity)
   }
 
-  /// Raises the format version in `ledger.json` durably, so that programs that know no redacted lines refuse the
-  /// ledger from here on. Later calls do nothing.
+  /// Raises the format version in `ledger.json` durably, so that programs that do not know redacted lines reject the
+  /// ledger from now on. Later calls do nothing.
   package func allowingRedactions() throws(LedgerError) -> LedgerDirectory {
     let current = try reread()
     if current.identity.formatVersion >= Format.versionWithRedactions { return current }
     try makePrivateDirectory(KeyStore.directoryName)
-    // A new key rewrites the file too, under the same lock.
+    // A new key also rewrites the file, under the same lock.
     return try KeyStore(self).withLock(waits: true) { () throws(LedgerError) in
       var identity = try reread().identity
       if identity.formatVersion < Format.versionWithRedactions {
@@ -263,7 +263,7 @@ package struct LedgerDirectory: Sendable {
     return try folder?.status(leaf)
   }
 
-  /// The same for a file that is opened later. Throws if it must not be used.
+  /// As above, for a file that is opened later. Throws if it must not be used.
   func inspectedStatus(_ name: String) throws(LedgerError) -> FileStatus? {
     let (folder, leaf) = try placeIfPresent(name)
     try folder?.inspect(leaf, .regular, "open")

@@ -1,4 +1,5 @@
-// A ledger's identity: the content of ledger.json, parsed strictly and written in one form.
+// A ledger's identity, the content of ledger.json, parsed strictly and written in one form; and a ledger that is being
+// restored.
 import Base
 import Glibc
 
@@ -65,7 +66,7 @@ package struct LedgerIdentity: Sendable, Equatable {
   }
 
   /// Whether a new ledger may have this origin: a name without a scheme and without slashes at its ends, as C2SP
-  /// wants it. Ledgers made before that was checked keep theirs.
+  /// requires. Ledgers created before this check keep theirs.
   package static func isNewOrigin(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
     return isValidOrigin(text) && bytes.first != UInt8(ascii: "/")
@@ -116,7 +117,7 @@ package struct LedgerIdentity: Sendable, Equatable {
   }
 }
 
-/// The tokens that `ledger.json` is made of: strings without escapes, a number, punctuation.
+/// Scans the tokens of `ledger.json`: strings without escapes, a number, punctuation.
 private struct IdentityScanner {
   private let bytes: UnsafeRawBufferPointer
   private var offset = 0
@@ -177,10 +178,11 @@ private struct IdentityScanner {
   }
 }
 
-// MARK: - The directory of a ledger that is being restored: everything comes into place before `ledger.json`
+// MARK: - A ledger being restored
 
-/// A directory that becomes a ledger when `finish` is called. Until then no command takes it for one. A note
-/// (`Standby`) marks it from the start, so that what an interrupted restore left is told from anything else.
+/// A directory that becomes a ledger when `finish` is called: everything else is in place before `ledger.json`. Until
+/// then no command accepts it as a ledger. A note (`Standby`) marks it from the start, so that the remains of an
+/// interrupted restore can be told from anything else.
 package struct UnfinishedLedger {
   package static let operation = "restore"
 
@@ -210,7 +212,7 @@ package struct UnfinishedLedger {
     log = try Self.folder(Format.logDirectoryName, in: root)
   }
 
-  /// A folder of the ledger; made if there is none.
+  /// A folder of the ledger; created if there is none.
   package func folder(_ name: String) throws(LedgerError) -> Folder {
     name == Format.logDirectoryName ? log : try Self.folder(name, in: directory.root)
   }

@@ -193,9 +193,9 @@ extension FileStatus {
   }
 }
 
-// MARK: - The limit of open files per process: a log reader keeps its tails open
+// MARK: - Limit of open files
 
-/// The system's limit for this process.
+/// The system's limit of open files for this process: a log reader keeps its tails open.
 package enum OpenFileLimit {
   /// How many files the process may have open now.
   package static var current: Int {

@@ -1,11 +1,11 @@
-// The note in a ledger that nothing may be appended to it: another ledger continues the history.
+// The note in a ledger that nothing may be appended to it because another ledger continues the history.
 import Base
 
 /// Why a ledger may not be written to. It is a copy that was restored, or another writer has taken over. `promote`
 /// removes the note.
 package struct Standby: Sendable, Equatable {
   package enum Reason: String, Sendable {
-    /// The ledger was restored from a copy whose writer may still live.
+    /// The ledger was restored from a copy whose writer may still be running.
     case restored
     /// Another writer has taken over the copy of this ledger.
     case fenced
@@ -19,7 +19,7 @@ package struct Standby: Sendable, Equatable {
   /// The step that was restored, or with which another writer took over, and its epoch.
   package let step: Int
   package let epoch: Int
-  /// When the note was made, in epoch milliseconds.
+  /// When the note was written, in epoch milliseconds.
   package let atMs: Int64
 
   package init(reason: Reason, step: Int, epoch: Int, atMs: Int64 = Timestamp.now()) {
@@ -46,7 +46,7 @@ package struct Standby: Sendable, Equatable {
     self.init(reason: reason, step: step, epoch: epoch, atMs: atMs)
   }
 
-  /// Writes the note, durably, in place of an earlier one.
+  /// Writes the note, durably, replacing an earlier one.
   package func write(to directory: LedgerDirectory) throws(LedgerError) {
     var lines = JSONLines()
     lines.add("reason") { $0.string(reason.rawValue) }

@@ -1,4 +1,4 @@
-// The interface between the ledger and the system's files.
+// The interface between the ledger and the system's files, and the ledger's open files.
 package import Base
 import Glibc
 
@@ -151,7 +151,7 @@ extension Storage {
     if try !lock(descriptor) { throw SystemError(code: EDEADLK) }
   }
 
-  /// The same for a directory's path, for storages without other paths.
+  /// As above for a directory's path, for storages without other paths.
   package func status(_ path: String) throws(SystemError) -> FileStatus {
     let descriptor = try openDirectory(path)
     defer { close(descriptor) }
@@ -159,9 +159,10 @@ extension Storage {
   }
 }
 
-// MARK: - An open file of the ledger, with complete reads and writes, and errors that name the file
+// MARK: - Open files
 
-/// An open file. The last reference closes it.
+/// An open file of the ledger, with complete reads and writes, and errors that name the file. The last reference closes
+/// it.
 package final class StorageFile: Sendable {
   private let storage: any Storage
   /// The storage's descriptor; a system descriptor if the storage is the operating system's.
@@ -274,7 +275,7 @@ package final class StorageFile: Sendable {
   /// Waits for the exclusive lock; false if the wait was cancelled.
   /// - Parameters:
   ///   - waiting: called if the lock is held elsewhere.
-  ///   - isCancelled: asked before the wait, and when a signal interrupts it.
+  ///   - isCancelled: called before the wait, and when a signal interrupts it.
   package func waitForLock(
     waiting: () -> Void = {}, isCancelled: () -> Bool = { false }
   ) throws(LedgerError) -> Bool {
@@ -302,7 +303,7 @@ package final class StorageFile: Sendable {
   }
 }
 
-/// Repeats a system call as long as it is interrupted.
+/// Repeats an interrupted system call.
 func retrying<Result>(
   _ operation: String, _ object: String, _ call: () throws(SystemError) -> Result
 ) throws(LedgerError) -> Result {

@@ -1,4 +1,4 @@
-// The writer's lock: flock on a file that is never replaced.
+// The writer's lock, flock on a file that is never replaced; the published durable position; a test append.
 import Base
 import CDeflate
 import Glibc
@@ -59,8 +59,8 @@ final class WriterLock: Sendable {
 /// Where a writer publishes how far the log is durable.
 final class DurableMark: Sendable {
   private let file: StorageFile
-  /// A position that could not be published; nil if none is missing. Readers go no further than the last published
-  /// one, so a writer must try again even if nothing more is appended.
+  /// A position that could not be published; nil if there is none. Readers stop at the last published one, so a writer
+  /// must try again even if nothing more is appended.
   private let missing = Monitor<Position?>(nil)
 
   init(_ file: StorageFile) { self.file = file }
@@ -83,7 +83,7 @@ final class DurableMark: Sendable {
   }
 }
 
-// MARK: - The content of the file `lock`: its holder and the durable position
+// MARK: - The lock file
 
 /// The content of the lock file: two lines of fixed width, so that one write replaces each in place. They contain the
 /// holder's process id (0: none), and the durable position with a CRC-32 of its digits. Docs: format.md, *The lock*.
@@ -160,14 +160,15 @@ extension StorageFile {
   }
 }
 
-// MARK: - Checks, without appending, that there is room for events
+// MARK: - Test append
 
 extension LedgerDirectory {
   private static let probeName = "\(Format.logDirectoryName)/probe\(Format.temporarySuffix)"
   private static let probeByteCount = 1 << 20
 
-  /// Writes, syncs and removes a file in the log's directory. Throws the reason if that fails: no space, no
-  /// descriptor, a read-only file system. If a crash leaves the file, the next recovery removes it.
+  /// Checks that there is room for events: writes, syncs and removes a file in the log's directory. Throws the reason
+  /// if that fails: no space, no descriptor, a read-only file system. If a crash leaves the file, the next recovery
+  /// removes it.
   package func probeAppend() throws(LedgerError) {
     let outcome: Result<Void, LedgerError>
     do throws(LedgerError) {

@@ -1,11 +1,11 @@
-// Makes the members of blocks that get other content.
+// Compresses the events of blocks, and makes new members for blocks with changed events.
 import Base
 import CDeflate
 
-/// Makes members in place of those of a segment's blocks. Thread-safe: each call uses a deflater of its own.
+/// Makes members that replace those of a segment's blocks. Thread-safe: each call uses its own deflater.
 final class BlockEncoders: Sendable {
   private struct State: @unchecked Sendable {
-    // Each is used by the one thread that took it out.
+    // Each is used by the thread that removed it.
     var idle: [BlockEncoder] = []
     var freeBuffers: [ByteBuffer] = []
   }
@@ -16,7 +16,7 @@ final class BlockEncoders: Sendable {
   /// - Parameter level: libdeflate's level, 1 to 12.
   init(level: Int32) { self.level = level }
 
-  /// The member of a block of a file that gets other events. It differs from the old one in its content, sizes and
+  /// The new member of a block of a file, with other events. It differs from the old one in its content, sizes and
   /// checksums only. Return it with `recycle`.
   func encode(
     _ block: BlockLocation, of file: StorageFile, events: UnsafeRawBufferPointer
@@ -30,7 +30,7 @@ final class BlockEncoders: Sendable {
     return member
   }
 
-  /// Takes back a member that is no longer needed.
+  /// Accepts a member that is no longer needed.
   func recycle(_ member: ByteBuffer) {
     // A buffer that one huge event enlarged is freed.
     if member.capacity <= 8 << 20 { monitor.withLock { $0.freeBuffers.append(member) } }
@@ -85,7 +85,7 @@ private final class BlockEncoder {
   }
 }
 
-// MARK: - Compresses the events of blocks
+// MARK: - Compression
 
 /// The events of a tail, plain and deflated, from which a block is made.
 package struct BlockContent {

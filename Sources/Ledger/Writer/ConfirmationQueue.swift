@@ -1,4 +1,4 @@
-// Commits that are on disk and wait for the copy, while the next ones are made: what waits together shares a step.
+// Commits on disk that wait for the copy, while the next ones are made: waiting commits share a step; and tickets.
 import Base
 import Glibc
 
@@ -26,7 +26,7 @@ final class ConfirmationQueue: Sendable {
   }
 
   private let confirmation: any AppendConfirmation
-  /// What may wait, in bytes of events.
+  /// The limit of waiting commits, in bytes of events.
   private let byteCountMax: Int
   private let monitor = Monitor(State(), conditionCount: 2)
   private let thread = Monitor<WorkerThread?>(nil)
@@ -35,7 +35,7 @@ final class ConfirmationQueue: Sendable {
     (self.confirmation, self.byteCountMax) = (confirmation, byteCountMax)
   }
 
-  /// - Parameter failure: why nothing may be acknowledged any more; nil if it may.
+  /// - Parameter failure: why nothing may be acknowledged any more; nil if acknowledgements are allowed.
   func start(failure: @escaping @Sendable () -> LedgerError?) throws(LedgerError) {
     let started = try WorkerThread.start { [self] in
       while let commit = next() { resolve(commit, failure) }
@@ -43,7 +43,7 @@ final class ConfirmationQueue: Sendable {
     thread.withLock { $0 = started }
   }
 
-  /// Adds a commit that is on disk; waits while too much of them is waiting.
+  /// Adds a commit that is on disk; waits while the limit is reached.
   func add(_ tickets: [AppendTicket], _ results: [AppendResult]) {
     let commit = Commit(
       tickets: tickets, results: results,
@@ -61,7 +61,7 @@ final class ConfirmationQueue: Sendable {
     monitor.signal(Condition.work)
   }
 
-  /// Resolves what waits, and ends the thread.
+  /// Resolves the waiting commits, and ends the thread.
   func close() {
     monitor.withLock { $0.isClosing = true }
     monitor.signal(Condition.work)
@@ -80,7 +80,7 @@ final class ConfirmationQueue: Sendable {
     let outcome: Result<Void, LedgerError>
     do throws(LedgerError) {
       try confirmation.waitUntilConfirmed(commit.end, sinceMs: commit.sinceMs)
-      // Whoever has taken over meanwhile does not know these events if they came after its first step.
+      // If another writer has taken over meanwhile, it lacks these events if they came after its first step.
       if let failure = failure() { throw failure }
       outcome = .success(())
     } catch { outcome = .failure(error) }
@@ -95,7 +95,7 @@ final class ConfirmationQueue: Sendable {
   }
 }
 
-// MARK: - What a submitter waits on until its events are on disk
+// MARK: - Tickets
 
 /// The positions of appended events.
 package struct AppendResult: Sendable, Equatable {
@@ -107,7 +107,7 @@ package struct AppendResult: Sendable, Equatable {
   package let recordedAtMs: Int64
 }
 
-/// A submission in progress. Any thread may wait for it, any number of times.
+/// A submission in progress, for waiting until its events are on disk. Any thread may wait for it, any number of times.
 ///
 /// Sendable because the committing thread alone changes it until the semaphore is posted, and none does afterwards.
 package final class AppendTicket: @unchecked Sendable {

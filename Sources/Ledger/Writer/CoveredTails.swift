@@ -136,7 +136,7 @@ struct CoveredTails {
     guard let ofBlock = LineRange.part(blockEvents.bytes, first: block.first, common),
       let ofTail = tailPart(tailFirst, common), Self.isSameOrRedacted(ofBlock, ofTail)
     else {
-      // Two intact versions that differ, and neither is older.
+      // Two intact versions differ, and neither is older.
       throw LedgerError(
         .init(
           verdict: .tampered, file: segment.name, block: block.ordinal, position: block.first),

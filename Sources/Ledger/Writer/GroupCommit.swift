@@ -19,8 +19,8 @@ final class GroupCommit: @unchecked Sendable {
   private struct State {
     var queue: [AppendTicket] = []
     var queueByteCount = 0
-    /// Turns issued to submitters, and turns used. Submitters enter the queue in order of arrival, so that faster
-    /// ones cannot block another for ever.
+    /// Turns issued to submitters, and turns used. Submitters enter the queue in order of arrival, so that faster ones
+    /// cannot block another forever.
     var givenTurnCount = 0
     var usedTurnCount = 0
     /// Whether some thread is using `tailWriter`.
@@ -112,7 +112,7 @@ final class GroupCommit: @unchecked Sendable {
     }
   }
 
-  /// Commits what is queued, and ends the threads.
+  /// Commits what is queued, and stops the threads.
   /// - Returns: whether this is the first call.
   func close() -> Bool {
     let isFirst = monitor.withLock { state in
@@ -133,8 +133,8 @@ final class GroupCommit: @unchecked Sendable {
     monitor.wait(on: Condition.idle) { state in state.userCount == 0 ? () : nil }
   }
 
-  /// Lets nothing more be appended: queued and later submissions end with the error. Events that are being written
-  /// may still get to the disk.
+  /// Forbids further appends: queued and later submissions fail with the error. Events that are being written may still
+  /// reach the disk.
   func refuseAppends(_ error: LedgerError) {
     let abandoned = monitor.withLock { state -> [AppendTicket] in
       if state.failure == nil { state.failure = error }
@@ -263,7 +263,7 @@ final class GroupCommit: @unchecked Sendable {
     case end
   }
 
-  /// The pause before that is tried again, in milliseconds.
+  /// The pause before the next attempt to publish, in milliseconds.
   private static let publishingPauseMs: Int64 = 1_000
 
   /// Waits for the next group; nil when the writer is closing.
@@ -386,7 +386,7 @@ final class GroupCommit: @unchecked Sendable {
   private func confirm(_ results: [AppendResult]) throws(LedgerError) {
     guard let confirmation = options.confirmation, let last = results.last else { return }
     try confirmation.waitUntilConfirmed(last.firstPosition + last.count)
-    // Whoever has taken over meanwhile does not know these events if they came after its first step.
+    // If another writer has taken over meanwhile, it lacks these events if they came after its first step.
     if let failure { throw failure }
   }
 }

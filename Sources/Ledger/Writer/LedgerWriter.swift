@@ -1,10 +1,10 @@
-// The single writer of a ledger: its lock, its threads and their shutdown.
+// The single writer of a ledger (its lock, its threads and their shutdown), its options, and the recovery report.
 package import Base
 import CCrypto
 
 /// Appends events to a ledger, durably and in order. Thread-safe.
 ///
-/// It holds the ledger's lock while it lives. After a failed sync it refuses everything: the ledger must be opened
+/// It holds the ledger's lock while it lives. After a failed sync it rejects everything: the ledger must be opened
 /// again, which checks what is really on disk.
 package final class LedgerWriter: Sendable {
   let options: WriterOptions
@@ -12,7 +12,7 @@ package final class LedgerWriter: Sendable {
   let sealer: Sealer
   private let salters: Salters
   private let commits: GroupCommit
-  /// Held while segments are rewritten: by one thread at a time.
+  /// Held by the thread that rewrites segments.
   let rewriteTurn = Monitor(())
   /// What recovery did when the ledger was opened.
   package let recovery: RecoveryReport
@@ -84,7 +84,7 @@ package final class LedgerWriter: Sendable {
   }
 
   /// Queues events and returns at once, or waits while the queue is full. The events of one submission share a frame,
-  /// which may contain others too.
+  /// which may also contain others.
   package func submit(_ drafts: [EventDraft]) throws(LedgerError) -> AppendTicket {
     let ticket = try makeTicket(drafts)
     try commits.enqueue(ticket)
@@ -99,7 +99,7 @@ package final class LedgerWriter: Sendable {
   /// Waits until everything submitted so far is durable.
   package func flush() throws(LedgerError) { try commits.flush() }
 
-  /// Writes what is queued, seals the full tails, ends the threads and releases the lock. Later calls do nothing.
+  /// Writes what is queued, seals the full tails, stops the threads and releases the lock. Later calls do nothing.
   package func close() throws(LedgerError) {
     guard commits.close() else { return }
     sealer.close()
@@ -108,8 +108,8 @@ package final class LedgerWriter: Sendable {
     if let failure = failure ?? sealer.failure { throw failure }
   }
 
-  /// Lets nothing more be appended: queued and later submissions end with the error. Events that are being written
-  /// may still get to the disk.
+  /// Forbids further appends: queued and later submissions fail with the error. Events that are being written may still
+  /// reach the disk.
   package func refuseAppends(_ error: LedgerError) {
     commits.refuseAppends(error)
   }
@@ -148,14 +148,14 @@ package final class LedgerWriter: Sendable {
   }
 }
 
-// MARK: - The writer's options: sizes, times, and the sources of time and salts
+// MARK: - Options
 
-/// Says when events that are on disk may be acknowledged. Called by several threads at once.
+/// Decides when events that are on disk may be acknowledged. Called by several threads at once.
 package protocol AppendConfirmation: Sendable {
   /// Waits until all events before a position may be acknowledged.
   ///
   /// Throws `unconfirmed` if that takes too long: the events are on disk all the same.
-  /// - Parameter sinceMs: since when the wait counts, on the monotonic clock.
+  /// - Parameter sinceMs: when the wait began, on the monotonic clock.
   func waitUntilConfirmed(_ end: Position, sinceMs: Int64) throws(LedgerError)
 }
 
@@ -184,7 +184,7 @@ package struct WriterOptions: Sendable {
   package var sealingDelayMs: Int64 = 30_000
   /// A closing writer seals its own tails for at most this long and leaves the others to the next writer.
   package var closingLimitMs: Int64 = 5_000
-  /// The same, for tails that an earlier writer left.
+  /// As above, for tails that an earlier writer left.
   package var closingInheritedLimitMs: Int64 = 1_000
   /// The priority of sealing after that, and while the writer is closing.
   package var sealingPriority = ThreadPriority.usual
@@ -199,7 +199,7 @@ package struct WriterOptions: Sendable {
   package var compressionLevel: Int32 = 6
   /// Appends return only after it has confirmed them; nil if the disk alone decides.
   package var confirmation: (any AppendConfirmation)?
-  /// Also opens a ledger that has a note that nothing may be appended to it, to take over.
+  /// Also opens a ledger on standby, for a promotion.
   package var ignoresStandby = false
   /// Also opens a log that is shorter than the newest signed head recorded in `heads`, for accepting its history.
   package var acceptsShorterLog = false

@@ -23,7 +23,7 @@ struct Recovery {
     self.options = options
   }
 
-  /// Throws `corruption` for anything that a crash cannot cause; nothing is changed then.
+  /// Throws `corruption` for anything that a crash cannot cause; nothing is then changed.
   mutating func run() throws(LedgerError) -> RecoveredLog {
     // No tail can disappear meanwhile, because this writer holds the lock.
     let state = try LogState(directory, SHA256(), keptTailCount: 0)
@@ -195,7 +195,7 @@ struct Recovery {
   }
 }
 
-// MARK: - A full tail that is not sealed yet, and how to read it
+// MARK: - Unsealed tails
 
 /// A full tail. Its frames are durable; its events are in no other file.
 package struct UnsealedTail: Sendable {

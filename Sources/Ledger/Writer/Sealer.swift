@@ -1,14 +1,14 @@
-// The threads that seal full tails, apart from appends.
+// The threads that seal full tails, separate from appends.
 import Base
 import Synchronization
 
-/// The private state of one thread. Sendable because it is handed to that thread and used by no other.
+/// The private state of one thread. Sendable because it is passed to that thread and used by no other.
 private struct SealingWorker: @unchecked Sendable {
   let shift: SealingQueue.Shift
   let deflater: BlockDeflater
 }
 
-/// How far the log is in blocks.
+/// The end of the blocks in the log.
 struct SealedBlocks: Sendable {
   /// The first position of the newest segment.
   let newestFirst: Position
@@ -62,7 +62,7 @@ final class Sealer: @unchecked Sendable {
   ) throws(LedgerError) {
     self.directory = directory
     self.segmentWriter = segmentWriter
-    // The current tail counts too.
+    // The current tail also counts.
     let countMax = min(
       options.unsealedTailCountMax, OpenFileLimit.tailCountMax(limit: OpenFileLimit.current))
     var queue = SealingQueue(
@@ -118,7 +118,7 @@ final class Sealer: @unchecked Sendable {
   /// The tails that wait to be sealed.
   var unsealed: UnsealedTails { monitor.withLock { $0.queue.unsealed } }
 
-  /// Seals the remaining tails for a limited time and ends the threads. Tails that are still unsealed stay intact and
+  /// Seals the remaining tails for a limited time and stops the threads. Tails that are still unsealed stay intact and
   /// durable; the next writer continues with them.
   func close() {
     let deflation = monitor.withLock { state in
@@ -139,7 +139,7 @@ final class Sealer: @unchecked Sendable {
   var sealed: SealedBlocks { monitor.withLock { $0.sealed } }
 
   /// Seals the tails before a position at once, and waits until they are removed, durably. Returns the end of the
-  /// blocks. Throws if a block cannot be written, also if that may succeed later.
+  /// blocks. Throws if a block cannot be written, even if that may succeed later.
   func sealAll(upTo position: Position) throws(LedgerError) -> Position {
     let failureCount = monitor.withLock { state in
       state.queue.hurry(upTo: position)
@@ -149,7 +149,7 @@ final class Sealer: @unchecked Sendable {
     let end = try monitor.wait(on: Condition.room) { state throws(LedgerError) -> Position? in
       if let failure = state.queue.failure { throw failure }
       if state.sealed.end >= position { return state.sealed.end }
-      // An older stall may be over; the next attempt tells.
+      // An older stall may be over; the next attempt shows that.
       if let stall = state.queue.stall, state.failureCount > failureCount { throw stall }
       if state.hasEnded { throw closedError }
       return nil
@@ -165,7 +165,7 @@ final class Sealer: @unchecked Sendable {
     LedgerError(.closed, operation: "seal", object: directory.path, cause: "the writer is closed")
   }
 
-  /// Lets a closure use the segment writer between two blocks. Appends go on; their tails wait.
+  /// Lets a closure use the segment writer between two blocks. Appends continue; their tails wait.
   func betweenBlocks<Result>(
     _ body: (SegmentWriter) throws(LedgerError) -> Result
   ) throws(LedgerError) -> Result {
@@ -304,7 +304,7 @@ final class Sealer: @unchecked Sendable {
         state.hasUnsyncedNames = true
         Self.recycle(buffer, &state)
       case .failure(let error):
-        // A failed read has written nothing, and what the system refuses now may succeed later.
+        // A failed read has written nothing, and a rejected system call may succeed later.
         var mayRetry = error.kind == .inputOutput
         if case .success = content { mayRetry = segmentWriter.canRetry }
         state.failureCount += 1

@@ -1,4 +1,4 @@
-// The queue of tails to seal: their order, workers and urgency.
+// The queue of tails to seal (their order, workers and urgency), and compression on an idle processor.
 import Base
 import Glibc
 import Synchronization
@@ -99,7 +99,7 @@ package struct SealingQueue {
   package private(set) var isUrgent = false
   /// Tails that begin before this position are urgent.
   private var urgentEnd: Position = 0
-  /// How many threads hold the sealing between two blocks, or want to.
+  /// How many threads hold sealing between two blocks, or wait to.
   private var holdCount = 0
   private var isHeld = false
   /// When the writer began to close; nil if it is not closing.
@@ -126,10 +126,10 @@ package struct SealingQueue {
   /// Makes the tails before a position urgent.
   package mutating func hurry(upTo position: Position) { urgentEnd = max(urgentEnd, position) }
 
-  /// Lets no further block be written, from now on until `release`. `takeHold` tells when none is being written.
+  /// Prevents further blocks from being written, until `release`. `takeHold` reports when none is being written.
   package mutating func requestHold() { holdCount += 1 }
 
-  /// Holds the sealing; false while a block is being written or another thread holds it.
+  /// Takes the hold; false while a block is being written or another thread holds it.
   package mutating func takeHold() -> Bool {
     precondition(holdCount > 0, "a hold is requested before it is taken")
     if isSealing || isHeld { return false }
@@ -137,7 +137,7 @@ package struct SealingQueue {
     return true
   }
 
-  /// Ends a hold that was taken, or a request for one.
+  /// Ends a hold, or a request for one.
   package mutating func release(taken isTaken: Bool = true) {
     precondition(holdCount > 0 && (!isTaken || isHeld), "there is no hold to release")
     holdCount -= 1
@@ -233,9 +233,9 @@ package struct SealingQueue {
   mutating func fail(_ error: LedgerError) { failure = failure ?? error }
 }
 
-// MARK: - Compresses on an idle processor, on a thread that no other thread has to wait for
+// MARK: - Idle compression
 
-/// Compresses one tail on a thread of idle priority, which then ends.
+/// Compresses one tail on a thread of idle priority, which then ends. No other thread has to wait for it.
 ///
 /// While other threads are busy, such a thread can stall anywhere, for minutes, and its priority cannot be raised
 /// again. So it only computes: no other thread uses the memory that it reads and writes (that makes it Sendable), and

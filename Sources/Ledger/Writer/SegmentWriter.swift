@@ -1,4 +1,4 @@
-// Appends blocks to the newest segment, and rolls over to the next one.
+// Appends blocks to the newest segment, and rolls over to the next one; writes the new files of segments.
 import Base
 
 /// Writes members. Not thread-safe. Must not be used again after a failure that cannot be retried.
@@ -10,7 +10,7 @@ final class SegmentWriter {
   private var segment: SegmentIndex
   /// Whether the failure left the segment unchanged, so that the tail can be sealed again.
   private(set) var canRetry = false
-  /// Sealed tails that could not be removed yet.
+  /// Sealed tails that are still to be removed.
   private var remains: [String] = []
 
   init(
@@ -24,7 +24,7 @@ final class SegmentWriter {
   /// The segment that blocks are appended to.
   var newest: SegmentIndex { segment }
 
-  /// Goes on with the file that has replaced the newest segment's.
+  /// Continues with the file that has replaced the newest segment's.
   func replaceNewest(with rewritten: SegmentIndex) {
     precondition(
       rewritten.first == segment.first && rewritten.frontierAfter == segment.frontierAfter,
@@ -94,8 +94,8 @@ final class SegmentWriter {
     }
   }
 
-  /// Creates a segment with its opening member and first block. If the disk is full or the system refuses a call,
-  /// removes the partial segment: the previous one stays closed, and another attempt can create the next one.
+  /// Creates a segment with its opening member and first block. If the disk is full or a system call fails, removes the
+  /// partial segment: the previous one stays closed, and another attempt can create the next one.
   private func make(_ bytes: ByteBuffer, first: Position) throws(LedgerError) -> SegmentIndex {
     let name = directory.logPath(Format.segmentName(first))
     let temporary = name + Format.temporarySuffix
@@ -142,16 +142,17 @@ final class SegmentWriter {
   }
 }
 
-// MARK: - The new file of a segment that is written anew: blocks that are replaced, and copies of all else
+// MARK: - New files of segments
 
-/// The new file of a segment, made when the first block differs.
+/// The new file of a rewritten segment, with blocks that are replaced and copies of everything else. Created when the
+/// first block differs.
 final class SegmentCopy {
   private static let bufferByteCount = 1 << 20
-  /// How many bytes are written before the system is asked to bring them to disk.
+  /// How many bytes are written before the system is asked to start writing them to disk.
   private static let writtenTogetherByteCount = 16 << 20
 
   private let directory: LedgerDirectory
-  /// As it was when the copy was begun; blocks may be added to it since.
+  /// The segment when the copy was begun; blocks may have been added since.
   private let old: SegmentIndex
   private let temporaryName: String
   private var file: StorageFile?
@@ -201,7 +202,7 @@ final class SegmentCopy {
       operation: SegmentRewriter.operation, cause: cause)
   }
 
-  /// Copies what precedes a block, and writes another member in the block's place.
+  /// Copies what precedes a block, and writes another member in place of the block's.
   func replace(
     _ block: BlockLocation, with member: UnsafeRawBufferPointer
   ) throws(LedgerError) {
@@ -212,7 +213,7 @@ final class SegmentCopy {
 
   /// Copies the rest, checks the whole file as opening it would, and gives it the segment's name durably. Returns nil
   /// if no block was replaced.
-  /// - Parameter old: the same segment as it is now.
+  /// - Parameter old: the same segment in its current state.
   func finish(_ old: SegmentIndex) throws(LedgerError) -> SegmentIndex? {
     guard let file else { return nil }
     let closingByteCount = old.isClosed ? Format.closingMemberByteCount : 0
@@ -248,7 +249,7 @@ final class SegmentCopy {
     return new
   }
 
-  /// Removes a new file that has not got its name.
+  /// Removes a new file that does not have its final name.
   func discard() {
     if file != nil { try? directory.unlink(temporaryName) }
     file = nil

@@ -21,7 +21,7 @@ final class TailWriter {
   private var tailFirst: Position
   private(set) var nextPosition: Position
   private var lastEventAtMs: Int64
-  /// The most that the clock was behind the last event, in milliseconds, and how many events got that event's time
+  /// How far the clock was behind the last event at most, in milliseconds, and how many events got that event's time
   /// because of it.
   private(set) var clockSetBack = ClockSetBack()
 
@@ -102,7 +102,7 @@ final class TailWriter {
     if tailEventByteCount >= options.blockByteCount { try rollOver() }
   }
 
-  /// Hands the current tail over to be sealed, however small it is; the next append begins another. Does nothing if
+  /// Passes the current tail on to be sealed, however small it is; the next append begins another. Does nothing if
   /// there is none.
   func rollOver() throws(LedgerError) {
     if file == nil { return }

@@ -1,6 +1,6 @@
-// Reads streams in the exchange format, which may be wrong in any way.
+// Reads untrusted streams in the exchange format.
 
-/// What comes next in a stream.
+/// The next part of a stream.
 package enum ExchangePart {
   case batch(ExchangeBatch)
   /// The end, with its JSON text.
@@ -13,7 +13,7 @@ package final class ExchangeReader {
 
   package init(_ input: DescriptorInput) { self.input = input }
 
-  /// The next batch, or the end; after it, nothing may be read. Throws `cutShort` if there is no end.
+  /// The next batch, or the end, after which nothing may be read. Throws `cutShort` if there is no end.
   package func next() throws(ExchangeError) -> ExchangePart {
     let rowCount = try input.integer(UInt32.self)
     if rowCount == ExchangeFormat.endMark { return .end(try readEnd()) }

@@ -16,7 +16,7 @@ package final class DescriptorInput {
 
   deinit { buffer.deallocate() }
 
-  /// Fills a place. Throws `cutShort` if the input ends before.
+  /// Fills a buffer. Throws `cutShort` if the input ends before.
   package func read(into place: UnsafeMutableRawBufferPointer) throws(ExchangeError) {
     var rest = place
     while !rest.isEmpty {
@@ -47,7 +47,7 @@ package final class DescriptorInput {
     return Integer(littleEndian: value)
   }
 
-  /// Whether nothing is left. Waits for the writer of a pipe.
+  /// Whether the input has ended. Waits for the writer of a pipe.
   package func isAtEnd() throws(ExchangeError) -> Bool {
     if start < end { return false }
     return try !fill()
@@ -70,7 +70,7 @@ package final class DescriptorInput {
   }
 }
 
-// MARK: - Buffered writes to a file descriptor
+// MARK: - Writes
 
 /// Writes to an open file or pipe, which it does not close.
 package final class DescriptorOutput {

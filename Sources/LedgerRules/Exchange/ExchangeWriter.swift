@@ -1,4 +1,4 @@
-// Writes tables in the exchange format.
+// Writes tables in the exchange format; the format's constants and errors.
 
 /// A stream of tables on an output.
 package final class ExchangeWriter {
@@ -7,7 +7,7 @@ package final class ExchangeWriter {
 
   package init(_ output: DescriptorOutput) { self.output = output }
 
-  /// Begins a table. Batches of several tables may alternate; the rows of one keep their order.
+  /// Begins a table. Batches of several tables may alternate; the rows of a table keep their order.
   package func table(_ number: UInt16, _ kinds: [ExchangeColumnKind]) -> ExchangeTableWriter {
     precondition(1...ExchangeFormat.columnCountMax ~= kinds.count)
     let table = ExchangeTableWriter(self, number: number, kinds)
@@ -15,7 +15,7 @@ package final class ExchangeWriter {
     return table
   }
 
-  /// Writes the rows that are left, and the end.
+  /// Writes the remaining rows, and the end.
   package func finish(_ json: [UInt8]) throws(ExchangeError) {
     guard json.count <= ExchangeFormat.endByteCountMax else {
       throw .cellTooLarge(byteCount: json.count)
@@ -32,7 +32,7 @@ package final class ExchangeWriter {
 package final class ExchangeTableWriter {
   private struct Column {
     let kind: ExchangeColumnKind
-    /// Cells of integers, or of bytes: the ends of cells, from 0.
+    /// Cells of integers, or the ends of cells of bytes, from 0.
     var integers: [Int64] = []
     var offsets: [UInt32] = [0]
     var bytes: [UInt8] = []
@@ -65,7 +65,7 @@ package final class ExchangeTableWriter {
     try appendBytes(bytes.count) { $0.append(contentsOf: bytes) }
   }
 
-  /// A cell that is put together of two parts.
+  /// Appends a cell that consists of two parts.
   package func append(
     _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer
   ) throws(ExchangeError) {
@@ -128,7 +128,7 @@ package final class ExchangeTableWriter {
   }
 }
 
-// MARK: - The constants of the exchange format, for its writer and its reader
+// MARK: - Format
 
 /// A stream is batches, then one end. All numbers are little-endian.
 ///
@@ -140,19 +140,19 @@ package enum ExchangeFormat {
   package static let version = 1
 
   package static let batchRowCountMax = 65_536
-  /// All cells of bytes of one batch.
+  /// The most bytes in all cells of bytes of one batch.
   package static let batchByteCountMax = 64 << 20
   package static let columnCountMax = 1_024
   package static let endByteCountMax = 64 << 20
 
-  /// A writer ends a batch at so many rows or bytes.
+  /// A writer ends a batch at this many rows or bytes.
   static let flushRowCount = 8_192
   static let flushByteCount = 8 << 20
 
   static let endMark: UInt32 = 0xFFFF_FFFF
 }
 
-/// What the cells of a column are.
+/// The type of a column's cells.
 package enum ExchangeColumnKind: UInt8, Sendable {
   case integer = 0
   case bytes = 1
@@ -161,7 +161,7 @@ package enum ExchangeColumnKind: UInt8, Sendable {
 /// Why a stream could not be written or read.
 package enum ExchangeError: Error, Equatable, Sendable {
   case system(Int32)
-  /// The stream ended before its end.
+  /// The stream has no end part.
   case cutShort
   /// The stream breaks a rule of the format.
   case invalid(String)

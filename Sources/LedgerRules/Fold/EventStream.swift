@@ -1,8 +1,8 @@
-// A stream of events, sorted by time, ledger and position, read one after another.
+// A stream of events, sorted by time, ledger and position; a spool of folded events; input files.
 import Glibc
 import Ledger
 
-/// What orders the events of several ledgers: `at` never falls within one.
+/// The order of events of several ledgers: `at` never decreases within a ledger.
 struct EventKey: Comparable {
   let recordedAtMs: Int64
   /// The ledger's index, in the order of ids.
@@ -15,16 +15,16 @@ struct EventKey: Comparable {
   }
 }
 
-/// Reads rows of a ledger's index, a position and a line.
+/// Reads rows with a ledger's index, a position and a line.
 final class EventStream {
   private let reader: ExchangeReader
   private let task: FoldTask
-  /// What the stream is called in errors.
+  /// The name of the stream in errors.
   private let object: String
   private var batch: ExchangeBatch?
   private var row = 0
   private var isAtEnd = false
-  /// The next event; nil at the end. Its line lives until `advance`.
+  /// The next event; nil at the end. Its line is valid until `advance`.
   private(set) var next: (key: EventKey, line: EventLine)?
 
   init(_ input: DescriptorInput, _ task: FoldTask, object: String) throws(RulesFailure) {
@@ -34,7 +34,7 @@ final class EventStream {
     try advance()
   }
 
-  /// Goes on to the next event.
+  /// Advances to the next event.
   func advance() throws(RulesFailure) {
     let last = next?.key
     next = nil
@@ -94,9 +94,9 @@ final class EventStream {
   }
 }
 
-// MARK: - A file without a name that holds the lines of folded events, for those that are read again
+// MARK: - Spool
 
-/// Appends lines and reads them back.
+/// Appends the lines of folded events to a file without a name, and reads them back.
 final class EventSpool {
   private let file: ScratchFile
   private var buffer: [UInt8] = []
@@ -145,9 +145,9 @@ final class EventSpool {
   }
 }
 
-// MARK: - A file that a task names
+// MARK: - Input files
 
-/// A regular file, open for reading, closed with the value.
+/// A regular file that a task names, open for reading, closed with the value.
 final class InputFile {
   let descriptor: Int32
 

@@ -1,4 +1,4 @@
-// `fold`: folds the events of a partition and writes its reports.
+// `fold` folds the events of a partition and writes its reports; `csv` writes a report's rows.
 import AppStore
 import Base
 import Ledger
@@ -102,7 +102,7 @@ package enum FoldCommand {
   }
 }
 
-// MARK: - `csv`: writes rows of a report as `ledgerctl export` does
+// MARK: - `csv`
 
 package enum CSVCommand {
   static func run(_ arguments: RulesArguments) throws {
@@ -119,7 +119,7 @@ package enum CSVCommand {
     try run(task, report: Int(number), from: DescriptorInput(0), to: DescriptorOutput(1))
   }
 
-  /// Writes one report's rows, without the columns that the report does not have itself.
+  /// Writes one report's rows as `ledgerctl export` does, without the columns that the fold added to the report's own.
   package static func run(
     _ task: FoldTask, report number: Int, from input: DescriptorInput, to output: DescriptorOutput
   ) throws {

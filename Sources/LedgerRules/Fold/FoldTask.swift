@@ -4,7 +4,7 @@ import Base
 import Ledger
 package import Projections
 
-/// What the file given by `--task` says. Each member must be there, and no other.
+/// The content of the file given by `--task`. Each member must be present, and no other.
 package struct FoldTask {
   package struct Ledger {
     let id: String
@@ -20,7 +20,7 @@ package struct FoldTask {
   package let reports: [ReportRequest]
 
   private static let byteCountMax = 16 << 20
-  /// The index of a ledger has 16 bits.
+  /// A ledger's index has 16 bits.
   private static let ledgerCountMax = 1 << 16
   private static let reportCountMax = 256
 
@@ -130,17 +130,17 @@ extension JSONValue {
 }
 
 extension [String] {
-  /// The first text that stands at an earlier place too.
+  /// The first text that occurs earlier in the list.
   var firstRepeated: String? {
     var seen: Set<String> = []
     return first { !seen.insert($0).inserted }
   }
 }
 
-// MARK: - What errors of a fold and of its reports mean for the process
+// MARK: - Errors
 
 extension RulesFailure {
-  /// - Parameter events: name an event by its ledger and position.
+  /// - Parameter events: used to name an event by its ledger and position.
   init(folding error: any Error, _ events: PartitionEvents) {
     switch error {
     case let error as RulesFailure: self = error

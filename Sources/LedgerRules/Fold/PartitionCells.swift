@@ -1,4 +1,4 @@
-// Reads the rows of a report from a table of the exchange format and passes them on to a writer of reports.
+// Reads the rows of a report from a table of the exchange format and passes them on to a report writer.
 import Base
 import Projections
 import Revenue
@@ -92,7 +92,7 @@ struct PartitionCells {
     return true
   }
 
-  /// A cell that needs no bytes of its own.
+  /// A cell without its own bytes.
   private func cell(
     _ bytes: UnsafeRawBufferPointer, _ content: PartitionContent, _ currency: Currency?
   ) -> ReportCell? {
@@ -150,7 +150,7 @@ struct PartitionCells {
 
   // MARK: Positions
 
-  /// Reads `L:P`.
+  /// Parses `L:P`.
   private func place(_ text: String) -> (ledger: Int, position: Int64)? {
     let parts = text.split(separator: ":", omittingEmptySubsequences: false)
     guard parts.count == 2, let ledger = Int(parts[0]), ledgerNames.indices.contains(ledger),

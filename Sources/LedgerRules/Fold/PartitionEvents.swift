@@ -1,11 +1,11 @@
-// The events of a partition: at which position of which ledger each was, and its line.
+// The events of a partition: the ledger, position and line of each.
 import Ledger
 import Projections
 import Revenue
 
 /// Numbers the events of a partition from 0 and finds them again, with 20 bytes for each.
 final class PartitionEvents: EventOrigins {
-  /// Positions have fewer bits than a number holds beside the ledger's index.
+  /// A number holds this many bits of a position next to the ledger's index.
   static let positionBitCount = 48
   /// A number of 32 bits finds an event within its ledger.
   static let eventCountMax = 1 << 32
@@ -14,9 +14,9 @@ final class PartitionEvents: EventOrigins {
   private let spool: EventSpool
   /// The ledger's index and its position, by the position in the fold.
   private let places = ChunkedArray<UInt64>()
-  /// Where the line ends in the spool.
+  /// The end of each line in the spool.
   private let lineEnds = ChunkedArray<Int>()
-  /// The positions in the fold of each ledger's events. They ascend, and so do their positions in the ledger.
+  /// The positions in the fold of each ledger's events, ascending like their positions in the ledger.
   private var positions: [[UInt32]]
 
   init(ledgerNames: [String], _ spool: EventSpool) {
@@ -59,7 +59,7 @@ final class PartitionEvents: EventOrigins {
 
   func ledger(of position: Position) -> Int { Int(places[position] >> Self.positionBitCount) }
 
-  /// The position that an event has in its ledger.
+  /// The position of an event in its ledger.
   func ledgerPosition(of position: Position) -> Position {
     Int(places[position] & (1 << Self.positionBitCount - 1))
   }
@@ -68,7 +68,7 @@ final class PartitionEvents: EventOrigins {
     Self.text(ledger: ledger(of: position), position: ledgerPosition(of: position), names)
   }
 
-  /// What people read: a position of the only ledger, or of the one with a name.
+  /// The text for display: a position of the only ledger, or of a named one.
   static func text(ledger: Int, position: Position, _ names: [String]) -> String {
     names.count == 1 ? "\(position)" : "\(names[ledger]):\(position)"
   }
@@ -79,7 +79,7 @@ final class PartitionEvents: EventOrigins {
 
   func position(named position: Position, inLedgerOf event: Position) -> Position? {
     let positions = positions[ledger(of: event)]
-    // Most name an event just before.
+    // Most events name one just before them.
     var end = positions.count
     for _ in 0..<4 where end > 0 {
       let found = Int(positions[end - 1])

@@ -1,4 +1,5 @@
-// Writes a report's rows as a table of the exchange format, with positions of ledgers in place of the fold's own.
+// Writes a report's rows as a table of the exchange format, with positions of ledgers in place of the fold's own; its
+// columns and filters.
 import Base
 import Ledger
 import Projections
@@ -13,10 +14,10 @@ final class PartitionRows: ReportWriter {
   private let table: ExchangeTableWriter
   private let columns: [PartitionColumn]
   private let isOfExceptions: Bool
-  /// The cells of the current row, and where each ends.
+  /// The cells of the current row, and the end of each.
   private var bytes: [UInt8] = []
   private var ends: [Int] = []
-  /// That of the row's position cell.
+  /// The position in the row's position cell.
   private var position: Position?
   private(set) var rowCount = 0
 
@@ -121,11 +122,11 @@ final class PartitionRows: ReportWriter {
   func end(_ summary: ReportSummary) throws {}
 }
 
-// MARK: - The columns of a table that a fold writes, and how their cells are encoded
+// MARK: - Columns
 
 /// How the cells of a column are encoded; an empty cell has no bytes.
 package enum PartitionContent: String {
-  /// As it is.
+  /// Unchanged.
   case text
   /// Decimal digits.
   case integer
@@ -182,8 +183,8 @@ extension ReportRequest {
   /// The report's own columns.
   package var reportColumns: [PartitionColumn] { columns.map { PartitionColumn($0, of: kind) } }
 
-  /// What a table has before them. An exception that is kept once per text has the scope `distinct`, and says when its
-  /// event was recorded: of those that different partitions have, the first by time, ledger and position counts.
+  /// The columns before the report's own. An exception that is kept once per text has the scope `distinct` and the time
+  /// when its event was recorded: if several partitions have it, the first by time, ledger and position counts.
   package var leadingColumns: [PartitionColumn] {
     kind == .exceptions
       ? [PartitionColumn("scope", .text), PartitionColumn("recorded_at", .time)] : []
@@ -192,7 +193,7 @@ extension ReportRequest {
   package var tableColumns: [PartitionColumn] { leadingColumns + reportColumns }
 }
 
-/// A table in the end of a stream, and in the answer to `--describe`.
+/// A table in the end of a stream, and in the output of `--describe`.
 struct PartitionTable {
   let request: ReportRequest
   /// Nil if no rows were written.
@@ -223,7 +224,7 @@ struct PartitionTable {
   }
 }
 
-// MARK: - Which filters the report of one partition may have
+// MARK: - Filters
 
 enum PartitionFilters {
   /// The members that `ReportRequest.write(to:)` writes.
@@ -231,12 +232,12 @@ enum PartitionFilters {
     "by", "period", "refunds", "timezone", "from", "to", "at", "environment", "include_pending",
     "in", "rates_max_age", "app", "product", "country", "user", "kind",
   ]
-  /// Those that need all rows at once, or change how rows look.
+  /// Members that need all rows at once, or change the form of rows.
   private static let ofWholeReports: Set<String> = [
     "sort", "top", "amounts", "columns", "total", "csv_delimiter", "csv_decimal", "csv_dates",
   ]
 
-  /// Refuses members that this program does not know: a mistyped one would be ignored.
+  /// Rejects members that this program does not know: a mistyped one would be ignored.
   static func check(_ filters: JSONValue, of kind: ReportKind) throws(TaskError) {
     guard case .object(let members) = filters else { throw TaskError("its filters are no object") }
     for key in members.map(\.key) {
@@ -250,12 +251,12 @@ enum PartitionFilters {
     }
   }
 
-  /// Refuses reports whose rows cannot be put together.
+  /// Rejects reports whose rows cannot be combined from partitions.
   static func check(_ request: ReportRequest) throws(TaskError) {
     if request.isByMonth {
       throw TaskError("subscriptions by month cannot be put together from partitions")
     }
-    // The first of equal exceptions decides whether a filter shows them, and it may be of another partition.
+    // The first of equal exceptions decides whether a filter shows them, and it may be in another partition.
     guard request.kind == .exceptions else { return }
     if request.from != nil || request.to != nil || !request.filter.isEmpty {
       throw TaskError("exceptions of partitions can be filtered by environment alone")

@@ -1,9 +1,9 @@
-// The folder of a fold's temporary files, and files in it that lose their names while they are in use.
+// The folder of a fold's temporary files, which lose their names while they are in use.
 import Glibc
 
 /// The folder named by `--scratch`, or `TMPDIR`, or `/tmp`.
 package struct ScratchFolder {
-  /// Without links: databases are opened without following any.
+  /// Without links: databases are opened without following links.
   let path: String
 
   package init(_ given: String?) throws(RulesFailure) {
@@ -21,7 +21,7 @@ package struct ScratchFolder {
     _ body: (_ path: String, _ descriptor: Int32) throws -> Result
   ) throws -> Result {
     var template = Array("\(path)/ledger-rules-XXXXXX".utf8CString)
-    // A new file that only its owner may read; no link is followed to it.
+    // A new file that only its owner may read; links are not followed.
     let descriptor = mkstemp(&template)
     guard descriptor >= 0 else {
       throw RulesFailure(operation: "create temporary file in", object: path, systemError: errno)

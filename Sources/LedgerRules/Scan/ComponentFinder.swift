@@ -1,8 +1,8 @@
-// Which events of a range belong together: union and find over what they have in common.
+// Finds which events of a range belong together: union-find over what they have in common.
 
-/// Nodes, each a hash or an event that has nothing in common with others, joined into components.
+/// Nodes, each a hash or a single event without a hash, joined into components.
 struct ComponentFinder: ~Copyable {
-  /// The hash of each node; 0 for an event that has none.
+  /// The hash of each node; 0 for an event without one.
   private(set) var hashes: [UInt64] = []
   private var parents: [UInt32] = []
   /// The lowest event of each node that is a root.
@@ -12,7 +12,7 @@ struct ComponentFinder: ~Copyable {
 
   /// How many events were written with the label of their component.
   var writtenCount = 0
-  /// The components that went into others after events were written with their labels.
+  /// The components that were absorbed after events were written with their labels.
   private(set) var absorbed: [(firstEvent: UInt32, node: UInt32)] = []
 
   var count: Int { hashes.count }
@@ -31,7 +31,7 @@ struct ComponentFinder: ~Copyable {
     return node
   }
 
-  /// A node of an event alone.
+  /// A node of a single event.
   mutating func loneNode(ofEvent event: Int) -> Int { add(0, event) }
 
   private mutating func add(_ hash: UInt64, _ event: Int) -> Int {
@@ -50,7 +50,7 @@ struct ComponentFinder: ~Copyable {
     }
   }
 
-  /// The node that stands for a node's component.
+  /// The root of a node's component.
   mutating func root(of node: Int) -> Int {
     var place = node
     while Int(parents[place]) != place {
@@ -61,7 +61,7 @@ struct ComponentFinder: ~Copyable {
     return place
   }
 
-  /// Joins two components. The one whose first event is lower goes on.
+  /// Joins two components. The one with the lower first event remains.
   mutating func join(_ left: Int, _ right: Int) {
     let (left, right) = (root(of: left), root(of: right))
     if left == right { return }

@@ -1,10 +1,10 @@
-// What belongs together in a range, and which receipts the fold needs, as far as events were read.
+// Links the events of a range that belong together, and finds the receipts that the fold needs.
 import AppStore
 import Base
 import Ledger
 import Projections
 
-/// Takes the events of a range in order. Some 20 bytes a node, and one an event.
+/// Receives the events of a range in order. Takes some 20 bytes per node, and one per event.
 struct EventLinks: ~Copyable {
   private struct Flags: OptionSet {
     let rawValue: UInt8
@@ -25,8 +25,8 @@ struct EventLinks: ~Copyable {
   private var nodes: EventNodes
   private var flags: [Flags] = []
   private(set) var components = ComponentFinder()
-  /// Uploads whose receipts events of the range need, and that the range does not give: they lie before it, or were
-  /// written before that was known. Replies that name no bundle do, and events of programs that recorded no
+  /// Uploads whose receipts are needed by events of the range but not written by it: they lie before it, or were
+  /// written before the need was known. Replies that name no bundle need them, and events of programs that recorded no
   /// `mismatch`.
   private(set) var receiptsNeeded: Set<Position> = []
 
@@ -35,7 +35,7 @@ struct EventLinks: ~Copyable {
     nodes = EventNodes(ledger)
   }
 
-  /// Takes the next event; returns its node.
+  /// Adds the next event; returns its node.
   mutating func add(_ event: borrowing ScannedEvent) -> Int {
     var flag: Flags = []
     switch event.content {
@@ -57,11 +57,11 @@ struct EventLinks: ~Copyable {
     return node
   }
 
-  /// Takes a declaration, which belongs to no component.
+  /// Adds a declaration, which belongs to no component.
   mutating func addDeclaration() { flags.append([]) }
 
-  /// Whether the reply of a verification, perhaps that of an earlier one, names no bundle. Of one before the range it
-  /// is taken for granted.
+  /// Whether the reply of a verification, possibly an earlier one's, names no bundle. True for a reply before the
+  /// range.
   private func isNameless(
     _ result: ReceiptVerifiedView, _ reply: Reply?, at position: Position
   ) -> Bool {
@@ -70,7 +70,7 @@ struct EventLinks: ~Copyable {
     return Int(earlier) < first || flags[Int(earlier) - first].contains(.isNameless)
   }
 
-  /// Notes what a verification means for the receipt of its upload. What the fold may refuse does not count.
+  /// Records what a verification means for the receipt of its upload. What the fold may reject does not count.
   private mutating func note(
     _ result: ReceiptVerifiedView, hasReply: Bool, _ isNameless: Bool, at position: Position
   ) {
@@ -103,7 +103,8 @@ struct EventLinks: ~Copyable {
     !flags[position - first].contains(.isFinal)
   }
 
-  /// Leaves an upload's receipt out, if the fold can't need it as far as events were read; returns whether it did.
+  /// Leaves an upload's receipt out if the fold can't need it according to the events read so far; returns whether it
+  /// did.
   mutating func leaveOutReceipt(ofUploadAt position: Position) -> Bool {
     let index = position - first
     guard flags[index].contains(.isFinal), !flags[index].contains(.isNeeded) else { return false }
@@ -119,8 +120,8 @@ struct EventLinks: ~Copyable {
     }
   }
 
-  /// The label of a node's component, for an event that is written now. Components that are joined later have
-  /// several labels, which edges connect.
+  /// The label of a node's component, for an event that is written now. Components that are joined later have several
+  /// labels, which edges connect.
   mutating func label(ofNode node: Int, writtenAt position: Position) -> Int64 {
     components.writtenCount = position - first + 1
     let firstEvent = components.firstEvent(of: node)
@@ -129,10 +130,10 @@ struct EventLinks: ~Copyable {
 
   private func label(firstEvent: Int) -> Int64 { nodes.label(first: first + firstEvent) }
 
-  /// Every label of a component with every node of it, or enough of them to connect its labels.
+  /// Passes on every label of a component with every node of it, or enough pairs to connect its labels.
   mutating func forEachEdge(_ body: (_ label: Int64, _ node: Int64) throws -> Void) rethrows {
     for node in 0..<components.count where components.hashes[node] != 0 {
-      // Apart from its use: a call of a method of this value would copy the tables first.
+      // Computed before its use: a call of a method of this value inside the loop would copy the tables first.
       let firstEvent = components.firstEvent(of: node)
       try body(label(firstEvent: firstEvent), Int64(bitPattern: components.hashes[node]))
     }
@@ -144,9 +145,10 @@ struct EventLinks: ~Copyable {
   }
 }
 
-// MARK: - Events whose content a scan does not need: declarations, and what cannot be read
+// MARK: - Events without links
 
-/// What the events are that `EventScan` leaves to the fold.
+/// The events that `EventScan` leaves to the fold, because a scan does not need their content: declarations, and
+/// unreadable events.
 enum EventClass {
   /// It concerns every partition.
   case declaration

@@ -1,4 +1,4 @@
-// What an event has in common with others: the hashes of the receipt, ids and events that it names.
+// The hashes of what an event has in common with others: the receipt, ids and events that it names.
 import AppStore
 package import Base
 import Ledger
@@ -7,9 +7,9 @@ import Revenue
 
 /// Collects the nodes of an event.
 struct EventNodes {
-  /// The hashes of the current event, perhaps some of them twice.
+  /// The hashes of the current event, possibly with duplicates.
   private(set) var hashes: [UInt64] = []
-  /// Of the ledger: positions of different ledgers differ.
+  /// Of the ledger: equal positions of different ledgers get different hashes.
   private let seed: UInt64
   private var last: UInt64 = 0
   private var prices = MetadataPrices()
@@ -19,7 +19,7 @@ struct EventNodes {
     seed = text.withUTF8 { NodeHash.hash(.event, JSONBytes($0)) }
   }
 
-  /// The label of a component: of the ledger and the position of its first event.
+  /// The label of a component, from the ledger and the position of its first event.
   func label(first position: Position) -> Int64 {
     Int64(bitPattern: NodeHash.hash(.component, seed: seed, number: position))
   }
@@ -63,18 +63,18 @@ struct EventNodes {
     }
   }
 
-  /// The transactions that an upload prices: whether a sale has such an id decides what its price counts for.
+  /// The transactions that an upload prices: whether a sale has such an id decides where its price applies.
   private mutating func addPriced(_ metadata: Text?) {
     guard let metadata, !metadata.isEmpty else { return }
     prices.read(metadata)
     prices.forEachTransaction { hashes.append(NodeHash.hash(.transaction, $0)) }
   }
 
-  /// What a page has in common with others once its refused objects count: a later event may name it.
+  /// What a page has in common with others once its rejected objects count: a later event may name it.
   private mutating func addRefused(of page: FetchedTransactions, at position: Position) {
     let keeper = TextKeeper()
     let refused = page.refused(keeper)
-    // Also where nothing of the page can count later: an acceptance of nothing may name it.
+    // Also if nothing of the page can count later: an empty acceptance may name it.
     add(event: position)
     for transaction in refused.transactions { add(transaction) }
     for renewal in refused.renewals { add(id: renewal.info.originalTransactionID) }
@@ -93,7 +93,7 @@ struct EventNodes {
     }
   }
 
-  /// Sales of one Apple Account have users by each other's uploads (rule R6).
+  /// Sales of one Apple Account get their users from each other's uploads (rule R6).
   private mutating func add(_ transaction: SignedTransaction?) {
     guard let transaction else { return }
     add(transaction.row)
@@ -108,7 +108,7 @@ struct EventNodes {
     add(id: row.webOrderLineItemID)
   }
 
-  /// Rows of one reply often name the id that the row before named.
+  /// Rows of one reply often name the same id as the previous row.
   private mutating func add(id: JSONBytes?) {
     guard let id else { return }
     let hash = NodeHash.hash(.transaction, id)
@@ -134,12 +134,12 @@ struct EventNodes {
   }
 }
 
-// MARK: - The hashes of what events have in common: receipts, ids, events that others name
+// MARK: - Hashes
 
-/// SipHash-2-4 with a fixed key: the same value in every run and every ledger. Equal hashes of different texts do no
-/// harm, because they only fold together what could be folded apart.
+/// SipHash-2-4 with a fixed key: the same value in every run and every ledger. Equal hashes of different texts are
+/// harmless, because they only fold together what could be folded separately.
 package struct NodeHash {
-  /// What a text names.
+  /// The kind of a text.
   enum Kind: UInt8 {
     case receipt = 0x72
     case transaction = 0x74

@@ -1,4 +1,4 @@
-// `plan`: the parts of a ledger's log that can be scanned apart from each other, and its head.
+// `plan` lists the separately scannable parts of a ledger's log, and its head; `scan` writes the events of a range.
 import Base
 package import Ledger
 
@@ -13,7 +13,7 @@ package enum PlanCommand {
     try StandardOutput.write(line: plan(of: directory, size: size.map { Int($0) }))
   }
 
-  /// - Parameter size: the number of events; nil is all that are certain to be on disk.
+  /// - Parameter size: the number of events; nil for all that are certain to be on disk.
   package static func plan(of directory: LedgerDirectory, size wanted: Int?) throws -> [UInt8] {
     let reader = try LogReader(directory, .durable)
     if let damage = reader.damage, wanted ?? .max > reader.head.size { throw damage }
@@ -60,7 +60,7 @@ package enum PlanCommand {
   }
 }
 
-// MARK: - `scan`: the events of a range, checked, with the labels of what belongs together
+// MARK: - `scan`
 
 package enum ScanCommand {
   package static func run(_ arguments: RulesArguments) throws {

@@ -1,4 +1,4 @@
-// Scans a range of events into tables: events, what they have in common, declarations.
+// Scans a range of events into tables: checked events, their links, declarations.
 import AppStore
 import Base
 package import Ledger
@@ -10,7 +10,7 @@ package final class RangeScan {
   package static let edgesTable: UInt16 = 1
   static let declarationsTable: UInt16 = 2
 
-  /// So many bytes of events wait: an upload's verification follows within seconds.
+  /// How many bytes of events wait: an upload's verification follows within seconds.
   package static let waitingByteCount = 16 << 20
 
   private let reader: LogReader
@@ -75,7 +75,7 @@ package final class RangeScan {
       chunk.prepared as? EventScan
       ?? EventScan(chunk.bytes, firstPosition: chunk.firstPosition, count: chunk.count)
     guard let scan, scan.events.count == chunk.count, let base = chunk.bytes.baseAddress else {
-      // Finds the line and says what is wrong with it.
+      // Finds the line and throws what is wrong with it.
       try chunk.forEachEvent { _ in }
       throw RangeCheck.tampered(chunk.firstPosition, "a line is not an event")
     }
@@ -189,9 +189,9 @@ package final class RangeScan {
   }
 }
 
-// MARK: - Checks events as they are read: digests, times, the tree
+// MARK: - Checks
 
-/// The state of the check: the tree and the time up to the last event.
+/// Checks events as they are read (digests, times, the tree): the tree and the time up to the last event.
 struct RangeCheck {
   private let hasher = SHA256()
   let frontierBefore: Frontier
@@ -219,7 +219,7 @@ struct RangeCheck {
     byteCount += line.bytes.count + 1
   }
 
-  /// Compares the tree with the one that the log has after a chunk.
+  /// Compares the tree with the log's tree after a chunk.
   func compare(with expected: Frontier) throws(LedgerError) {
     guard frontier == expected else {
       throw Self.tampered(frontier.size - 1, "the tree of the events is not that of the log")
@@ -232,9 +232,9 @@ struct RangeCheck {
   }
 }
 
-// MARK: - Events that wait to be written: later ones may join components
+// MARK: - Waiting events
 
-/// One event of a chunk.
+/// One event of a chunk that waits to be written: later events may join its component.
 struct WaitingEvent {
   /// The event's line in its chunk.
   let offset: Int
@@ -242,9 +242,9 @@ struct WaitingEvent {
   let recordedAtMs: Int64
   /// Nil for a declaration.
   let node: Int?
-  /// Where the base64 of an upload's receipt begins in its line; 0 for other events, and where a redaction took it.
+  /// The offset of an upload's receipt in base64 in its line; 0 for other events, and if a redaction removed it.
   let receiptOffset: Int
-  /// Whether it is an upload with a receipt, or with what a redaction kept of it.
+  /// Whether it is an upload with a receipt, or with its redacted remains.
   let hasReceipt: Bool
 }
 
