@@ -303,7 +303,8 @@ private func writeConventions(_ shared: [Option], to output: Output) throws(Outp
   try output.writeLine()
   for convention in programConventions { try output.writeLine("- \(convention)") }
   try output.writeLine(
-    "\n## Shared options\n\nA command has those that its usage shows. Its own table has the others.\n")
+    "\n## Shared options\n\nA command has those that its usage shows. Its own table has the others.\n"
+  )
   try output.writeLine("| option | meaning |\n|---|---|")
   for option in shared { try output.writeLine(option.row) }
 }

@@ -13,7 +13,8 @@ let exportCommand = Command(
       + "`users`; `subscriptions`, as they stood at a moment or counted by month.",
     "Amounts are exact, with their currency next to them. Different currencies are never added up "
       + "unless `--in` converts them. Without `--format`, the name given to `--output` decides: `.csv`, `.json`, "
-      + "`.ndjson` or `.jsonl`, `.txt`; without either, the format is a table. An Excel file has times in the zone of `--timezone`.",
+      + "`.ndjson` or `.jsonl`, `.txt`; without either, the format is a table. An Excel file has times in the zone "
+      + "of `--timezone`.",
     "In CSV, a text that a spreadsheet would execute gets a `'` in front: the user `+4930` is written "
       + "`'+4930`. This applies to texts that begin with `=`, `+`, `-`, `@`, their full-width forms, TAB, CR, LF "
       + "or NUL, never to numbers. To undo it, remove one `'` if one of these follows; docs/revenue.md shows how. "

@@ -13,8 +13,8 @@ let reportCommand = Command(
       + "period before, revenue over time, by country and by product, returns and reversals, subscriptions, what "
       + "the figures rest on, exceptions in words, and the commands that give the same figures again. The file "
       + "needs no network and no scripts, and prints well.",
-    "Every figure is that of `export` with the same filters, to the last digit. `--from` requires `--to`. Without days, the page is about "
-      + "the newest month that has an entry; if there is none, about the month of the last event.",
+    "Every figure is that of `export` with the same filters, to the last digit. `--from` requires `--to`. Without "
+      + "days, the page is about the newest month that has an entry; if there is none, about the month of the last event.",
     "With `--since`, the page also shows what has changed, since an earlier state of the ledger, in months that had "
       + "ended by then.",
     "A revenue report is operational gross at customer prices as clients reported them, not settlement.",

@@ -193,7 +193,7 @@ package final class DirectoryStore: MarkedStore {
     return true
   }
 
-  /// A placeholder; nothing reads this digest.
+  /// Where no digest is known; no caller reads it.
   private static let unknown = SHA256Digest(0, 0, 0, 0)
 
   package func contains(_ key: String) throws(ObjectStoreError) -> Bool {
