@@ -1,4 +1,5 @@
-// What a command uses of its process: output, terminal, signals, environment.
+// What a command uses of its process: output, terminal, signals, environment; and the ledger and snapshots that it
+// uses.
 import Glibc
 import Ledger
 
@@ -17,7 +18,7 @@ struct Context {
 
   /// - Parameter arguments: the command line, whose secrets must not appear in any message.
   init(_ arguments: [String], interruption: Interruption) {
-    // These hold paths too, which errors quote.
+    // These also hold paths, which errors quote.
     let variables = ["LEDGER_DIR", "TMPDIR"].compactMap(environmentValue)
     output = Output(descriptor: STDOUT_FILENO, name: "standard output")
     diagnostics = Diagnostics(hidden: HiddenArguments(arguments + variables))
@@ -44,14 +45,15 @@ struct Context {
 
   func openLedger(path: String) throws -> LedgerDirectory {
     let ledger = try LedgerDirectory.open(path: path)
-    // Of the open directory: by its path another one might be found by now.
+    // Of the open directory: its path may lead to another one by now.
     let status = try ledger.root.ownStatus()
     try owner.assume(ledger.path, owner: status.owner, group: status.group)
     ledgers.opened = ledger
     return ledger
   }
 
-  /// The same for a command that does not need a ledger: nil if none is named and the current directory is not one.
+  /// As `ledgerPath`, for a command that does not need a ledger: nil if none is named and the current directory is not
+  /// one.
   /// - Parameter path: the value of `--ledger`, if given.
   func ledgerPathIfAny(given path: String?) -> String? {
     if let path = path ?? environmentValue("LEDGER_DIR") { return path }
@@ -61,7 +63,7 @@ struct Context {
 
 /// The ledger that this run of the program works on.
 final class OpenedLedgers {
-  /// Output files inside its directory are refused.
+  /// Nil until one is opened. Output files inside its directory are rejected.
   var opened: LedgerDirectory?
 }
 

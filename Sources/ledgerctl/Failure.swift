@@ -1,4 +1,4 @@
-// The errors of commands, and the one place that turns errors into lines on standard error and an exit code.
+// The errors of commands, and their conversion into lines on standard error and an exit code.
 import AppStore
 import Base
 import Erasure
@@ -54,7 +54,7 @@ package struct Interrupted: Error {
   package init() {}
 }
 
-/// What an error means for the process.
+/// The consequences of an error for the process.
 package struct ErrorReport: Equatable {
   package let exitCode: ExitCode
   /// Lines for standard error, without control characters.
@@ -69,7 +69,7 @@ package struct ErrorReport: Equatable {
   package init(_ error: any Error, command: String) {
     switch Self.root(of: error) {
     case OutputError.closedPipe:
-      // The reader of the output has read enough, as `head` does.
+      // The reader of the output needs no more, as with `head`.
       (exitCode, lines) = (.done, [])
     case is Interrupted:
       (exitCode, lines) = (.interrupted, [Self.line(command, "", "interrupted")])

@@ -1,16 +1,16 @@
-// The options that name a copy, and the store behind them.
+// The options that name a copy, the store behind them, and the state of a copy for `status`.
 import Base
 import Ledger
 import Replication
 import Server
 
 extension Option {
-  /// Where the copy is.
+  /// The option for the copy.
   static func copy(_ name: String, isRequired: Bool = false, help: String) -> Option {
     Option(name, value: .init("TARGET"), isRequired: isRequired, help: help)
   }
 
-  /// What S3 needs beside the target.
+  /// What S3 needs in addition to the target.
   static let copyAccess = [
     Option("endpoint", value: .init("URL"), help: "of S3: the server's URL, if it is not Amazon's"),
     Option("region", value: .init("NAME"), help: "of S3: the region"),
@@ -38,7 +38,7 @@ extension Invocation {
     }
   }
 
-  /// The same, or else the copy of `config.json`.
+  /// The copy that an option names, otherwise the copy of `config.json`.
   func copy(_ option: String, of directory: LedgerDirectory) throws -> Configuration.Replication {
     if let given = try givenCopy(option) { return given }
     if let configured = try ConfigurationFile(directory).read().replication { return configured }
@@ -51,7 +51,7 @@ extension Invocation {
 extension Context {
   private static let watchMs: Int64 = 100
 
-  /// Calls `body` with a copy's store. A signal ends the calls under way.
+  /// Calls `body` with a copy's store. A signal ends the calls in progress.
   func withStore<Result>(
     _ copy: Configuration.Replication, _ body: (RetryingStore) throws -> Result
   ) throws -> Result {
@@ -98,13 +98,13 @@ final class SharedProgress: Sendable {
 /// The record of a fault of a copy.
 func record(of fault: CopyFault) -> Record { ["object": fault.object, "cause": fault.cause] }
 
-// MARK: - How far a ledger's copy is, as `status` shows it
+// MARK: - State of a copy
 
-/// What a ledger knows of its copy. The store is not asked.
+/// What a ledger records about its copy, for `status`. The store is not asked.
 struct CopyStanding {
   private let target: String?
   private let mode: String?
-  /// Whether config.json can't be used: whether there is to be a copy is then unknown.
+  /// Whether config.json is unusable, so that it is unknown whether there should be a copy.
   private let isUnknown: Bool
   private let recorded: ReplicationRecord?
   private let standby: Standby?
@@ -113,7 +113,7 @@ struct CopyStanding {
   private let lagBytes: Int
   private let oldestAtMs: Int64?
 
-  /// Nil if there is no copy, was none, and the ledger may be written to.
+  /// Nil if there is no copy, there was none, and the ledger may be written to.
   init?(_ ledger: OpenLedger) throws {
     let directory = ledger.directory
     let configuration: Configuration.Replication?

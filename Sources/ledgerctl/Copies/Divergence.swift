@@ -1,4 +1,4 @@
-// `divergence`: what a ledger that was cut off holds alone, as lines for an import.
+// `divergence`: writes what only a fenced ledger holds as lines for an import.
 import Base
 import Ledger
 import Replication
@@ -46,7 +46,7 @@ let divergenceCommand = Command(
       try context.interruption.check()
       try file.output.write(line)
     }
-    // An import refuses an empty file.
+    // An import rejects an empty file.
     if report.lineCount > 0 { try file.commit() }
   }
   let left = report.left.sorted { ($0.key.type, $0.key.reason) < ($1.key.type, $1.key.reason) }

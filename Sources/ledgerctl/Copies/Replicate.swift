@@ -1,4 +1,4 @@
-// `replicate`: copies the log to the store that config.json names, without a server.
+// `replicate` copies the log to the store of config.json without a server; `promote` lets a ledger take over its copy.
 import Base
 import Glibc
 import Ledger
@@ -33,7 +33,7 @@ let replicateCommand = Command(
   try replicate(invocation, context)
 }
 
-/// A part of all, as in "5%"; nil if it is none.
+/// Parses a share such as "5%"; nil if it is not one.
 private func part(_ text: String) -> Double? {
   guard text.hasSuffix("%"), let value = Double(text.dropLast()), value > 0, value <= 100 else {
     return nil
@@ -101,7 +101,7 @@ private func replicate(_ invocation: Invocation, _ context: Context) throws -> E
 }
 
 extension OpenLedger {
-  /// Where the copy is kept.
+  /// The target of the copy.
   ///
   /// Throws if config.json names no store.
   func replicationSettings(operation: String) throws -> Configuration.Replication {
@@ -114,7 +114,7 @@ extension OpenLedger {
   }
 }
 
-// MARK: - `promote`: lets a ledger take over its copy
+// MARK: - `promote`
 
 let promoteCommand = Command(
   "promote", summary: "Let this ledger take over a copy",

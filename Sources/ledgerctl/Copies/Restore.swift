@@ -1,4 +1,4 @@
-// `restore`: makes a ledger from a copy.
+// `restore`: restores a ledger from a copy.
 import Base
 import Ledger
 import Projections

@@ -72,7 +72,7 @@ struct AuditOptions: Equatable, Sendable {
   let comparesProjections: Bool
   /// Whether signed objects are judged again.
   let judgesSignatures: Bool
-  /// Whether erasures are listed, and data that they took out must be gone.
+  /// Whether erasures are listed, and redacted data must be absent.
   let checksRedactions: Bool
   /// Whether the copy is read.
   let readsReplica: Bool
@@ -129,7 +129,7 @@ private enum ProjectionVerdict {
     }
   }
 
-  /// The note about replies that are not about their receipts; nil if there are none.
+  /// The note about replies that do not belong to their receipts; nil if there are none.
   var replyFields: Fields {
     guard case .matching(_, _, let count?) = self, count > 0 else { return [] }
     return [
@@ -152,7 +152,7 @@ private func audit(
   // Read what depends on the log before the log itself, which may grow meanwhile.
   let recorded = Result { try Projector.recordedHead(directory) }
   let store = CheckpointStore(directory)
-  // Before the checkpoints: a new one is first kept, then remembered.
+  // Read before the checkpoints: a new one is first kept, then recorded.
   let remembered = try RememberedHeads(store, directory)
   let keptSizes = try store.sizes()
   var sizes = keptSizes + given.map(\.checkpoint.size) + remembered.sizes
@@ -203,7 +203,7 @@ private func audit(
   }
 }
 
-/// What the file `heads` and the projections remember of the checkpoints.
+/// What the file `heads` and the projections record about the checkpoints.
 private struct RememberedHeads {
   private var heads: [(name: String, heads: SignedHeads)] = []
   private var damage: AuditFinding?
@@ -215,7 +215,7 @@ private struct RememberedHeads {
       guard let damage = error.damage else { throw error }
       self.damage = AuditFinding(damage, cause: error.cause)
     }
-    // Unreadable projections get a verdict of their own.
+    // Unreadable projections get their own verdict.
     guard let inProjections = try? Projector.rememberedHeads(directory) else { return }
     if heads.first?.heads != inProjections { heads.append(("projections", inProjections)) }
   }
@@ -228,7 +228,7 @@ private struct RememberedHeads {
   }
 }
 
-/// Audits a log with progress on a terminal; a signal ends it. Records how far the log was found whole.
+/// Audits a log with progress on a terminal; a signal ends it. Records how far the log was found intact.
 func auditLog(
   _ directory: LedgerDirectory, rootsAt sizes: [Int], _ context: Context
 ) throws -> AuditReport {
@@ -237,7 +237,7 @@ func auditLog(
     try context.interruption.check()
     progress.update(done, of: total)
   }
-  // Whoever may only read audits too; what is recorded then stays as it was.
+  // A user who may only read can also audit; the record then stays unchanged.
   if report.isTreeCertain, let frontier = report.frontier {
     try? VerifiedHead(size: report.size, root: frontier.root).write(to: directory)
   } else {
@@ -301,7 +301,7 @@ private struct AuditedSnapshot {
   /// Nil if it matches.
   let problem: String?
 
-  /// All snapshots of a ledger, unreadable ones included, except those of an earlier version of this program, which
+  /// All snapshots of a ledger, including unreadable ones, except those of an earlier version of this program, which
   /// are never used.
   static func all(_ ledger: OpenLedger) throws -> [AuditedSnapshot] {
     let projector = try ledger.projector()
@@ -360,7 +360,7 @@ private func write(
   }
 }
 
-/// The erasures, and what to do if data that they took out is still there.
+/// The erasures, and what to do if data that they list as redacted is still there.
 private func writeErasures(_ report: AuditReport, to sheet: inout TextSections) throws {
   if report.erasures.isEmpty {
     try sheet.gap()
@@ -426,7 +426,7 @@ private func rootText(_ report: AuditReport) -> String {
     + (report.isTreeCertain ? "" : ", as far as the damage allows to tell")
 }
 
-/// The positions of a finding, as far as they are known.
+/// The known positions of a finding.
 func positions(_ finding: AuditFinding) -> String {
   guard let first = finding.damage.position else { return "" }
   guard let end = finding.endPosition, end > first else { return "\(first)" }

@@ -1,4 +1,4 @@
-// `audit report`: makes a report again from the log, up to the position in its manifest, and compares.
+// `audit report`: reproduces a report from the log, up to the position in its manifest, and compares the two.
 import Base
 import Erasure
 import Glibc
@@ -62,15 +62,15 @@ private func readManifest(_ path: String) throws -> Manifest {
   }
 }
 
-/// In what a report is the same when it is made again.
+/// How a report equals its reproduction.
 private enum ReportMatch {
   case bytes
-  /// An Excel file of another form.
+  /// The cells of an Excel file in another form.
   case cells
-  /// Rows, but for the columns in which these erasures show.
+  /// Rows, except for the columns in which these erasures show.
   case rows(since: [Position])
 
-  /// What follows the sentence that says that the report follows from the log.
+  /// The continuation of the sentence that the report follows from the log.
   var text: String {
     switch self {
     case .bytes: ""
@@ -138,7 +138,7 @@ private struct ReportAudit {
     }
   }
 
-  /// Checks that the report, made again, has the same bytes, or differs only by its form or by what was redacted since.
+  /// Checks that the reproduced report has the same bytes, or differs only by its form or by what was redacted since.
   func checkBytes() throws -> ReportMatch {
     let reportPath = Self.path(of: manifest.file, beside: manifestPath)
     let differences = manifest.versionDifferences
@@ -199,7 +199,7 @@ private struct ReportAudit {
     return manifest.format == .xlsx ? "its bytes do not follow" : "line \(line) does not follow"
   }
 
-  /// The cells of an Excel file; nil if its digest is another or it cannot be read as one.
+  /// The cells of an Excel file; nil if its digest differs or it cannot be read as one.
   private func cells(at path: String, sha256: SHA256Digest) throws -> SpreadsheetCells? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0
@@ -224,7 +224,8 @@ private struct ReportAudit {
     } catch is SpreadsheetError { return nil }
   }
 
-  /// Checks that the rows of the report are those made again, but for the columns in which an erasure shows.
+  /// Checks that the rows of the report are those of its reproduction, except for the columns in which an erasure
+  /// shows.
   private func checkRows(
     _ path: String, _ again: String, since erasures: [Position]
   ) throws {
@@ -255,7 +256,7 @@ private struct ReportAudit {
   }
 }
 
-/// The number, from 1, of the first line in which two files differ; nil if none does.
+/// The number, from 1, of the first line in which two files differ; nil if they are equal.
 private func firstDifference(_ path: String, _ other: Int32) throws -> Int? {
   let descriptor = open(path, O_RDONLY | O_CLOEXEC)
   guard descriptor >= 0 else { throw Failure(operation: "read", object: path, systemError: errno) }

@@ -2,7 +2,7 @@
 import Base
 import Ledger
 
-/// The key in the examples: a valid one, since tests run the examples.
+/// The key in the examples: a valid one, because tests run the examples.
 let exampleKey = "receipts.example/ledger1+ad516c7e+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4"
 
 extension Option {
@@ -26,8 +26,8 @@ extension Invocation {
   }
 }
 
-/// Reads a file that was given as a checkpoint or a proof. Without the form of one it is evidence of nothing, so this
-/// is wrong usage; whatever else is wrong with it throws `ProofError`.
+/// Reads a file that was given as a checkpoint or a proof. A file that lacks that form is evidence of nothing, so it is
+/// a usage error; any other fault throws `ProofError`.
 func readEvidence<Value>(
   _ path: String, byteCountMax: Int = 1 << 20, _ read: ([UInt8]) throws(ProofError) -> Value
 ) throws -> Value {

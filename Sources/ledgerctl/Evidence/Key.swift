@@ -1,4 +1,4 @@
-// `key create`, `key list`: the keys that sign checkpoints.
+// `key create` and `key list`, the keys that sign checkpoints; `checkpoint`, which signs the head.
 import Base
 import Glibc
 import Ledger
@@ -50,7 +50,7 @@ let keyListCommand = Command(
   return .done
 }
 
-// MARK: - `checkpoint`: signs the ledger's head
+// MARK: - `checkpoint`
 
 let checkpointCommand = Command(
   "checkpoint", summary: "Sign the ledger's head",
@@ -73,11 +73,11 @@ let checkpointCommand = Command(
 }
 
 extension OpenLedger {
-  /// Signs a head and records that in the projections in use; refuses if they belong to another history.
+  /// Signs a head and records it in the projections in use; fails if they belong to another history.
   ///
   /// With replication, only what a copy has confirmed is signed: a ledger that takes over then continues every signed
   /// head.
-  /// - Parameter size: the number of events; nil is all, or all that is confirmed.
+  /// - Parameter size: the number of events; nil for all, or all that is confirmed.
   func sign(size: Int? = nil) throws -> Checkpoint {
     let size = try confirmedSize(of: size)
     let projector = try self.projector()
@@ -89,7 +89,7 @@ extension OpenLedger {
     }
     let checkpoint = try store.sign(reader, size: size)
     if let heads = try store.signedHeads() {
-      // The file `heads` has it already, so projections that can't be read or written are not an error.
+      // The file `heads` already has it, so projections that can't be read or written are not an error.
       do { try projector.remember(heads) } catch {
         say("the projections could not record this checkpoint: \(error)")
       }
@@ -98,17 +98,17 @@ extension OpenLedger {
   }
 }
 
-// MARK: - How much of a ledger may be signed: with replication, what a copy has confirmed
+// MARK: - Confirmed size
 
 extension OpenLedger {
-  /// How long a head that is to be signed may wait for its copy.
+  /// How long a head to be signed may wait for its copy.
   private static let waitMs: Int64 = 15_000
   private static let pauseMicros: UInt32 = 100_000
 
-  /// The number of events to sign; nil if all may be signed.
+  /// The number of events to sign: with replication, at most what a copy has confirmed; nil if all may be signed.
   ///
   /// Throws if the copy has not confirmed them after a while.
-  /// - Parameter size: the number of events wanted; nil is as many as possible.
+  /// - Parameter size: the number of events wanted; nil for as many as possible.
   func confirmedSize(of size: Int?) throws -> Int? {
     // Such a ledger signs nothing, so there is nothing to wait for.
     try Standby.refuse(directory, operation: "sign checkpoint")
@@ -131,7 +131,7 @@ extension OpenLedger {
         }
         return size ?? record.size
       }
-      // Without a number, whatever is confirmed is signed: there is nothing to wait for but the first step.
+      // Without a given number, whatever is confirmed is signed: only the first step is waited for.
       guard MonotonicClock.nowMs() < deadlineMs, !context.interruption.isRequested else {
         throw Failure(
           operation: "sign checkpoint", object: replication.target,

@@ -36,7 +36,7 @@ let proveCommand = Command(
 struct ProveOptions: Equatable, Sendable {
   enum Wish: Equatable, Sendable {
     case event(Position)
-    /// Sizes of kept checkpoints; nil is the newest.
+    /// Sizes of kept checkpoints; nil for the newest.
     case consistency(from: Int, to: Int?)
   }
 
@@ -136,7 +136,7 @@ private struct Prover {
     return proof
   }
 
-  /// A kept checkpoint; nil is the newest.
+  /// A kept checkpoint; nil for the newest.
   private func kept(_ size: Int?) throws -> Checkpoint {
     let sizes = try store.sizes()
     if let size = size ?? sizes.last, let checkpoint = try store.checkpoint(size: size) {
@@ -150,7 +150,7 @@ private struct Prover {
       operation: "prove", object: size.map { "checkpoint \($0)" } ?? "checkpoint", cause: cause)
   }
 
-  /// Refuses to prove anything for a head that the log does not have: the proof would not hold.
+  /// Rejects a head that the log does not have: the proof would not hold.
   private func check(_ checkpoint: Checkpoint) throws {
     let reader = ledger.reader
     if checkpoint.size <= reader.head.size,

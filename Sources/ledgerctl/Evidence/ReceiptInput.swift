@@ -1,4 +1,5 @@
-// Reads what is to be verified: a receipt, raw or in base64, or a signed object.
+// Reads what is to be verified, a receipt (raw or in base64) or a signed object; and asks the App Store about a
+// receipt.
 import AppStore
 import Base
 import Glibc
@@ -6,7 +7,7 @@ import HTTPClient
 import Intake
 import Ledger
 
-/// What a file or standard input holds, told by its content.
+/// The content of a file or standard input, by its form.
 enum GivenObject {
   case receipt(ReceiptInput)
   case signedObject(SignedObject)
@@ -40,17 +41,17 @@ enum GivenObject {
     }
   }
 
-  /// The signed object in a content, alone or as the `signedPayload` of a notification's request; nil if there is
-  /// none.
+  /// The signed object in a file's content, alone or as the `signedPayload` of a notification's request; nil if there
+  /// is none.
   private static func signedObjectText(_ content: [UInt8]) -> [UInt8]? {
     let isSpace: (UInt8) -> Bool = { $0 == 0x20 || (0x09...0x0D).contains($0) }
     guard let first = content.firstIndex(where: { !isSpace($0) }),
       let last = content.lastIndex(where: { !isSpace($0) })
     else { return nil }
     let text = Array(content[first...last])
-    // Base64 has no dots: one with a flaw in it was meant to be a signed object.
+    // Base64 has no dots: a flawed text with dots was meant to be a signed object.
     if text.starts(with: "ey".utf8), text.contains(UInt8(ascii: ".")) { return text }
-    // A property list may begin with a brace too, and is no JSON.
+    // A property list may also begin with a brace, and is not JSON.
     guard text[0] == UInt8(ascii: "{"),
       let payload = (try? JSONValue(text))?["signedPayload"]?.stringValue
     else { return nil }
@@ -67,7 +68,7 @@ struct ReceiptInput {
   /// SHA-256 of the file, as in the events of its uploads.
   var digest: SHA256Digest { file.withUnsafeBytes { SHA256.hash($0) } }
 
-  /// Decodes a content; detects base64.
+  /// Decodes a file's content; detects base64.
   init(_ content: [UInt8], name: String) throws {
     if content.isEmpty { throw Self.failure(name, "is empty") }
     do {
@@ -103,9 +104,9 @@ struct ReceiptInput {
   }
 }
 
-// MARK: - The reply of the App Store about one receipt, for `verify --app-store`
+// MARK: - The App Store's reply
 
-/// A parsed reply, or the reason why there is none.
+/// A parsed reply about one receipt, for `verify --app-store`, or the reason why there is none.
 struct AppStoreFinding {
   let answer: VerifyReceiptResponse
   private(set) var outcome = Outcome.unreachable

@@ -1,4 +1,4 @@
-// `audit --replica`: what was found in the copy, as text and JSON.
+// `audit --replica`: the result of auditing the copy, as text and JSON.
 import Ledger
 import Replication
 import Server

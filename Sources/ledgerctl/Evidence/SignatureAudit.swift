@@ -1,32 +1,32 @@
-// Judges the signed objects of a log again, by the roots that its events name.
+// Judges the signed objects of a log again, with the roots that its events name.
 import AppStore
 import Base
 import Ledger
 
-/// How many signed objects were judged again, and which of them get another verdict than the recorded one.
+/// How many signed objects were judged again, and which of them get a verdict other than the recorded one.
 struct SignatureAudit {
   private(set) var objectCount = 0
-  /// How many are valid by another root than Apple's, or by a testing certificate.
+  /// How many are valid by a root other than Apple's, or by a testing certificate.
   private(set) var foreignCount = 0
   private(set) var differenceCount = 0
-  /// How many can't be judged any more, because a redaction took their signatures.
+  /// How many can no longer be judged, because a redaction removed their signatures.
   private(set) var redactedCount = 0
 
-  /// Whom a verdict rests on.
+  /// The trust behind a verdict.
   private enum Trust: Hashable {
     case root(SHA256Digest)
     case signer(SHA256Digest)
-    /// The trust declared last, for verdicts that name neither.
+    /// The latest declared trust, for verdicts that name neither.
     case declared
   }
 
-  /// Those of the last trusts: a log may name many.
+  /// The verifiers of recent trusts only: a log may name many.
   private var verifiers: [Trust: SignedObjectVerifier] = [:]
   private static let verifierCountMax = 64
   private var declared: TrustDeclared?
 
-  /// Reads an intact log, and adds what it finds to the report, which keeps the first findings and counts the others.
-  /// An object is judged at the time when its event was recorded.
+  /// Reads an intact log, and adds findings to the report, which keeps the first ones and counts the others. An object
+  /// is judged at the time when its event was recorded.
   init(_ directory: LedgerDirectory, _ report: inout AuditReport, _ context: Context) throws {
     let progress = Progress("Judging signatures", unit: .count("events"), context: context)
     let reader = try LogReader(directory)
@@ -37,7 +37,7 @@ struct SignatureAudit {
       try chunk.forEachEvent { event in
         if event.position % 1024 == 0 { progress.update(event.position, of: size) }
         if EventType(event.type) == .trustDeclared {
-          // A malformed one is an exception of the projections.
+          // The projections report a malformed event as an exception.
           if let trust = try? TrustDeclared(data: event.data) { declare(trust) }
         } else if let objects = (try? Self.objects(of: event, pages)) ?? nil {
           for object in objects { add(object, of: event, &report) }
@@ -47,7 +47,8 @@ struct SignatureAudit {
     }
   }
 
-  /// The objects that an event holds, or accepts of an earlier one. What is malformed is an exception of the projections.
+  /// The objects that an event contains, or accepts from an earlier one. The projections report a malformed event as an
+  /// exception.
   private static func objects(
     of event: EventLine, _ pages: LogReader
   ) throws -> [SignedEventObject]? {
@@ -78,7 +79,7 @@ struct SignatureAudit {
     verifiers[.declared] = nil
   }
 
-  /// What is wrong with the recorded verdict; nil if the object gets the same again.
+  /// What is wrong with the recorded verdict; nil if the object gets the same verdict again.
   private mutating func judge(_ object: SignedEventObject, of event: EventLine) -> String? {
     guard let recorded = object.recorded, let text = object.text else {
       return "\(object.place) has no verdict, or is not there"
@@ -111,8 +112,8 @@ struct SignatureAudit {
     }
   }
 
-  /// Whether an object does not say what it was refused for, whatever its signature is. Earlier programs refused every
-  /// one that names no environment.
+  /// Whether an object lacks the fact for which it was rejected, whatever its signature is. Earlier programs rejected
+  /// every object that names no environment.
   private static func lacks(_ object: SignedObject, _ reason: String) -> Bool {
     guard let fault = SignedObjectFault(rawValue: reason) else { return false }
     return fault == .missingEnvironment ? !object.namesEnvironment : object.missingFact == fault

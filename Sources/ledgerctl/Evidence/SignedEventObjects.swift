@@ -5,15 +5,15 @@ import Ledger
 
 /// A signed object of an event.
 struct SignedEventObject {
-  /// Where it stands: `transactions[0]`, `notification`, `notification.signedTransactionInfo`.
+  /// Its place: `transactions[0]`, `notification`, `notification.signedTransactionInfo`.
   var place: String
-  /// What the event says of it; nil if it does not say why it is valid or not.
+  /// The recorded verdict; nil if the event does not contain why the object is valid or not.
   var recorded: SignedObjectRecord.Verdict?
-  /// As sent; nil if the notification does not hold it.
+  /// As sent; nil if the notification does not contain it.
   let text: [UInt8]?
-  /// Whether a redaction left only facts of it, so that its signature can't be judged.
+  /// Whether a redaction kept only its facts, so that its signature can't be judged.
   var isRedacted = false
-  /// Whether it lies inside another one.
+  /// Whether it is inside another one.
   var isInner = false
 
   /// The objects of an event; nil if it is of another type. Throws `EventError` if it is malformed.
@@ -43,7 +43,8 @@ struct SignedEventObject {
     }
   }
 
-  /// The objects of an earlier page that an event accepts, as that event judges them; nil if the page does not have them.
+  /// The objects of an earlier page that an event accepts, with that event's verdicts; nil if the page does not have
+  /// them.
   static func accepted(by event: EventLine, page line: [UInt8]) throws -> [SignedEventObject]? {
     let accepted = try SignaturesAccepted(data: event.data)
     return try line.withUnsafeBytes { bytes in

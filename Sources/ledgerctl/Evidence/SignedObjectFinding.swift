@@ -1,4 +1,4 @@
-// What `verify` says about a signed object: certificates, verdict, payload, and the objects inside it.
+// The output of `verify` for a signed object: certificates, verdict, payload, and the objects inside it.
 import AppStore
 import Base
 
@@ -7,18 +7,18 @@ struct SignedObjectFinding {
   private let object: SignedObject
   private let kind: SignedObjectKind
   private let verdict: SignedObjectVerdict
-  /// As it says, otherwise as the notification that holds it says.
+  /// As named by the object, otherwise by the notification that contains it.
   private var environment: String?
   private var bundleID: String?
   private var inner: [Inner] = []
 
-  /// An object inside a notification; one that cannot be taken apart has only a fault.
+  /// An object inside a notification; one that cannot be parsed has only a fault.
   private struct Inner {
     let member: String
     let finding: Result<SignedObjectFinding, SignedObjectFault>
   }
 
-  /// - Parameter depth: how many objects may still lie inside each other; no notification of Apple's has more than one.
+  /// - Parameter depth: how many levels of nested objects are allowed; Apple's notifications have at most one.
   init(
     _ object: SignedObject, _ verifier: SignedObjectVerifier, nowMs: Int64, depth: Int = 1,
     environment stated: String? = nil
@@ -81,7 +81,7 @@ struct SignedObjectFinding {
     } catch { throw .payloadNotJSON }
   }
 
-  /// Whether it and every object inside it are signed by someone trusted.
+  /// Whether it and every object inside it have a trusted signature.
   var isGood: Bool {
     if case .invalid = verdict { return false }
     return inner.allSatisfy {

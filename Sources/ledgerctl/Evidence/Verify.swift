@@ -81,7 +81,7 @@ private func verifyEvent(
         operation: "verify", object: "position \(position)", cause: "the event has no signed object"
       )
     }
-    // A notification's finding holds those of the objects inside it.
+    // A notification's finding contains those of the objects inside it.
     return try objects.filter { !$0.isInner }.map { object in
       if object.isRedacted {
         throw Failure(

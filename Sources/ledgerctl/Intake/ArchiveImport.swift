@@ -1,4 +1,4 @@
-// What `import --from` writes instead of appending, and what `--dry-run` says.
+// `import --from`: writes an archive's lines instead of appending them; and the report of `--dry-run`.
 import Intake
 import Ledger
 

@@ -1,4 +1,4 @@
-// `prices import` and `rates import`: declare price lists and exchange rates.
+// `prices import` and `rates import`: declare price lists and exchange rates; and the report of undeclared products.
 import Intake
 import Ledger
 import Projections
@@ -155,7 +155,7 @@ private func text(_ type: EventType, _ declaration: Declaration, _ appended: App
   return sentence
 }
 
-// MARK: - Sold products that their app does not declare, with the command that declares them
+// MARK: - Undeclared products
 
 extension UndeclaredProduct {
   /// `coins.5000 of com.example.shop in 3 transactions: ledgerctl app edit …`.

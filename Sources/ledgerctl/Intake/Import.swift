@@ -97,7 +97,7 @@ struct ImportOptions: Equatable, Sendable {
   let isDryRun: Bool
   /// How `files` are read; nil for the import format.
   let archive: ArchiveOptions?
-  /// Where the lines of an archive go instead of the ledger.
+  /// The destination of an archive's lines, in place of the ledger.
   let linesPath: String?
 
   init(_ invocation: Invocation) throws(UsageError) {
@@ -284,9 +284,10 @@ private func text(_ summary: ImportSummary) -> String {
   return parts.joined(separator: ", ")
 }
 
-// MARK: - Reports about lines of an import: the first ones on standard error, all of them in the file of `--errors`
+// MARK: - Problems of lines
 
-/// Prints a limited number of reports, and writes all of them to the file of `--errors`.
+/// Reports the problems of an import's lines: a limited number on standard error, and all of them in the file of
+/// `--errors`.
 final class ImportProblemLog {
   /// The number of reports that are printed; further ones are counted.
   static let printedMax = 1000
@@ -325,7 +326,7 @@ final class ImportProblemLog {
 
   /// Prints or counts a report.
   func take(_ problem: ImportProblem) {
-    // The name of the file is external text too.
+    // The file's name is also external text.
     let line = visible("\(problem)")
     if let file {
       attempt { try file.output.writeLine(context.diagnostics.hidden.removed(from: line)) }

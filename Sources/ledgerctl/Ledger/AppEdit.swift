@@ -99,7 +99,7 @@ private func editApp(
   _ options: AppEditOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
-  // One that can't be changed is found before anything is appended.
+  // An app that can't be changed is detected before anything is appended.
   let configuration =
     options.webhook == .none ? Configuration() : try ConfigurationFile(ledger.directory).read()
   let (id, position) = try ledger.withWriter { writer -> (String, Position?) in

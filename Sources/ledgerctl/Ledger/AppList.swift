@@ -1,4 +1,4 @@
-// `app list` and `app show`: app families, by their newest registrations.
+// `app list` and `app show`: app families, by their latest registrations.
 import Base
 import Ledger
 import Projections

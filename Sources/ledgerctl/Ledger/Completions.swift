@@ -1,4 +1,4 @@
-// `completions`: what shells complete command lines with.
+// `completions`: the shells' scripts, and the words that they complete command lines with.
 import Base
 import Glibc
 import Ledger
@@ -35,10 +35,10 @@ let completionsCommand = Command(
   return .done
 }
 
-/// What the scripts of the shells run: `ledgerctl __complete SHELL WORD…`. Prints `files`, `folders`, `words` or
-/// `list`, then what the last word may become, a line each. Never fails, and ends within a second.
+/// The command that the shells' scripts run: `ledgerctl __complete SHELL WORD…`. Prints `files`, `folders`, `words` or
+/// `list`, then the possible completions of the last word, one per line. Never fails, and ends within a second.
 func complete(_ arguments: [String], _ context: Context) {
-  // A slow disk or a large ledger offers nothing instead of a wait.
+  // With a slow disk or a large ledger, offer nothing rather than make the user wait.
   signal(SIGALRM) { _ in _exit(0) }
   alarm(1)
   guard let shell = arguments.first.flatMap(CompletionShell.init(rawValue:)) else { return }
@@ -59,7 +59,7 @@ func complete(_ arguments: [String], _ context: Context) {
   }
   for choice in choices where choice.word.hasPrefix(completer.typed) {
     switch shell {
-    // Bash replaces only what follows the last place at which it cut the word.
+    // Bash replaces only what follows the last point at which it split the word.
     case .bash: text += (completer.prefix + choice.word).dropFirst(cut)
     case .zsh:
       text += choice.word.replacing(":", with: "\\:")
@@ -72,8 +72,8 @@ func complete(_ arguments: [String], _ context: Context) {
   try? context.output.flush()
 }
 
-/// Bash cuts words at `=` and `:`, which are parts of ours.
-/// - Returns: the words, and how many characters of the last one stand before its last piece.
+/// Bash splits words at `=` and `:`, which are parts of ours.
+/// - Returns: the words, and how many characters of the last one precede its last piece.
 private func joined(_ pieces: [String]) -> (words: [String], cut: Int) {
   func isBreak(_ piece: String) -> Bool {
     !piece.isEmpty && piece.allSatisfy { $0 == "=" || $0 == ":" }
@@ -92,7 +92,7 @@ private func joined(_ pieces: [String]) -> (words: [String], cut: Int) {
   return (words, cut)
 }
 
-/// Names in the projections as they are: nothing is folded, and what cannot be read has none.
+/// Names in the existing projections: nothing is folded, and unreadable projections give no names.
 private func known(
   _ names: KnownNames, _ ledgerPath: String?, _ context: Context
 ) -> [CompletionChoice] {
@@ -106,7 +106,7 @@ private func known(
 }
 
 extension String {
-  /// Up to an index and with its character; nothing without an index.
+  /// The text up to an index and with its character; empty without an index.
   fileprivate func prefix(through index: Index?) -> String {
     index.map { String(self[...$0]) } ?? ""
   }

@@ -1,4 +1,4 @@
-// `init`: a new, empty ledger.
+// `init`: creates a new, empty ledger; `version`: what a bug report should contain about the program.
 import AppStore
 import Base
 import Glibc
@@ -56,7 +56,7 @@ let initCommand = Command(
   return .done
 }
 
-// MARK: - `version`: what a report of a bug should say about the program
+// MARK: - `version`
 
 let versionCommand = Command(
   "version", summary: "Show the versions of the program, its formats and its libraries",

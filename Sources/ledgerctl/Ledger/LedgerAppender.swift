@@ -1,4 +1,5 @@
-// Appends a command's events with its own writer or through the server that holds the ledger.
+// Appends a command's events with its own writer or through the server that holds the ledger; root acts as the ledger's
+// owner.
 import Base
 import Glibc
 import Intake
@@ -72,9 +73,9 @@ enum LedgerAppender: EventAppender {
   }
 }
 
-// MARK: - A command's own writer, with the replication that its appends need
+// MARK: - Own writer
 
-/// The writer of a command while no server holds the ledger.
+/// The writer of a command while no server holds the ledger, with the replication that its appends need.
 final class OwnWriter {
   /// How long the end of a command waits for the copy.
   private static let copyLimitMs: Int64 = 30_000
@@ -86,7 +87,7 @@ final class OwnWriter {
   /// Opens the ledger for writing and prints what recovery repaired.
   ///
   /// With `sync`, appends wait for the copy, whatever the command.
-  /// - Parameter replicates: whether a copy that nobody waits for is kept too.
+  /// - Parameter replicates: whether to keep the copy up to date even if appends do not wait for it.
   init(_ ledger: OpenLedger, options: WriterOptions = WriterOptions(), replicates: Bool = false)
     throws
   {
@@ -103,7 +104,7 @@ final class OwnWriter {
     }
     replication = try? asked.get()
     options.confirmation = replication?.confirmation
-    // Before the configuration is found unusable: a server that holds the ledger goes on with an earlier one.
+    // Opened before the configuration can fail: a server that holds the ledger continues with an earlier configuration.
     let writer = try LedgerWriter.open(ledger.directory, options: options)
     self.writer = writer
     for note in writer.recovery.notes { say(note) }
@@ -121,7 +122,7 @@ final class OwnWriter {
     do throws(LedgerError) {
       try replication.start { [weak writer] in writer?.refuseAppends($0) }
     } catch {
-      // Another process copies what this one appends.
+      // Another process copies the events that this one appends.
       guard error.kind == .locked, replication.mode == .async else { throw error }
     }
   }
@@ -143,16 +144,16 @@ final class OwnWriter {
   }
 }
 
-// MARK: - Root in the ledger of another user: the command gives up root's rights and acts as that user
+// MARK: - Root in another user's ledger
 
-/// The user as whom a run of the program acts in place of root.
+/// The user as whom the program acts instead of root.
 final class LedgerOwner {
   /// Nil while the program acts as the user that started it.
   private(set) var actsAs: String?
 
-  /// Makes root act as the owner of a directory for the rest of the run, with that user's groups. What the command makes
-  /// then belongs to the owner, whose server can read and write it, and nothing in the directory can make root read or
-  /// write another file. The C library applies this to all threads.
+  /// Makes root give up its rights and act as the owner of a directory for the rest of the run, with that user's
+  /// groups. Files that the command creates then belong to the owner, whose server can read and write them, and nothing
+  /// in the directory can make root read or write another file. The C library applies this to all threads.
   func assume(_ path: String, owner: UInt32, group: UInt32) throws(Failure) {
     guard geteuid() == 0, owner != 0 else { return }
     let user = getpwuid(owner)
@@ -173,7 +174,7 @@ final class LedgerOwner {
     }
   }
 
-  /// The same for a directory that may become a ledger; one that does not exist yet will be the caller's own.
+  /// As above, for a directory that may become a ledger; a directory that does not exist yet will belong to the caller.
   func assume(newLedger path: String) throws(Failure) {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return }

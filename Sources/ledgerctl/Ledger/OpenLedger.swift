@@ -75,7 +75,7 @@ struct OpenLedger {
     } catch { throw .ledger(error) }
   }
 
-  /// For reading the projections as they are; folds nothing.
+  /// For reading the existing projections; folds nothing.
   func lookingProjector() -> Projector {
     Projector(reader, observer: observer(), projections: .ofProgram)
   }
@@ -107,7 +107,8 @@ struct OpenLedger {
 
   /// Calls `body` with an appender and closes it: the command's own writer or, if a server holds the ledger, a session
   /// with the server. Prints what recovery repaired.
-  /// - Parameter replicates: whether an own writer also keeps a copy that nobody waits for.
+  /// - Parameter replicates: whether the command's own writer keeps the copy up to date even if appends do not wait for
+  ///   it.
   func withWriter<Result>(
     options: WriterOptions = WriterOptions(), replicates: Bool = false,
     _ body: (LedgerAppender) throws -> Result

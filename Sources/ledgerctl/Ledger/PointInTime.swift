@@ -1,4 +1,4 @@
-// `--as-of`, `--since`, `--until`: a point in time, and the projections as of it.
+// `--as-of`, `--since`, `--until`: a point in time and its projections; and the lookups of an import.
 import Base
 import Intake
 import Ledger
@@ -13,11 +13,11 @@ enum PointInTime: Equatable, Sendable {
   /// After the events behind the report whose manifest is at this path.
   case manifest(path: String)
 
-  /// What a value that is none of these is told.
+  /// The message for a value that is none of these.
   static let problem = "is not a position, a day, an RFC 3339 time or the file of a manifest"
 
-  /// Parses a position, a day (UTC), of which the end is meant, an RFC 3339 time, cut to the millisecond, or the path
-  /// of a manifest: whatever holds a `/` or ends in `.json`.
+  /// Parses a position, a day (UTC) for its end, an RFC 3339 time, truncated to the millisecond, or the path of a
+  /// manifest: any text that contains a `/` or ends in `.json`.
   init?(_ text: String) {
     if text.contains("/") || text.hasSuffix(".json") {
       self = .manifest(path: text)
@@ -42,7 +42,7 @@ extension Option {
 }
 
 extension Invocation {
-  /// The point in time of `--as-of`; nil is now.
+  /// The point in time of `--as-of`; nil for now.
   func asOf() throws(UsageError) -> PointInTime? { try moment("as-of") }
 
   /// The point in time that an option names.
@@ -106,13 +106,13 @@ extension OpenLedger {
   }
 }
 
-// MARK: - What an import looks up in the projections
+// MARK: - Lookups of an import
 
 /// Known lines, known notifications and app families from the projections. If they cannot be read, the import ends:
 /// what may be known must not be appended again.
 final class Lookup: KnownLines, KnownNotifications, AppFamilies {
   private let lookup: IntakeLookup
-  /// The first failure; after it, all results are such that nothing is appended.
+  /// The first failure; after it, every result prevents an append.
   private(set) var failure: DatabaseError?
   private let stop: StopFlag
 

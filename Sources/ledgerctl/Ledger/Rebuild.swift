@@ -1,4 +1,4 @@
-// `rebuild`: builds the projections from the log, or shows what that would change.
+// `rebuild`: builds the projections from the log, or shows what that would change; `projections list`.
 import Ledger
 import Projections
 
@@ -103,7 +103,7 @@ private func rebuild(
   return .done
 }
 
-/// Records in the log what belongs to another history, and forgets the signed heads; returns whether there was any.
+/// Records in the log what belongs to another history, and drops the signed heads; returns whether there was any.
 private func acceptHistory(_ ledger: OpenLedger) throws -> Bool {
   if let damage = ledger.reader.damage { throw damage }
   let store = CheckpointStore(ledger.directory)
@@ -162,7 +162,7 @@ private func compare(
   return comparison.isEmpty ? .done : .mismatch
 }
 
-// MARK: - `projections list`: the versions and progress of the projections
+// MARK: - `projections list`
 
 let projectionsListCommand = Command(
   "projections list", summary: "List the projections, their versions and their progress",

@@ -140,7 +140,7 @@ let snapshotPruneCommand = Command(
   return .done
 }
 
-// MARK: Which one
+// MARK: Choice
 
 extension Positional {
   fileprivate static let snapshot = Positional(

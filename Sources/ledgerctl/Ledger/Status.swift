@@ -43,11 +43,11 @@ private struct StatusReport {
   /// Nil if there are none.
   let projections: Result<ProjectionStatus?, ProjectionError>
   let erasures: Result<ErasureCounts, ErasureError>
-  /// Nil if they can't be told.
+  /// Nil if they can't be determined.
   let unfinished: UnfinishedErasures?
   let copy: CopyStanding?
 
-  /// How many of the first events the last `rebuild` or `audit` found whole.
+  /// How many of the first events the last `rebuild` or `audit` found intact.
   let verifiedCount: Int
 
   private var lag: Int { head.size - ((try? projections.get())?.position ?? 0) }
@@ -170,7 +170,7 @@ private struct StatusReport {
   }
 }
 
-/// How many requests to erase are done, wait or have failed.
+/// How many erasure requests are done, waiting or failed.
 private struct ErasureCounts {
   private(set) var done = 0
   private(set) var waiting = 0

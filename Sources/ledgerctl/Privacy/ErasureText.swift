@@ -1,4 +1,4 @@
-// What an erasure would take, or took, as text and as JSON.
+// Erasures as text and JSON: previews, results, unfinished ones; and `user export`.
 import Base
 import Erasure
 import Ledger
@@ -58,7 +58,7 @@ extension ErasurePreview {
 }
 
 extension ErasurePreview {
-  /// How many positions are named.
+  /// How many positions are listed.
   private static let shownCountMax = 20
 
   /// What links uploads that name no user to this one.
@@ -85,7 +85,7 @@ extension InclusionReason {
   }
 }
 
-/// What is said of receipts that stay for a while.
+/// The text about receipts that are kept for a while.
 private func waitingText(_ count: Int, untilMs: Int64) -> String {
   "\(counted(count, "receipt")) \(count == 1 ? "waits" : "wait") for the App Store: the content stays until it has "
     + "replied, at most until \(timeText(untilMs))"
@@ -103,7 +103,7 @@ extension [NotSearched] {
   }
 }
 
-/// What is said of events of others that contain an identifier.
+/// The text about events of other users that contain an identifier.
 private func remainingText(_ count: Int, _ positions: [Position]) -> String {
   let names = positions.map { "\($0)" }.joined(separator: ", ")
   return
@@ -187,15 +187,15 @@ extension ErasureCertificate {
   }
 }
 
-// MARK: - Erasures that the log begins and does not finish, and what finishes each: a take-over may leave them so
+// MARK: - Unfinished erasures
 
-/// The unfinished erasures of a ledger.
+/// The unfinished erasures of a ledger, and what finishes each: a promotion may leave some.
 struct UnfinishedErasures {
   private let entries: [(erasure: UnfinishedErasure, isWaiting: Bool)]
-  /// How many are named in lines of text.
+  /// How many are listed in the text.
   private static let namedCountMax = 10
 
-  /// - Parameter found: those that the log does not finish.
+  /// - Parameter found: the erasures that the log does not finish.
   init(_ found: [UnfinishedErasure], _ directory: LedgerDirectory) throws(ErasureError) {
     let queue = ErasureQueue(directory)
     var entries: [(erasure: UnfinishedErasure, isWaiting: Bool)] = []
@@ -208,23 +208,23 @@ struct UnfinishedErasures {
     self.entries = entries
   }
 
-  /// Looks for them in the projections and in the log after these.
+  /// Searches for them in the projections and in the log after their position.
   init(_ ledger: OpenLedger) throws {
     try self.init(try ledger.lookingProjector().unfinishedErasures(), ledger.directory)
   }
 
   var isEmpty: Bool { entries.isEmpty }
-  /// Whether the request of one is not in this ledger, so that no pass finishes it.
+  /// Whether the request of any of them is missing from this ledger, so that no pass finishes it.
   var isAnyLost: Bool { entries.contains { !$0.isWaiting } }
 
-  /// What is said of the erasure at a position; nil if it is finished.
+  /// The state of the erasure at a position; nil if it is finished.
   func state(of position: Position) -> String? {
     entries.first { $0.erasure.position == position }.map {
       $0.isWaiting ? "waiting" : "unfinished"
     }
   }
 
-  /// A line for each of the first.
+  /// A line for each of the first ones.
   var lines: [String] {
     let named = entries.prefix(Self.namedCountMax).map { erasure, isWaiting in
       isWaiting
@@ -249,7 +249,7 @@ struct UnfinishedErasures {
   }
 }
 
-// MARK: - `user export`: all that the ledger holds about a user
+// MARK: - `user export`
 
 let userExportCommand = Command(
   "user export", summary: "Write all that the ledger holds about a user to a file",

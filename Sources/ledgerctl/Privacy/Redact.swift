@@ -1,4 +1,4 @@
-// `redact`, `redact list`: take a person's data out of the ledger, and show what was taken out.
+// `redact` erases a person's data from the ledger; `redact list` shows what was erased.
 import Base
 import Erasure
 import Glibc
@@ -172,7 +172,7 @@ private func redact(
 
 // MARK: One request
 
-/// The erasure of a request, which the log begins and does not finish.
+/// The unfinished erasure of a request.
 private func unfinishedErasure(
   _ request: UUID16, _ scope: DataRedacted.Scope, _ ledger: OpenLedger
 ) throws -> UnfinishedErasure {
@@ -225,7 +225,7 @@ private func erase(
   return done.contains { $0.state == .failed } ? .failed : .done
 }
 
-/// Asks on a terminal, unless `--yes` has answered.
+/// Asks for confirmation on a terminal, unless `--yes` was given.
 private func confirm(_ options: RedactOptions, _ context: Context) throws {
   if options.isConfirmed { return }
   guard isatty(STDIN_FILENO) == 1 else {
@@ -250,8 +250,8 @@ private func isConfirmed(_ context: Context) throws -> Bool {
   return answer.elementsEqual("redact".utf8)
 }
 
-/// Carries out all waiting requests, by this command's own writer or by the server that holds the ledger, and returns
-/// them as they are then.
+/// Carries out all waiting requests, with this command's own writer or through the server that holds the ledger, and
+/// returns them in their new state.
 private func carryOut(
   adding record: ErasureRecord?, _ preview: ErasurePreview?, _ ledger: OpenLedger,
   _ context: Context
@@ -281,7 +281,7 @@ private func carryOut(
   }
 }
 
-/// How often a command looks whether the server is done.
+/// How often a command checks whether the server is done.
 private let waitMicroseconds: UInt32 = 100_000
 
 private func waitForServer(_ queue: ErasureQueue, _ context: Context) throws -> [ErasureRecord] {
@@ -316,7 +316,7 @@ private func runWaiting(
   return records.contains { $0.state == .failed } ? .partlyDone : .done
 }
 
-// MARK: Again, and retention
+// MARK: Repetition, and retention
 
 private func redactAgain(
   _ ledger: OpenLedger, _ invocation: Invocation, _ context: Context

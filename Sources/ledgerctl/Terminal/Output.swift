@@ -67,7 +67,7 @@ package final class Output {
     if buffer.count >= Self.capacityBytes { try flush() }
   }
 
-  /// Drops what is still in the buffer.
+  /// Drops what the buffer still holds.
   func discard() { buffer.removeAll(keepingCapacity: true) }
 
   package func flush() throws(OutputError) {
@@ -79,7 +79,7 @@ package final class Output {
       }
       return send(bytes)
     }
-    // After an error too: a failed write is not repeated.
+    // Also after an error: a failed write is not repeated.
     buffer.removeAll(keepingCapacity: true)
     switch code {
     case 0: return

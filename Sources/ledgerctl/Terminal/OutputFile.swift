@@ -6,7 +6,7 @@ package import Ledger
 /// A file that is written under a temporary name in the same folder and renamed at the end. Unless `commit` succeeds,
 /// no new file remains and an existing one stays unchanged.
 package final class OutputFile {
-  /// A regular file that is being made.
+  /// A regular file that is being written.
   private struct Replacement {
     let folder: Folder
     let file: StorageFile
@@ -120,7 +120,7 @@ func resolvedPath(_ path: String) -> String {
 }
 
 /// Whether a folder is a ledger's directory or inside one: that of `ledger` or of any other. Compares the folders
-/// themselves, so that neither a link nor another spelling of the path gets around the check.
+/// themselves, so that neither a link nor another spelling of the path evades the check.
 func isInsideLedger(_ folder: String, _ ledger: LedgerDirectory?) throws(LedgerError) -> Bool {
   var known: [FileStatus] = []
   if let ledger {

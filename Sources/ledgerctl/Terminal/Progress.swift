@@ -1,4 +1,4 @@
-// The progress line on standard error.
+// The progress line on standard error; and the signals that interrupt long operations.
 import Base
 import Glibc
 import Synchronization
@@ -57,8 +57,8 @@ package final class Progress {
   /// The longest bar, for a wide terminal, and the shortest that is still useful.
   private static let barColumns = 5...24
 
-  /// The line to draw. If it is too long for the columns, the bar is shortened or left out. Binary floating point is
-  /// good enough here: nothing is counted with it.
+  /// The line to draw. If it is too long for the columns, the bar is shortened or left out. Binary floating point
+  /// suffices here: no figure depends on it.
   package static func line(
     label: String, unit: Unit, done: Int, total: Int?, elapsedMs: Int64, columns: Int
   ) -> String {
@@ -101,9 +101,10 @@ package final class Progress {
   }
 }
 
-// MARK: - Signals: a request to stop sets a flag that long operations check
+// MARK: - Signals
 
-/// Whether SIGINT, SIGTERM or SIGHUP arrived. A second SIGINT or SIGTERM ends the process at once.
+/// Whether SIGINT, SIGTERM or SIGHUP has arrived; long operations check it. A second SIGINT or SIGTERM ends the process
+/// at once.
 struct Interruption: Sendable {
   private static let flag = Atomic<Bool>(false)
 
@@ -128,7 +129,7 @@ struct Interruption: Sendable {
       sigaddset(&awaited, signal)
     }
     sigprocmask(SIG_UNBLOCK, &awaited, nil)
-    // A closed pipe or a file size limit is to be an error of write, not the end of the process.
+    // A closed pipe or a file size limit should be an error of write, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     return Interruption()

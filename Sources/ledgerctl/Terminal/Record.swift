@@ -1,4 +1,4 @@
-// What commands print: values with named members, written as JSON and as rows of tables.
+// What commands print: values with named members, as JSON and as rows of tables.
 import Base
 
 /// A value that a command prints.
@@ -9,7 +9,7 @@ protocol Printable {
 }
 
 extension Printable {
-  /// Only plain values stand in cells.
+  /// Only plain values have a text in cells.
   var cell: String { "" }
 }
 
@@ -46,14 +46,14 @@ extension Array: Printable where Element: Printable {
   var cell: String { map(\.cell).joined(separator: " ") }
 }
 
-/// A JSON text, written as it is.
+/// A JSON text, written unchanged.
 struct RawJSON: Printable {
   let bytes: [UInt8]
 
   func write(to writer: inout JSONWriter) { bytes.withUnsafeBytes { writer.raw($0) } }
 }
 
-/// Named values in the order of their JSON members; its names are the columns of tables too.
+/// Named values in the order of their JSON members; the names are also the columns of tables.
 struct Record: Printable, ExpressibleByDictionaryLiteral {
   private(set) var members: [(name: String, value: any Printable)]
 
@@ -96,7 +96,7 @@ extension Output {
 }
 
 extension Context {
-  /// Prints a record as JSON if the command line asks for that, else what `text` writes.
+  /// Prints a record as JSON if the command line asks for that, otherwise what `text` writes.
   func print(
     _ invocation: Invocation, _ record: @autoclosure () throws -> Record,
     text: (inout TextSections) throws -> Void
@@ -106,7 +106,7 @@ extension Context {
     try text(&sheet)
   }
 
-  /// Prints records as a JSON array if the command line asks for that, else what `text` writes.
+  /// Prints records as a JSON array if the command line asks for that, otherwise what `text` writes.
   func print(
     _ invocation: Invocation, list: @autoclosure () throws -> [Record],
     text: (inout TextSections) throws -> Void
@@ -116,6 +116,6 @@ extension Context {
     try text(&sheet)
   }
 
-  /// Writes a line of the program to standard error.
+  /// Writes a message of the program to standard error.
   func say(_ text: String) { diagnostics.writeLine("ledgerctl: \(text)") }
 }

@@ -1,4 +1,4 @@
-// Properties of standard output and standard error as terminals.
+// Properties of terminals; secrets and small files as input; formats of counts, sizes, digests and times.
 import Base
 import Glibc
 
@@ -35,9 +35,10 @@ func environmentValue(_ name: String) -> String? {
   return String(cString: pointer)
 }
 
-// MARK: - Reads a secret from standard input: piped, or typed at a terminal without echo
+// MARK: - Secrets
 
-/// Reads secrets. They are not arguments because command lines appear in process lists and shell histories.
+/// Reads a secret from standard input: piped, or typed at a terminal without echo. Secrets are not arguments because
+/// command lines appear in process lists and shell histories.
 enum SecretInput {
   private static let byteCountMax = 4096
 
@@ -88,9 +89,10 @@ enum SecretInput {
   }
 }
 
-// MARK: - Reads small files named on the command line: checkpoints, proofs, manifests
+// MARK: - Small files
 
-/// The whole content of a file of at most `byteCountMax` bytes; `-` is standard input.
+/// The whole content of a file named on the command line (a checkpoint, a proof, a manifest) of at most `byteCountMax`
+/// bytes; `-` is standard input.
 func readSmallFile(_ path: String, byteCountMax: Int = 1 << 20) throws(Failure) -> [UInt8] {
   let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
   guard descriptor >= 0 else { throw Failure(operation: "read", object: path, systemError: errno) }
@@ -105,7 +107,7 @@ func readSmallFile(_ path: String, byteCountMax: Int = 1 << 20) throws(Failure) 
   }
 }
 
-// MARK: - Formatting of counts, sizes, digests and times, and argument values that several commands parse
+// MARK: - Formats and arguments
 
 /// `1 event`, `2 events`.
 func counted(_ count: Int, _ noun: String) -> String {
@@ -123,7 +125,7 @@ package func sizeText(_ byteCount: Int) -> String {
 }
 
 extension SHA256Digest {
-  /// In base64, as checkpoints write it.
+  /// In base64, as in checkpoints.
   var base64: String { Base64.text(bytes) }
 }
 
@@ -137,7 +139,7 @@ func positionValue(_ text: String) -> Int? {
 }
 
 extension Invocation {
-  /// The day that an option names. A position or a time gets a hint, if the command takes them elsewhere.
+  /// The day that an option names. A position or a time gets a hint if the command accepts these in another option.
   func day(_ name: String) throws(UsageError) -> CivilDate? {
     guard let text = value(name) else { return nil }
     if let day = try? CivilDate(parsing: text) { return day }

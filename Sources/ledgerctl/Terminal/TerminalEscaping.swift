@@ -1,11 +1,11 @@
-// Texts from outside, escaped so that they cannot control a terminal or show a secret.
+// Escapes external text so that it cannot control a terminal or show a secret.
 import Base
 import Glibc
 import Intake
 import Server
 
 /// UTF-8 `bytes` in which control characters, except line feeds and tabs, and marks that change the reading direction
-/// are written as JSON escapes. The program's own bold text stays. A file or a pipe gets the bytes unchanged.
+/// are written as JSON escapes. The program's own bold text is kept. A file or a pipe gets the bytes unchanged.
 package func harmlessBytes(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
   var result: [UInt8] = []
   result.reserveCapacity(bytes.count)
@@ -58,7 +58,7 @@ private func append(escapeOf unit: UInt16, to result: inout [UInt8]) {
   for shift in [12, 8, 4, 0] { result.append(digits[Int(unit >> UInt16(shift)) & 0xF]) }
 }
 
-// MARK: - Escapes external text for a terminal and measures its width
+// MARK: - Escapes and width
 
 /// `text` with control characters, marks that change the reading direction and the like written as escapes, so
 /// that a hostile string can neither control a terminal nor break a line. At most `limit` scalars are kept.
@@ -130,14 +130,14 @@ package func truncated(_ text: String, toColumns limit: Int) -> String {
   return String(result)
 }
 
-// MARK: - Which parts of the command line messages may show: never what looks like a secret
+// MARK: - Arguments in messages
 
-/// What messages show of an argument or a path.
+/// What messages show of an argument or a path: never anything that looks like a secret.
 enum ShownArgument {
   /// The number of characters shown of an invalid argument.
   private static let lengthMax = 24
 
-  /// An invalid argument, as a message may show it.
+  /// An invalid argument in the form for messages.
   static func text(_ argument: some StringProtocol) -> String {
     hiddenPart(of: String(argument)) == nil
       ? visible(argument, limit: lengthMax) : SecretText.substitute(argument)

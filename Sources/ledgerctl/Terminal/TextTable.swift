@@ -1,8 +1,8 @@
-// Text tables with aligned columns and escaped text.
+// Text tables with aligned columns and escaped text, their layout, and sections of text output.
 
 /// Rows under headings. Cells are escaped when they are added.
 package struct TextTable {
-  /// A column; one of text is written as its heading alone.
+  /// A column; a string literal makes a text column.
   package struct Column: ExpressibleByStringLiteral {
     let heading: String
     /// Numbers are aligned to the right, and never cut: a cut number is a wrong number.
@@ -31,7 +31,7 @@ package struct TextTable {
   private var isUsed: [Bool]
   /// The columns whose cells are never cut, besides keys and numbers.
   private var uncut: Set<Int> = []
-  /// The places of the columns that are written.
+  /// The indexes of the columns that are written.
   private var shown: [Int]
 
   package init(_ columns: [Column]) {
@@ -60,13 +60,13 @@ package struct TextTable {
     number.utf8.allSatisfy { $0 == UInt8(ascii: "0") || $0 == UInt8(ascii: ".") }
   }
 
-  /// Has the cells of a column aligned as texts.
+  /// Aligns the cells of a column as texts.
   mutating func isText(_ column: Int) { columns[column].isNumber = false }
 
-  /// Has the cells of a column written in full, as amounts in several currencies must be.
+  /// Writes the cells of a column in full, which amounts in several currencies need.
   package mutating func neverCut(_ column: Int) { uncut.insert(column) }
 
-  /// Leaves out the columns that are empty or zero in every row, but no keys.
+  /// Leaves out the columns that are empty or zero in every row, except keys.
   /// - Returns: their headings; none if there are no rows.
   package mutating func leaveOutUnused() -> [String] {
     if rows.isEmpty { return [] }
@@ -77,9 +77,9 @@ package struct TextTable {
     return columns.indices.filter { !left.contains($0) }.map { columns[$0].heading }
   }
 
-  /// Writes headings and rows. On a terminal that is too narrow, headings are wrapped and then the widest texts cut,
-  /// but no keys; if that does not suffice, the rows are written one under another, each cell on a line of its own.
-  /// `isCut` is false for tables whose text people copy: no text is cut there.
+  /// Writes headings and rows. On a terminal that is too narrow, headings are wrapped, then the widest texts are cut,
+  /// except keys; if that does not suffice, the rows are written one below another, each cell on its own line. `isCut`
+  /// is false for tables whose text people copy: no text is cut there.
   func write(
     to output: Output, terminal: Terminal, isCut: Bool = true
   ) throws(OutputError) {
@@ -88,7 +88,7 @@ package struct TextTable {
 
   /// - Parameters:
   ///   - limit: the width in columns; nil sets none.
-  ///   - bold: what becomes of a line of headings.
+  ///   - bold: formats a line of headings.
   package func write(
     to output: Output, limit: Int?, isCut: Bool = true, bold: (String) -> String = { $0 }
   ) throws(OutputError) {
@@ -113,7 +113,7 @@ package struct TextTable {
   ) throws(OutputError) {
     let count = layout.headingLineCount
     for number in 0..<count {
-      // Headings stand directly above their cells.
+      // Headings are directly above their cells.
       let cells = layout.headings.map { lines in
         let place = number - (count - lines.count)
         return place >= 0 ? lines[place] : ""
@@ -141,9 +141,9 @@ package struct TextTable {
     return line
   }
 
-  // MARK: One under another
+  // MARK: One below another
 
-  /// A line for each cell, with an empty line between two rows. Empty cells are not written, but for keys.
+  /// A line for each cell, with an empty line between two rows. Empty cells are not written, except for keys.
   private func writeRecords(to output: Output) throws(OutputError) {
     let width = shown.map { widthColumns(columns[$0].heading) }.max() ?? 0
     for (number, row) in rows.enumerated() {
@@ -163,11 +163,11 @@ package struct TextTable {
   }
 }
 
-// MARK: - How a text table fits a terminal: which headings are wrapped and which texts are cut
+// MARK: - Layout
 
-/// The widths of a table's columns, side by side, and their headings in lines.
+/// How a table fits a terminal: the widths of its columns, side by side, and its headings in lines.
 package struct TableLayout: Equatable {
-  /// A column as the layout sees it.
+  /// A column's properties for the layout.
   struct Column {
     let heading: String
     /// The widest cell, in terminal columns.
@@ -193,7 +193,7 @@ package struct TableLayout: Equatable {
     headings = columns.map { [$0.heading] }
   }
 
-  /// A layout of at most `limit` terminal columns; nil if there is none, so that the rows have to stand one under
+  /// A layout of at most `limit` terminal columns; nil if there is none, so that the rows must be written one below
   /// another. Headings are wrapped first, the widest first; then the widest texts are cut.
   init?(_ columns: [Column], limit: Int) {
     self.init(columns)
@@ -232,7 +232,7 @@ package struct TableLayout: Equatable {
     return best
   }
 
-  /// A heading in lines of at most `limit` columns where its words allow it. It breaks after `_` and at spaces.
+  /// A heading in lines of at most `limit` columns if its words allow it. It breaks after `_` and at spaces.
   package static func wrapped(_ heading: String, toColumns limit: Int) -> [String] {
     var lines: [String] = []
     for word in words(heading) {
@@ -266,9 +266,9 @@ package struct TableLayout: Equatable {
   }
 }
 
-// MARK: - Sections of text output: headings, lines, fields, tables
+// MARK: - Sections
 
-/// Names and values, a line each.
+/// Names and values, one per line.
 typealias Fields = [(name: String, value: String)]
 
 /// Writes sections to an output, with an empty line between them.
@@ -277,7 +277,7 @@ struct TextSections {
   private let terminal: Terminal
   private var isFirst = true
 
-  /// - Parameter output: nil is standard output, which alone may be a terminal.
+  /// - Parameter output: nil for standard output; only that may be a terminal.
   init(_ context: Context, to output: Output? = nil) {
     self.output = output ?? context.output
     terminal = self.output === context.output ? context.terminal : Terminal(descriptor: -1)
@@ -288,7 +288,7 @@ struct TextSections {
     try line(terminal.bold(visible(text)))
   }
 
-  /// A line, as it is.
+  /// A line, unchanged.
   mutating func line(_ text: String = "") throws {
     isFirst = false
     try output.writeLine(text)
