@@ -1,4 +1,5 @@
-// Writes amounts as text: exact, with the currency's minor digits or more if the amount needs them.
+// Writes amounts as text, exact, with the currency's minor digits or more if the amount needs them; and multiplies by
+// rates.
 
 /// Writes amounts in micros (10⁻⁶ of the currency's unit) as revenue rule R9 requires: `.` as the decimal
 /// point, `-` as the sign, no thousands separator, and as many decimals as the currency has minor digits, or
@@ -80,9 +81,9 @@ func appendDigits(_ value: UInt64, minimumCount: Int = 1, to output: inout [UInt
   }
 }
 
-// MARK: - ExactFraction: a rate as a fraction of integers, multiplied with an amount and rounded once
+// MARK: - Exact fractions
 
-/// A positive fraction that converts an amount from one currency to another.
+/// A positive fraction that converts an amount from one currency to another: a rate as a fraction of integers.
 struct ExactFraction: Hashable, Sendable {
   /// Below 10³⁰, like the denominator: a mantissa below 10¹⁸ times at most 10¹².
   let numerator: UInt128

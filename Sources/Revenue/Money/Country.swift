@@ -1,4 +1,4 @@
-// Country: an ISO 3166-1 code, alpha-2 or alpha-3, or XK.
+// Country codes: ISO 3166-1 alpha-2 and alpha-3, and XK.
 import Base
 
 /// A country code of ISO 3166-1 alpha-2, or `XK` (Kosovo), which the App Store uses. `UK` and the other
@@ -16,7 +16,7 @@ package struct Country: Hashable, Comparable, Sendable, CustomStringConvertible 
     return isAssigned[index] ? Country(index: UInt16(index)) : nil
   }
 
-  /// The country of an alpha-3 code in capital letters, as storefronts are named; `XKS` is `XK`.
+  /// The country of an alpha-3 code in capital letters, the form of storefronts; `XKS` is `XK`.
   /// - Returns: nil if the text is not a code in the table.
   package static func parse(alpha3 text: UnsafeRawBufferPointer) -> Country? {
     guard text.count == 3, !text.contains(where: { !(0x41...0x5A).contains($0) }) else {

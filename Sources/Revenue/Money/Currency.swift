@@ -1,4 +1,4 @@
-// Currency: a known ISO 4217 alphabetic code and its minor digits.
+// Currencies: the known ISO 4217 alphabetic codes and their minor digits.
 import Base
 
 /// A currency in the table (see `CurrencyTable`): three capital letters and a number of minor digits. Values
@@ -62,11 +62,11 @@ package struct Currency:
   }
 }
 
-// MARK: - The ISO 4217 codes that a price may name, grouped by their minor digits
+// MARK: - Table of currencies
 
-/// The currencies of revenue rule R7: list one of ISO 4217 up to amendment 179, with its funds codes and bond
-/// market units, and the codes withdrawn since January 2008, with the minor digits they had. Metals, the test
-/// code XTS and the no-currency code XXX are excluded.
+/// The currencies of revenue rule R7, which a price may name, grouped by their minor digits: list one of ISO 4217 up to
+/// amendment 179, with its funds codes and bond market units, and the codes withdrawn since January 2008, with the
+/// minor digits they had. Metals, the test code XTS and the no-currency code XXX are excluded.
 struct CurrencyTable: Sendable {
   static let shared = CurrencyTable()
   static let noOrdinal: UInt8 = 0xFF

@@ -1,4 +1,4 @@
-// Decimal18: an exact positive decimal, used for exchange rates.
+// An exact positive decimal, used for exchange rates; and the rounding of amounts to a currency's minor unit.
 import Base
 
 /// An exact decimal above 0: `mantissa` × 10^-`scale`, with at most 18 significant digits and at most 12
@@ -94,7 +94,7 @@ package enum DecimalError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-// MARK: - Rounds amounts to a currency's minor unit so that they add up to the rounded total
+// MARK: - Rounding to minor units
 
 /// Rounds the amounts of one column and currency by largest remainder. The total is rounded half to even; each amount
 /// is rounded down, and those with the largest remainders up, as many as the total needs. Thus the rounded amounts
@@ -107,8 +107,8 @@ package struct MinorRounding: Sendable {
   /// The sum of the amounts rounded down, in minor units.
   private var floorUnits: Int128 = 0
   private var count = 0
-  /// The amounts that are not whole minor units: which one it is, and what remains below it in micros. Reports
-  /// without converted amounts have few.
+  /// The amounts that are not whole minor units: the ordinal of each, and its remainder in micros. Reports without
+  /// converted amounts have few.
   private var remainders: [(ordinal: Int, micros: Int32)] = []
   /// After `finish`: the ordinals of the amounts that are rounded up, sorted.
   private var raised: [Int] = []
@@ -125,7 +125,7 @@ package struct MinorRounding: Sendable {
     count += 1
   }
 
-  /// Decides which amounts are rounded up. Where remainders are equal, the earlier amount is.
+  /// Decides which amounts are rounded up; of equal remainders, the earlier amount.
   package mutating func finish() {
     let missing = Int(Self.halfToEven(sum, unitMicros) / unitMicros - floorUnits)
     precondition(
@@ -153,7 +153,7 @@ package struct MinorRounding: Sendable {
     return low < raised.count && raised[low] == ordinal
   }
 
-  /// The rounded amounts, in their order; all in micros.
+  /// The rounded amounts, in order; all in micros.
   package static func rounded(_ amounts: [Int128], _ currency: Currency) -> [Int128] {
     var rounding = MinorRounding(currency)
     for amount in amounts { rounding.add(amount) }

@@ -1,4 +1,4 @@
-// The prices in an upload's metadata, as the client wrote them (rule R7, forms and problems).
+// The prices in an upload's metadata, as the client wrote them (rule R7): forms, problems and parsing.
 import AppStore
 import Base
 
@@ -185,11 +185,11 @@ package struct MetadataPrices {
   }
 }
 
-// MARK: - Parses unit prices in the forms that clients send, exactly and without allocation
+// MARK: - Price forms
 
-/// The price forms of revenue rule R7. Each function parses one raw token and returns micros (10⁻⁶ of the
-/// currency's unit), from 0 to 10¹⁷, or nil if it is unreadable. Zero is returned as 0; the rule decides
-/// whether it is a price.
+/// Parses the price forms of revenue rule R7, exactly and without allocating. Each function parses one raw token and
+/// returns micros (10⁻⁶ of the currency's unit), from 0 to 10¹⁷, or nil if it is unreadable. Zero is returned as 0; the
+/// rule decides whether it is a price.
 package enum PriceForms {
   static let wholeDigitsMax = 11
   static let microsDigitsMax = 17

@@ -1,4 +1,4 @@
-// RateTable: the declared exchange rates, and which of them converts one currency on one day.
+// The declared exchange rates, which of them converts a currency on a day, and the conversion.
 import Base
 
 /// One exchange rate of a `rates.declared` event: 1 `base` = `rate` `quote`.
@@ -161,7 +161,7 @@ package struct RateTable: Sendable {
   }
 }
 
-// MARK: - RateConverter: converts amounts to one reporting currency, and records the sources of the rates used and the oldest
+// MARK: - Conversion
 
 /// The source of some declared rates.
 package struct RateSource: Hashable, Sendable {
@@ -184,7 +184,8 @@ package struct RateDay: Equatable, Sendable {
   package let day: Int
 }
 
-/// Converts amounts to a reporting currency by revenue rule R10.
+/// Converts amounts to one reporting currency by revenue rule R10, and records the sources of the rates used and the
+/// oldest rate.
 package struct RateConverter: Sendable {
   /// The reporting currency.
   package let target: Currency

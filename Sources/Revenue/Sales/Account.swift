@@ -1,4 +1,4 @@
-// Apple Accounts and whose they are by the uploads that show their sales (rule R6).
+// Apple Accounts, and their users by the uploads that show their sales (rule R6).
 
 /// How the user of a sale or a subscription is known (rule R6).
 package enum UserBasis: Int8, CaseIterable, BitwiseCopyable, Sendable {
@@ -75,9 +75,9 @@ package struct Account: BitwiseCopyable {
   package var token: Int64 = 0
   package var hasSeveralTokens = false
 
-  /// Whether the database has no or another state of it.
+  /// Whether the database has no state or another state of it.
   package var isChanged = true
-  /// Whether the users that follow from it are those of its present state.
+  /// Whether the derived users match its current state.
   var isSettled = false
 
   package init(id: Int32, environment: Symbol, bundle: Symbol, text: Text) {
@@ -104,7 +104,7 @@ package protocol AccountSource: AnyObject {
 
 /// The accounts by their keys. Those stored by an earlier run are fetched when first needed.
 package final class AccountStore {
-  /// One account keeps at most this many users. Of one with more nobody is the user.
+  /// The most users that are kept for an account. An account with more users gives none.
   static let userCountMax = 8
 
   private let arena: TextArena
@@ -198,7 +198,7 @@ package final class AccountStore {
     if isNew { unsettled.append(place) }
   }
 
-  /// Marks an account as the database has it.
+  /// Marks an account as stored in its current state.
   package func setStored(_ place: Int) { accounts.update(place) { $0.isChanged = false } }
 
   /// Calls `body` with the accounts that changed since the last call, which count as settled afterwards.

@@ -1,4 +1,4 @@
-// Period: the year, quarter, month, week or day of an instant in a time zone, and its label.
+// The year, quarter, month, week or day of an instant in a time zone, and its label.
 package import Base
 
 /// A span of days that a report groups by. Periods of one granularity sort by time; within the years 0000 to

@@ -1,4 +1,4 @@
-// Declared prices (rule R7.5).
+// Declared prices (rule R7.5), declared products, and derived prices (rules R7.4 to R7.6).
 
 /// All entries of the declared price lists.
 package struct PriceList {
@@ -62,9 +62,9 @@ package struct PriceList {
   }
 }
 
-// MARK: - The products that an app family declares, used to detect fraud
+// MARK: - Declared products
 
-/// The declared products of one app family.
+/// The products that an app family declares, for detecting fraud.
 package final class DeclaredProducts {
   /// Whether each is a consumable.
   private let areConsumable: [TextKey: Bool]
@@ -80,9 +80,10 @@ package final class DeclaredProducts {
   func isConsumable(_ product: Text) -> Bool { areConsumable[TextKey(text: product)] == true }
 }
 
-// MARK: - Rule R7, 4–6: the prices derived from other sales and from price lists, at the report's position
+// MARK: - Derived prices
 
-/// Sets the prices of sales for which no client sent one, and removes derived prices that no longer apply.
+/// Sets the prices of sales for which no client sent one (rule R7, 4–6), from other sales and from price lists, at the
+/// report's position; removes derived prices that no longer apply.
 package struct DerivedPrices {
   let store: SaleStore
   let symbols: StringInterner
@@ -146,7 +147,7 @@ package struct DerivedPrices {
 
   private enum Derived {
     case none
-    /// There is one, but the amount of the sale would exceed 64 bits.
+    /// There is a price, but the amount of the sale would exceed 64 bits.
     case tooLarge
     case price(UnitPrice, PriceBasis, Int)
   }

@@ -31,8 +31,8 @@ extension RevenueFold {
     }
   }
 
-  /// R7: StoreKit's transaction id can differ from that in Apple's reply. An entry whose id no sale has counts for
-  /// the only new regular sale of its product; without one it is an exception.
+  /// R7: StoreKit's transaction id can differ from that in Apple's reply. An entry whose id no sale has applies to the
+  /// only new regular sale of its product; if there is none, it is an exception.
   private func matchOtherTransactions(_ verification: Verification) throws {
     for (index, entry) in prices.entries.enumerated() {
       guard let transaction = entry.transactionID,
@@ -89,7 +89,7 @@ extension RevenueFold {
     return try take(reading, .clientTransaction, place, verification)
   }
 
-  /// Reads an entry. A price whose amount for the sale's quantity exceeds 64 bits is none.
+  /// Reads an entry. A price whose amount for the sale's quantity exceeds 64 bits is ignored.
   private func read(_ entry: PriceEntry, _ place: Int) -> PriceReading {
     let reading = entry.read()
     if case .price(let micros, let currency) = reading,

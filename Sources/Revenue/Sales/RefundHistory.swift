@@ -1,4 +1,4 @@
-// Rules R8 and R12: what is refunded of a sale, from what its statements say, taken in the order of their time.
+// Rules R8 and R12: the refunds of a sale, from its statements in the order of their time; and their stored form.
 import Base
 
 /// What Advanced Commerce refunds on a date.
@@ -8,19 +8,19 @@ struct RefundSum: Equatable {
   var micros: Int64
 }
 
-/// What one statement says about refunds of its sale.
+/// What one statement contains about refunds of its sale.
 package struct RefundStatement {
   /// Where it comes from: a reply, a signed transaction, or one with `advancedCommerceInfo`.
   enum Source: Int8 { case reply, signed, advanced }
 
   var source: Source
-  /// Its time; of a reply without one, the date of its cancellation. Epoch milliseconds.
+  /// Its time; for a reply without one, the date of its cancellation. Epoch milliseconds.
   var timeMs: Int64
   /// Whether the statement itself has that time.
   var isTimed = true
-  /// The date of a Reversal that it makes: its time, or that of the event with the reply.
+  /// The date of a Reversal caused by it: its time, or that of the event with the reply.
   var reversalMs: Int64
-  /// The cancellation or revocation; not of Advanced Commerce.
+  /// The date of the cancellation or revocation; nil for Advanced Commerce.
   var dateMs: Int64?
   var percentage: Int32?
   var reason = Text(start: nil, count: 0)
@@ -39,13 +39,13 @@ package struct RefundStatement {
     dateMs == nil ? .none : percentage.map { RefundShare(percentage: $0) } ?? .all
   }
 
-  /// Whether another statement of the same source says the same, at whatever time.
+  /// Whether another statement of the same source has the same content, at whatever time.
   func saysTheSame(as other: RefundStatement) -> Bool {
     source == other.source && dateMs == other.dateMs && percentage == other.percentage
       && isUpgraded == other.isUpgraded && reason.equals(other.reason) && sums == other.sums
   }
 
-  /// R12: earlier, or of the same time and a reply where the other is signed.
+  /// R12: earlier, or at the same time a reply while the other is signed.
   func precedes(_ other: RefundStatement) -> Bool {
     timeMs != other.timeMs ? timeMs < other.timeMs : !isSigned && other.isSigned
   }
@@ -56,7 +56,7 @@ package struct RefundStatement {
   }
 }
 
-/// What is refunded of a sale: a share, and beside it what Advanced Commerce refunds on each date.
+/// What is refunded of a sale: a share, and in addition what Advanced Commerce refunds on each date.
 struct RefundTotal {
   var share = RefundShare.none
   /// By date, each more than 0.
@@ -64,7 +64,7 @@ struct RefundTotal {
 
   var isRefunded: Bool { share != .none || !sums.isEmpty }
 
-  /// All that Advanced Commerce refunds; the greatest value where it exceeds that, and with it every amount.
+  /// All that Advanced Commerce refunds, limited to the greatest value, which exceeds every amount.
   var micros: Int64 { sums.reduce(0) { $0.addingCapped($1.micros) } }
 
   func micros(on dateMs: Int64) -> Int64 { sums.first { $0.dateMs == dateMs }?.micros ?? 0 }
@@ -81,18 +81,18 @@ struct RefundOutcome {
   var total = RefundTotal()
   /// The last statement, in the order of time, that changed the total.
   var changer: RefundStatement?
-  /// Whether that one is a reply whose cancellation was taken for a refund of all.
+  /// Whether that one is a reply whose cancellation was taken for a full refund.
   var isAssumed = false
-  /// Whether an upgrade was met whose credit is not known.
+  /// Whether there was an upgrade with an unknown credit.
   var hasUnknownCredit = false
   /// The newest share that signed statements name for a date, by its second; none for a date of Advanced Commerce.
   var signedShares: [Int64: RefundShare] = [:]
 }
 
-/// The statements of a sale that had at least one about a refund or an upgrade, in the order of their time.
+/// The statements of a sale with at least one about a refund or an upgrade, in the order of their time.
 package struct RefundHistory {
   private(set) var statements: [RefundStatement] = []
-  /// What Advanced Commerce had refunded when the newest line was booked that assumes a refund of all.
+  /// What Advanced Commerce had refunded when the newest line that assumes a full refund was booked.
   var sumsBeforeAssumed: [RefundSum] = []
 
   /// Above this number, repeated statements are dropped.
@@ -100,7 +100,7 @@ package struct RefundHistory {
 
   package var count: Int { statements.count }
 
-  /// The history of a sale of whose earlier statements only the newest times are known.
+  /// The history of a sale for whose earlier statements only the newest times are known.
   init(newestTimesOf sale: Sale) {
     let (replyMs, signedMs) = (sale.newestReplyMs, sale.newestSignedMs)
     if replyMs != .min {
@@ -128,10 +128,10 @@ package struct RefundHistory {
     if statements.count > Self.countKept { dropRepeats() }
   }
 
-  /// Drops each statement between two of its source that say the same, if all that stand between those repeat what
-  /// their own source said before: it cannot change the total, whatever comes between them later.
+  /// Drops each statement between two of its source with the same content, if all statements between those two repeat
+  /// their own source: it cannot change the total, whatever is inserted between them later.
   mutating func dropRepeats() {
-    // By source, replies first: the last statement so far, and whether something new was said since the one before.
+    // By source, replies first: the last statement so far, and whether there was new content since the one before.
     var last: [Int?] = [nil, nil]
     var isRepeat: [Bool] = []
     for (index, statement) in statements.enumerated() {
@@ -150,14 +150,14 @@ package struct RefundHistory {
 
   // MARK: The total
 
-  /// R8 and R12: what the statements give.
+  /// R8 and R12: the outcome of the statements.
   func outcome(ofQuantity quantity: Int64) -> RefundOutcome {
     var walk = Walk(statements, quantity)
     for statement in statements { walk.take(statement) }
     return walk.outcome
   }
 
-  /// Goes through the statements once.
+  /// Visits the statements once.
   private struct Walk {
     let quantity: Int64
     var outcome = RefundOutcome()
@@ -165,7 +165,7 @@ package struct RefundHistory {
     private var isAdvanced = false
     /// The seconds of the cancellations that replies named.
     private var repliedSeconds: Set<Int64> = []
-    /// The times of the newest statement, the newest reply with a cancellation, and the newest that reversed.
+    /// The times of the newest statement, of the newest reply with a cancellation, and of the newest reversing one.
     private var newestMs = Int64.min
     private var cancelledMs = Int64.min
     private var reversedMs = Int64.min
@@ -236,17 +236,17 @@ package struct RefundHistory {
 }
 
 extension Int64 {
-  /// The sum, or the greatest value where it would exceed that.
+  /// The sum, limited to the greatest value.
   func addingCapped(_ other: Int64) -> Int64 {
     let (sum, overflow) = addingReportingOverflow(other)
     return overflow ? .max : sum
   }
 }
 
-// MARK: - What statements say about refunds of a sale, as bytes: the form in which projections store it
+// MARK: - Stored form
 
 extension RefundHistory {
-  /// The statements as bytes, which `init(stored:_:)` reads.
+  /// The statements as bytes, in the form that projections store and `init(stored:_:)` reads.
   package var stored: [UInt8] {
     var writer = HistoryWriter()
     writer.write(statements.count)
@@ -265,7 +265,7 @@ extension RefundHistory {
     return writer.bytes
   }
 
-  /// Reads what `stored` gives; texts are kept in the arena. Nil if the bytes are damaged.
+  /// Reads the bytes of `stored`; the arena keeps the texts. Nil if the bytes are damaged.
   package init?(stored bytes: UnsafeRawBufferPointer, _ arena: TextArena) {
     self.init()
     var reader = HistoryReader(bytes)
@@ -324,7 +324,7 @@ private struct HistoryWriter {
   }
 }
 
-/// Reads them. Texts point into its bytes.
+/// Reads what `HistoryWriter` writes. Texts point into its bytes.
 private struct HistoryReader {
   struct Damage: Error {}
 

@@ -12,7 +12,7 @@ extension RevenueFold {
     let isUpgraded = group.contains { rows[$0.row].isUpgraded }
     let cancelled = group.first { rows[$0.row].cancellationDateMs != nil }.map { rows[$0.row] }
     let isChanged = isUpgraded && noteUpgrade(of: place)
-    // R12: without any time a reply precedes all others, and can change nothing.
+    // R12: a reply without any time precedes all others, and can change nothing.
     guard let timeMs = verification.requestDateMs ?? cancelled?.cancellationDateMs else {
       return isChanged
     }
@@ -32,8 +32,8 @@ extension RevenueFold {
     return try refund(place, [statement], verification) || isChanged
   }
 
-  /// R12: notes what a signed statement shows about refunds, to be applied with all of its event; returns whether the
-  /// sale changed by now.
+  /// R12: records what a signed statement shows about refunds, to be applied after the whole event; returns whether the
+  /// sale has already changed.
   func noteRefund(
     _ place: Int, _ transaction: SignedTransaction, _ verification: Verification
   ) throws -> Bool {
@@ -61,7 +61,7 @@ extension RevenueFold {
       statement.dateMs = transaction.revocationDateMs
       statement.percentage = transaction.revocationPercentage.map { Int32($0) }
     }
-    // What the event says of the sale after this belongs to its history too.
+    // Later statements of the event about the sale also belong to its history.
     store.update(place) { _ = $0.flags.insert(.hasRefundStatements) }
     if let known = refundsOfEvent.firstIndex(where: { $0.place == place }) {
       refundsOfEvent[known].statements.append(statement)
@@ -106,9 +106,9 @@ extension RevenueFold {
       position: verification.position)
   }
 
-  // MARK: What is known of the sale
+  // MARK: Known statements
 
-  /// R8: an upgrade, once seen, stays; returns whether it is new.
+  /// R8: an upgrade, once seen, remains; returns whether it is new.
   private func noteUpgrade(of place: Int) -> Bool {
     store.update(place) { sale in
       defer { sale.isUpgraded = true }
@@ -148,8 +148,8 @@ extension RevenueFold {
 
   // MARK: Lines
 
-  /// R12: lets the sale's last line say what signed statements know of its refund, if a reply was taken for one of all;
-  /// returns what is then booked, or nil if no line changed.
+  /// R12: corrects the sale's last line by what signed statements contain about its refund, if a reply was taken for a
+  /// full one; returns what is then booked, or nil if no line changed.
   /// - Parameter sumsBeforeLine: what Advanced Commerce had refunded when that line was booked.
   private func correct(
     _ place: Int, _ statements: [RefundStatement], from before: RefundTotal,
@@ -163,8 +163,8 @@ extension RevenueFold {
     let total = after.total
     store.updateLastLine(of: place) { $0.isAssumed = false }
     if before.isSame(as: total, ofQuantity: quantity) { return nil }
-    // What was booked before the line, which took a share alone. Sums that came since, beside a share of all, made no
-    // line.
+    // What was booked before the line, which only booked a share. Sums that arrived since, next to a full share, made
+    // no line.
     var booked = RefundTotal(share: store.shareBeforeLastLine(of: place), sums: sumsBeforeLine)
     if total.share.isGreater(than: booked.share, ofQuantity: quantity) {
       booked.share = total.share
@@ -184,8 +184,8 @@ extension RevenueFold {
     return booked
   }
 
-  /// R12: adds the lines from what is booked to what is refunded: what is less comes first, as one Reversal; then
-  /// what Advanced Commerce refunds more on each date, or what a share takes more.
+  /// R12: adds the lines from what is booked to what is refunded: first a decrease, as one Reversal; then the increase
+  /// of what Advanced Commerce refunds on each date, or of a share.
   /// - Parameter changer: the last statement, in the order of time, that changed the total.
   private func book(
     _ place: Int, _ booked: RefundTotal, to after: RefundOutcome, _ changer: RefundStatement,
@@ -222,9 +222,9 @@ extension RevenueFold {
   }
 }
 
-// MARK: - Rule R12: how much of a sale is refunded, and what a line of the journal makes of it
+// MARK: - Shares and lines
 
-/// The share of a sale that is refunded, as it was stated. What it is of a quantity depends on that.
+/// R12: the refunded share of a sale, as it was stated. `fraction(ofQuantity:)` gives what it is of a quantity.
 public struct RefundShare: Equatable, BitwiseCopyable, Sendable {
   /// What a share is of a quantity.
   public enum Kind: BitwiseCopyable, Sendable { case none, units, percentage, all }
@@ -241,7 +241,7 @@ public struct RefundShare: Equatable, BitwiseCopyable, Sendable {
     thousandths = percentage
   }
 
-  /// R12: what the share is of a quantity. Within 0.0005 % of `k ÷ quantity` it is exactly that.
+  /// R12: the share's part of a quantity. Within 0.0005 % of `k ÷ quantity` it is exactly that.
   package func fraction(
     ofQuantity quantity: Int64
   ) -> (kind: Kind, numerator: Int64, denominator: Int64) {
@@ -262,8 +262,8 @@ public struct RefundShare: Equatable, BitwiseCopyable, Sendable {
     return one.numerator * two.denominator > two.numerator * one.denominator
   }
 
-  /// R12: the refunded part of an amount, rounded half to even to the currency's minor unit. All of it is the amount
-  /// itself; no part exceeds it.
+  /// R12: the refunded part of an amount, rounded half to even to the currency's minor unit. A full share gives the
+  /// amount itself; no part exceeds it.
   package func total(ofMicros amount: Int64, quantity: Int64, minorDigits: Int) -> Int64 {
     let fraction = fraction(ofQuantity: quantity)
     if fraction.kind == .none { return 0 }
@@ -278,14 +278,14 @@ public struct RefundShare: Equatable, BitwiseCopyable, Sendable {
   }
 }
 
-/// Goes through the Returns and Reversals of a sale in order, and computes what each changes (rules R8 and R12).
+/// Visits the Returns and Reversals of a sale in order, and computes the change of each (rules R8 and R12).
 package struct RefundWalk {
   private let sale: Sale
   private let amount: Int64?
   private let minorDigits: Int
   private var refundedUnits: Int64 = 0
   private var refundedMicros: Int64 = 0
-  /// Whether what Advanced Commerce refunds exceeded the sale's amount at a line.
+  /// Whether the refunds of Advanced Commerce exceeded the sale's amount at a line.
   package private(set) var exceedsAmount = false
 
   package init(_ sale: Sale) {
@@ -294,8 +294,8 @@ package struct RefundWalk {
     minorDigits = sale.price?.currency.minorDigits ?? 0
   }
 
-  /// The signed quantity and amount of the next line; the amount is nil for an unpriced sale. A Return never gives
-  /// anything back, and a Reversal takes nothing.
+  /// The signed quantity and amount of the next line; the amount is nil for an unpriced sale. A Return never increases
+  /// revenue, and a Reversal never reduces it.
   package mutating func next(_ line: SaleLine) -> (quantity: Int64, amountMicros: Int64?) {
     let isReturn = line.type == .return
     let before = (units: refundedUnits, micros: refundedMicros)
@@ -311,8 +311,8 @@ package struct RefundWalk {
     return (before.units - refundedUnits, amount.map { _ in before.micros - refundedMicros })
   }
 
-  /// R12: the units that are refunded after a line, as its share or its sum has them. Any other share or sum takes
-  /// none, and a Reversal that ends at one gives back all.
+  /// R12: the refunded units after a line, by its share or its sum. A share or sum that is not a number of units
+  /// refunds no further units, and a Reversal that ends at one restores all.
   private func units(after line: SaleLine) -> Int64 {
     let fraction = line.share.fraction(ofQuantity: sale.quantity)
     if fraction.kind == .all { return sale.quantity }

@@ -14,9 +14,9 @@ package final class RevenueFold {
   let userIdentifier: (Int32) throws -> Text
   /// Returns the number of the user with this identifier, for users that only an app account token names.
   let tokenUser: (Text) throws -> Int32
-  /// How the details of exceptions name a position.
+  /// The text for a position in the details of exceptions.
   package let positionText: (Int) -> String
-  /// Whether an upload came after an erasure of the ledger that another upload is in.
+  /// Whether an upload came after an erasure of the ledger that contains another upload.
   let isAfterErasure: (_ position: Int, _ erasure: Int, _ named: Int) -> Bool
   var prices = MetadataPrices()
 
@@ -29,7 +29,7 @@ package final class RevenueFold {
   }
 
   private(set) var shown: [Shown] = []
-  /// What the signed statements of the current event say about refunds, by the index of their sale.
+  /// What the signed statements of the current event contain about refunds, by the index of their sale.
   var refundsOfEvent: [(place: Int, statements: [RefundStatement])] = []
   /// The subscriptions that the current reply shows.
   var seenSubscriptions: [SeenSubscription] = []
@@ -125,7 +125,7 @@ package final class RevenueFold {
     }
     if let first { try applyRefunds(first) }
     shownSaleCount = shown.count
-    // An exception of the whole event is one of the first transaction's app.
+    // An exception of the whole event is attributed to the first transaction's app.
     guard event.upload != nil, let first = firstOfSale ?? first else { return }
     shown.sort { $0.saleID < $1.saleID }
     let newRegularSales = shown.count {
@@ -134,7 +134,7 @@ package final class RevenueFold {
     try price(first, newRegularSales: newRegularSales)
   }
 
-  /// R12: what R7.2 and R7.3 call the first observation is the first event with an upload.
+  /// R12: the first observation in the sense of R7.2 and R7.3 is the first event with an upload.
   private func noteUpload(of place: Int, _ verification: Verification) {
     store.update(place) { sale in
       sale.isFirstObservation = verification.upload != nil && !sale.flags.contains(.hasUpload)
@@ -386,7 +386,8 @@ extension SaleKey {
       text: row.webOrderLineItemID ?? transaction)
   }
 
-  /// R2: 2008-07-10, the first day of the App Store, in epoch milliseconds. An earlier date is one in seconds, say.
+  /// R2: 2008-07-10, the first day of the App Store, in epoch milliseconds. An earlier date is wrong, for example in
+  /// seconds.
   private static let firstDayMs: Int64 = 1_215_648_000_000
 }
 

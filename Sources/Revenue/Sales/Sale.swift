@@ -1,5 +1,5 @@
-// A sale as the rules keep it: what the customer was charged for once. The parts that reports read for each
-// line are public, because `package` functions do not inline across modules.
+// A sale as the rules keep it: what the customer was charged for once; and its journal lines. The parts that reports
+// read for each line are public, because `package` functions do not inline across modules.
 import AppStore
 
 /// The kinds of sales (rule R5).
@@ -59,9 +59,9 @@ public enum PriceBasis: Int8, CaseIterable, BitwiseCopyable, Sendable {
 /// What can be wrong with a price (rules R7 and R12).
 public enum PriceProblem: Int8, CaseIterable, BitwiseCopyable, Sendable {
   case noPrice, unreadable, formsDisagree, zero, currencyMissing, currencyUnknown
-  /// A signed price is an average for each seat.
+  /// A signed price is an average per seat.
   case multiSeat
-  /// The amount by a carried or listed price exceeds 64 bits. Like the price it follows from the report's position.
+  /// The amount by a carried or listed price exceeds 64 bits. Like the price, it follows from the report's position.
   case tooLarge
 
   /// Its name in reports.
@@ -98,7 +98,7 @@ package struct UnitPrice: Equatable, BitwiseCopyable {
   }
 }
 
-/// Whether something of a sale is refunded, or was (rules R8 and R12).
+/// Whether any of a sale is refunded, or was (rules R8 and R12).
 public enum CancellationState: Int8, BitwiseCopyable, Sendable { case none, returned, reversed }
 
 /// The lines of the journal (rule R8), in their order at one position.
@@ -123,14 +123,14 @@ package struct SaleLine: BitwiseCopyable {
   package var type: LineType
   package var dateMs: Int64
   package var position: Int
-  /// The time of the statement that made the line; the minimum if it has none.
+  /// The time of the statement that caused the line; the minimum if it has none.
   package var statementMs: Int64
   package var reason: Text
   /// The share of the sale that is refunded after this line (rule R12).
   package var share: RefundShare
   /// What Advanced Commerce has refunded after this line, in micros.
   package var advancedMicros: Int64
-  /// Whether a reply's cancellation was taken for a refund of all, because no signed share is known.
+  /// Whether a reply's cancellation was taken for a full refund, because no signed share is known.
   package var isAssumed: Bool
   /// Index of the sale's next line, or −1.
   var next: Int32 = -1
@@ -150,7 +150,7 @@ package struct SaleLine: BitwiseCopyable {
   }
 }
 
-/// Whose a sale is for the check of replays after its user was erased (rule R6).
+/// The owner of a sale for the check of replays after its user was erased (rule R6).
 package struct SaleClaim: BitwiseCopyable {
   package var user: Int32
   /// The upload that claimed it.
@@ -162,13 +162,13 @@ package struct SaleClaim: BitwiseCopyable {
   }
 }
 
-/// What the rules must remember of a sale besides its figures (rule R12).
+/// What the rules must remember about a sale in addition to its figures (rule R12).
 package struct SaleFlags: OptionSet, BitwiseCopyable, Sendable {
   package let rawValue: UInt16
 
   package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  /// The quantity is 1 because the first observation had a bad one.
+  /// The quantity is 1 because the first observation had an invalid one.
   package static let isQuantityAssumed = SaleFlags(rawValue: 1)
   /// An offer of type 1 that may turn out to be a trial.
   package static let mayBecomeTrial = SaleFlags(rawValue: 2)
@@ -188,7 +188,7 @@ package struct SaleFlags: OptionSet, BitwiseCopyable, Sendable {
   package static let isSignedRenewal = SaleFlags(rawValue: 1024)
   package static let isSignedPurchase = SaleFlags(rawValue: 2048)
 
-  // The newest type of the product that a signed statement named; at most one of them. No rule looks at it.
+  // The newest product type that a signed statement named; at most one of them is set. No rule reads it.
   package static let isConsumable = SaleFlags(rawValue: 4096)
   package static let isNonConsumable = SaleFlags(rawValue: 8192)
   package static let isNonRenewing = SaleFlags(rawValue: 16384)
@@ -259,13 +259,13 @@ package struct Sale: BitwiseCopyable {
   package var priceProblem: PriceProblem = .noPrice
 
   // Rule R13.
-  /// When the period ends that the sale paid for, in epoch milliseconds; nil if no statement has an expiry.
+  /// The end of the period that the sale paid for, in epoch milliseconds; nil if no statement has an expiry.
   package var periodEndMs: Int64?
-  /// The time of the statement that says so; the minimum if it has none.
+  /// The time of the statement with that end; the minimum if it has none.
   package var periodEndStatementMs = Int64.min
 
   // Rules R8 and R12.
-  /// The times of the newest reply and of the newest signed statement before the first that tells of a refund or an
+  /// The times of the newest reply and of the newest signed statement before the first one about a refund or an
   /// upgrade, in epoch milliseconds; the minimum if there is none.
   package var newestReplyMs = Int64.min
   package var newestSignedMs = Int64.min
@@ -288,9 +288,9 @@ package struct Sale: BitwiseCopyable {
 
   /// Whether the database has no state or another state of the sale.
   package var isChanged = true
-  /// Whether the database has no or another state of the times of statements.
+  /// Whether the database has no state or another state of the times of statements.
   package var isTimeChanged = false
-  /// Whether the sale rests on receipts that the App Store has not confirmed (rule R1).
+  /// Whether the sale is based on receipts that the App Store has not confirmed (rule R1).
   package var isPending = false
   /// Whether the current event is the first with an upload that shows the sale.
   package var isFirstObservation = true
@@ -363,13 +363,13 @@ package struct SaleKey: Hashable {
   }
 }
 
-// MARK: - Rules R8 and R12: the lines of the journal, from the current state of a sale
+// MARK: - Journal lines
 
 /// One dated, signed entry of the sales journal.
 public struct JournalLine {
   package var type: LineType
   package var dateMs: Int64
-  /// Signed. Trials and family-shared sales have a quantity too.
+  /// Signed. Trials and family-shared sales also have a quantity.
   package var quantity: Int64
   /// Signed; 0 for trials and family-shared sales, nil for unpriced sales.
   package var amountMicros: Int64?
@@ -401,7 +401,8 @@ public struct JournalLine {
 }
 
 extension SaleStore {
-  /// R8 and R12: calls `body` with the lines of a sale in order, starting with the Sale line.
+  /// R8 and R12: calls `body` with the journal lines of a sale in its current state, in order, starting with the Sale
+  /// line.
   package func forEachJournalLine<Failure: Error>(
     of sale: Sale, _ body: (JournalLine) throws(Failure) -> Void
   ) throws(Failure) {

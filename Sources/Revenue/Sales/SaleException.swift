@@ -82,7 +82,7 @@ package protocol ExceptionSink: AnyObject {
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, product: Text, transaction: Text,
     detail: Text, position: Int
   ) throws
-  /// An exception of what an upload says, kept once for the upload.
+  /// An exception about an upload's content, kept once per upload.
   func add(
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: Text, upload: Int,
     position: Int

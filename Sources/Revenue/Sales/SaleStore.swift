@@ -30,7 +30,7 @@ package final class SaleStore {
   private let aliases = ChunkedArray<Alias>()
   private let lines = ChunkedArray<SaleLine>()
   private let places = HashIndex()
-  /// Holds the first `indexedAliasCount` aliases: few events need it, so it follows when one does.
+  /// Contains the first `indexedAliasCount` aliases: few events need the index, so it is completed on demand.
   private let aliasIndex = HashIndex()
   private var indexedAliasCount = 0
   /// By the index of their sale. Few sales have one.
@@ -230,9 +230,9 @@ package final class SaleStore {
     return newClaims.sorted().compactMap { id in claims[id].map { (id, $0) } }
   }
 
-  // MARK: R12 – what statements say about refunds
+  // MARK: R12 – statements about refunds
 
-  /// What statements say about refunds of a sale; nil if none tells of one.
+  /// The statements about refunds of a sale; nil if there are none.
   package func refunds(of place: Int) -> RefundHistory? {
     sales[place].hasRefundStatements ? refundHistories[place] : nil
   }

@@ -1,4 +1,4 @@
-// Rule R12: what one signed transaction says about its sale. Returns and Reversals are in Refunds.swift.
+// Rule R12: applies a signed transaction to its sale. Returns and Reversals are in Refunds.swift.
 import AppStore
 import Base
 
@@ -59,12 +59,13 @@ extension RevenueFold {
     return transaction.offerType == nil ? .regular : .offer
   }
 
-  /// R12: whether a statement leaves open if its introductory offer is a trial.
+  /// R12: whether a statement leaves open whether its introductory offer is a trial.
   private func isOpenOffer(_ transaction: SignedTransaction) -> Bool {
     transaction.offerType == 1 && !transaction.hasOfferDiscountType && !transaction.hasPrice
   }
 
-  /// R12: makes a trial of an offer that was left open, since a later statement calls it one; returns whether it was.
+  /// R12: makes an offer that was left open a trial, because a later statement calls it one; returns whether it was
+  /// open.
   func becomeTrial(_ place: Int) -> Bool {
     guard store.sales[place].flags.contains(.mayBecomeTrial) else { return false }
     store.update(place) { sale in
@@ -86,7 +87,7 @@ extension RevenueFold {
     return (1, false)
   }
 
-  /// R12: replaces a quantity that R4 made 1 out of a bad one; returns whether it did.
+  /// R12: replaces a quantity that R4 set to 1 because it was invalid; returns whether it did.
   private func replaceQuantity(_ place: Int, _ quantity: Int64) -> Bool {
     guard store.sales[place].flags.contains(.isQuantityAssumed) else { return false }
     store.update(place) { sale in
@@ -107,8 +108,8 @@ extension RevenueFold {
 
   // MARK: Country and user
 
-  /// R6 and R12: the first storefront counts before every client's country, the first account and the first token after
-  /// every client's user; returns whether one was added.
+  /// R6 and R12: the first storefront takes precedence over every client's country, the first account and the first
+  /// token come after every client's user; returns whether one was added.
   private func addSigned(
     _ place: Int, _ transaction: SignedTransaction, _ verification: Verification
   ) throws -> Bool {
@@ -141,7 +142,7 @@ extension RevenueFold {
     return UnitPrice(micros: unit, currency: currency)
   }
 
-  /// R12: takes the first signed price; returns whether the sale changed.
+  /// R12: applies the first signed price; returns whether the sale changed.
   private func price(
     _ place: Int, _ transaction: SignedTransaction, _ verification: Verification
   ) throws -> Bool {

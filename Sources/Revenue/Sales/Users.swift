@@ -1,4 +1,4 @@
-// Rule R6: the country and the user of a sale.
+// Rule R6: the country and the user of a sale; and users that clients do not name.
 import AppStore
 package import Base
 
@@ -63,8 +63,8 @@ extension RevenueFold {
     return false
   }
 
-  /// R6: whether another user's upload claims the sale, or has claimed it before. The first after the erasure of
-  /// whoever held it does; the sale keeps the name that the erasure gave.
+  /// R6: whether another user's upload claims the sale, or has already claimed it. The first upload after the erasure
+  /// of the sale's user claims it; the sale keeps the name that the erasure gave.
   private func claim(_ place: Int, _ upload: UploadEvidence) throws -> Bool {
     let sale = store.sales[place]
     guard ErasedUser.erasure(of: try userIdentifier(sale.user)) != nil else { return false }
@@ -89,7 +89,7 @@ extension RevenueFold {
 
   // MARK: Tokens
 
-  /// R6: the first token counts; returns whether the sale may have another user by it.
+  /// R6: the first token counts; returns whether it may give the sale another user.
   func addToken(
     _ place: Int, _ tokens: some Sequence<Text>, _ verification: Verification
   ) throws -> Bool {
@@ -141,7 +141,7 @@ extension RevenueFold {
     return accounts.accounts[try accounts.place(of: key)].id
   }
 
-  /// R6: an account learns which users uploads of a sale of it name, and the sale's token.
+  /// R6: adds the users whom uploads of a sale name, and the sale's token, to its account.
   private func nameUser(ofAccountOf place: Int) throws {
     let sale = store.sales[place]
     let account = try accounts.place(ofAccount: sale.account)
@@ -166,7 +166,7 @@ extension RevenueFold {
     }
   }
 
-  /// R6: an upload with a user shows a sale of an account.
+  /// R6: adds the user of an upload that shows a sale of an account.
   private func nameUser(of account: Int, _ named: NamedUser) throws {
     let known = accounts.accounts[account]
     guard let first = known.first else { return accounts.setUsers(account, [named]) }
@@ -175,7 +175,7 @@ extension RevenueFold {
     var kept: [NamedUser] = []
     let sorted = (users + [named]).sorted { $0.position < $1.position }
     for next in sorted {
-      // Where an erasure lies between two uploads of a user, the later one may take the account over.
+      // If an erasure lies between two uploads of a user, the later one may take the account over.
       let isKnown = try kept.contains { earlier in
         try earlier.user == next.user
           && !sorted.contains { other in
@@ -192,8 +192,8 @@ extension RevenueFold {
     }
   }
 
-  /// R6: the only user whom uploads of an account's sales name, and the first such upload. A user who was erased holds
-  /// nothing against later uploads, but what was first shown before these.
+  /// R6: the only user whom uploads of an account's sales name, and the first such upload. An erased user does not
+  /// affect later uploads, except for what was first shown before these.
   private func user(
     of account: Int, firstShownAt firstPosition: Int
   ) throws -> NamedUser? {
@@ -214,7 +214,7 @@ extension RevenueFold {
     return living.count == 1 ? living[0] : nil
   }
 
-  // MARK: What follows
+  // MARK: Derived users
 
   private typealias Settled = (user: Int32, position: Int, basis: UserBasis)
 
@@ -232,7 +232,7 @@ extension RevenueFold {
     return tokenUser < 0 ? (-1, -1, .none) : (tokenUser, tokenPosition, .token)
   }
 
-  /// R6: gives a sale that no upload with a user shows the user that follows from what is known so far.
+  /// R6: gives a sale that no upload with a user shows the user derived from what is known so far.
   func settleUser(_ place: Int) throws {
     let sale = store.sales[place]
     if sale.userBasis.isByUpload { return }
@@ -246,7 +246,7 @@ extension RevenueFold {
     }
   }
 
-  /// The same for a subscription, whose user is that of the uploads since an erasure.
+  /// As above for a subscription, whose user is that of the uploads since an erasure.
   func settleUser(_ place: Int, in subscriptions: SubscriptionStore) throws {
     let subscription = subscriptions.subscriptions[place]
     if subscription.userBasis.isByUpload { return }
@@ -261,8 +261,8 @@ extension RevenueFold {
     }
   }
 
-  /// R6: settles the users that follow from accounts, at the report's position: a later upload can give an earlier sale
-  /// a user, and take one away.
+  /// R6: settles the users derived from accounts, at the report's position: a later upload can give an earlier sale a
+  /// user, and remove one.
   package func settleUsers() throws {
     try accounts.settle { changed in
       for place in changed {
@@ -297,13 +297,14 @@ extension RevenueFold {
   }
 }
 
-// MARK: - Users that clients do not name (rule R6): by an app account token, and by the name that an erasure gave
+// MARK: - Users that clients do not name
 
-/// The name of an erased user, or of an app account token that belonged to one: `(redacted N)`, N being the erasure's
-/// position; `(redacted N.2)` and so on for further tokens. Of a user that only a token names, `token:` precedes it.
+/// The name of an erased user, or of an app account token that belonged to one (rule R6): `(redacted N)`, N being the
+/// erasure's position; `(redacted N.2)` and so on for further tokens. For a user that only a token names, `token:`
+/// precedes it.
 package enum ErasedUser {
   private static let start = Array("(redacted ".utf8)
-  /// Positions and counts of more digits do not exist.
+  /// Positions and counts do not have more digits.
   private static let digitsMax = 18
 
   /// - Parameter ordinal: 1 for a user and for the first token, 2 for the second token.
@@ -341,12 +342,13 @@ package enum ErasedUser {
   }
 }
 
-/// A user of whom only an app account token is known.
+/// A user of whom only an app account token is known (rule R6).
 package enum TokenUser {
-  /// What begins the identifier of such a user. Clients may not send one.
+  /// The prefix of such a user's identifier. Clients may not send one.
   package static let prefix = "token:"
 
-  /// R6: a token as it is compared: a UUID in lower case, or the name that an erasure gave; nil for any other text.
+  /// R6: a token in the form in which it is compared: a UUID in lower case, or the name that an erasure gave; nil for
+  /// any other text.
   package static func canonical(_ token: JSONBytes) -> [UInt8]? {
     if token.count == 36, let id = UUID16(String(decoding: token, as: UTF8.self)) {
       return Array(id.description.utf8)
@@ -354,14 +356,13 @@ package enum TokenUser {
     return ErasedUser.isName(token) && token.first == UInt8(ascii: "(") ? Array(token) : nil
   }
 
-  /// A number for a token in the form in which it is compared, by which tokens are compared: the same in every run,
-  /// never 0.
+  /// A number for comparing tokens, from the compared form: the same in every run, never 0.
   package static func key(_ token: [UInt8]) -> Int64 {
     let hash = token.withUnsafeBytes { $0.stableHash }
     return hash == 0 ? 1 : Int64(bitPattern: hash)
   }
 
-  /// A user's identifier as the ledger has it: the token of a token user in lower case, any other as it is.
+  /// A user's identifier as stored in the ledger: the token of a token user in lower case, any other unchanged.
   package static func canonical(user identifier: String) -> String {
     guard identifier.hasPrefix(prefix) else { return identifier }
     return UUID16(String(identifier.dropFirst(prefix.count))).map { prefix + $0.description }

@@ -1,4 +1,5 @@
-// What the rules know about one event: a verification's reply or signed transactions, and the upload that led to it.
+// What the rules know about one event: a verification's reply or signed transactions, the upload that led to it, and
+// the source.
 package import AppStore
 
 /// A verification that counts (rule R1), with its upload; or an event with signed transactions (rule R12).
@@ -9,7 +10,7 @@ package struct Verification {
   package var recordedAtMs: Int64
   /// The reply's `receipt.request_date_ms`.
   package var requestDateMs: Int64?
-  /// When a version 1 notification came, which is the time of its renewal information; nil for any other reply.
+  /// When a version 1 notification arrived, which is the time of its renewal information; nil for any other reply.
   package var notifiedAtMs: Int64?
   package var environment: Symbol
   package var bundle: Symbol
@@ -18,7 +19,7 @@ package struct Verification {
   package var trust: ReplyTrust
   /// The products that the app family declares; nil if it declares none.
   package var products: DeclaredProducts?
-  /// Whether it substitutes for the App Store's reply while that is pending (rule R1, *pending*).
+  /// Whether it stands in for the App Store's reply while that is pending (rule R1, *pending*).
   package var isPending = false
 
   package init(
@@ -67,7 +68,7 @@ package struct SignedEvidence {
   }
 }
 
-/// One signed transaction that counts, and whose root its signature leads to.
+/// One signed transaction that counts, and the trust in the root that its signature leads to.
 package struct SignedStatement {
   package var transaction: SignedTransaction
   package var trust: ReplyTrust
@@ -77,7 +78,7 @@ package struct SignedStatement {
   }
 }
 
-/// What an upload says about the sales in its verifications.
+/// The evidence of an upload for the sales in its verifications.
 package struct UploadEvidence {
   package var position: Int
   /// Epoch milliseconds.
@@ -96,15 +97,15 @@ package struct UploadEvidence {
   }
 }
 
-// MARK: - The source of the reply behind a sale
+// MARK: - Source of a reply
 
 /// The source of the reply in which a sale was first observed.
 public enum ReplyTrust: Int8, CaseIterable, BitwiseCopyable, Sendable {
   /// A program version that did not record the source wrote the event.
   case notRecorded
-  /// One of Apple's hosts answered.
+  /// One of Apple's hosts replied.
   case appStore
-  /// A host configured by an operator answered.
+  /// A host configured by an operator replied.
   case configured
   /// The reply was imported.
   case imported
@@ -123,7 +124,7 @@ public enum ReplyTrust: Int8, CaseIterable, BitwiseCopyable, Sendable {
   }
 }
 
-// MARK: - Rule R2: the order of the rows that show one sale
+// MARK: - Order of rows
 
 extension ReplyRow {
   /// R2: sorts the rows of one sale. Rows of `latest_receipt_info` come first, then the smaller purchase

@@ -1,8 +1,9 @@
-// A subscription as the rules keep it (rule R13): its current period, its renewal, and its status at a moment.
+// A subscription as the rules keep it (rule R13): its current period, its renewal, its status at a moment, its
+// transitions.
 
 /// A subscription: all periods of one original transaction. Its texts belong to the store's arena.
 package struct Subscription: BitwiseCopyable {
-  /// What a subscription is at a moment, as reports name it.
+  /// The status of a subscription at a moment, named as in reports.
   package enum Status: String, CaseIterable, Sendable {
     case active
     case gracePeriod = "grace_period"
@@ -28,7 +29,7 @@ package struct Subscription: BitwiseCopyable {
     }
   }
 
-  /// What the current statement says. Times are epoch milliseconds.
+  /// The content of the current statement. Times are epoch milliseconds.
   package struct Period: Equatable, BitwiseCopyable {
     /// The number of the sale that the statement shows.
     package var sale: Int
@@ -54,7 +55,7 @@ package struct Subscription: BitwiseCopyable {
     }
   }
 
-  /// What the newest renewal information says; nil where it says nothing.
+  /// The content of the newest renewal information; nil for what it does not contain.
   package struct Renewal: Equatable, BitwiseCopyable {
     /// The information's time in epoch milliseconds; the minimum if it has none.
     package var statementMs: Int64
@@ -81,7 +82,7 @@ package struct Subscription: BitwiseCopyable {
   /// The first event that names it, in this run.
   package var firstPosition: Int
 
-  /// Nil as long as no statement shows it: then it is no row of a report.
+  /// Nil until a statement shows it: until then it is not in reports.
   package var period: Period?
   package var renewal: Renewal?
   package var country: Symbol = .none
@@ -89,21 +90,21 @@ package struct Subscription: BitwiseCopyable {
   /// Whether the country is that of a storefront.
   package var isCountrySigned = false
   package var userBasis: UserBasis = .none
-  /// The position of the event that gave the user; −1 as long as there is none.
+  /// The position of the event that gave the user; −1 until there is one.
   package var userPosition = -1
-  /// As of a sale: the first of its periods' statements that has one counts.
+  /// As for a sale: the first of its periods' statements that has one counts.
   package var account: Int32 = -1
   package var token: Int64 = 0
   package var tokenUser: Int32 = -1
   package var tokenPosition = -1
-  /// Whether the user took it over from one who was erased: what is sold from then on is that user's.
+  /// Whether the user took it over from an erased user: later sales belong to this user.
   package var isTakenOver = false
 
   /// The most recent event in this run that changed it.
   package var updatedPosition = -1
-  /// Whether the database has no or another state of it.
+  /// Whether the database has no state or another state of it.
   package var isChanged = true
-  /// Its place among those that the current event shows, or −1.
+  /// Its index among those that the current event shows, or −1.
   var mark: Int32 = -1
 
   package init(
@@ -117,13 +118,13 @@ package struct Subscription: BitwiseCopyable {
     SubscriptionKey(environment: environment, bundle: bundle, original: original)
   }
 
-  /// R13: the position of the newer of what is known; nil if no statement shows it.
+  /// R13: the position of the newer of the statement and the renewal information; nil if no statement shows it.
   package var position: Int? {
     period.map { max($0.position, renewal?.position ?? -1) }
   }
 }
 
-/// What decides the status of a subscription (rule R13). Times are epoch milliseconds.
+/// What determines the status of a subscription (rule R13). Times are epoch milliseconds.
 package struct SubscriptionTerms: Equatable, BitwiseCopyable, Sendable {
   package var periodStartMs: Int64
   package var expiresAtMs: Int64
@@ -168,9 +169,9 @@ package struct SubscriptionTerms: Equatable, BitwiseCopyable, Sendable {
   }
 }
 
-// MARK: - Turns of subscriptions: where renewal information first says that one ended, or that it has a grace period
+// MARK: - Transitions
 
-/// What an event says of a subscription that no earlier one has said of the same lapse. Others are told of it.
+/// The end or the grace period of a subscription, from the first event that states it for a lapse. Webhooks report it.
 package struct SubscriptionTransition: BitwiseCopyable, Equatable, Sendable {
   package enum Kind: Int8, CaseIterable, BitwiseCopyable, Sendable {
     case expiry, gracePeriod
@@ -182,7 +183,7 @@ package struct SubscriptionTransition: BitwiseCopyable, Equatable, Sendable {
   package var subscription: Int
   /// The end of its period as known then, in epoch milliseconds; nil if no statement showed it.
   package var expiresAtMs: Int64?
-  /// As the event says it.
+  /// As the event contains it.
   package var expirationIntent: Symbol
   package var gracePeriodExpiresAtMs: Int64?
   /// The time of the renewal information that was newest then, in epoch milliseconds.
@@ -190,7 +191,7 @@ package struct SubscriptionTransition: BitwiseCopyable, Equatable, Sendable {
 }
 
 extension Subscription {
-  /// The turns that follow when newer renewal information takes the place of what is known.
+  /// The transitions when newer renewal information replaces what is known.
   func turns(to newest: Renewal) -> [SubscriptionTransition] {
     var kinds: [SubscriptionTransition.Kind] = []
     if newest.saysEnd, renewal?.saysEnd != true { kinds.append(.expiry) }
@@ -200,7 +201,7 @@ extension Subscription {
     return kinds.map { turn($0, newest, position: newest.position) }
   }
 
-  /// A turn that an event states by its type.
+  /// A transition that an event states by its type.
   func turn(
     _ kind: SubscriptionTransition.Kind, _ renewal: Renewal?, position: Int
   ) -> SubscriptionTransition {
@@ -213,7 +214,7 @@ extension Subscription {
 }
 
 extension Subscription.Renewal {
-  /// Whether it gives a reason for the end, and no grace period that goes on.
+  /// Whether it gives a reason for the end, and no grace period that is still running.
   fileprivate var saysEnd: Bool {
     expirationIntent != .none && (gracePeriodExpiresAtMs ?? .min) <= statementMs
   }

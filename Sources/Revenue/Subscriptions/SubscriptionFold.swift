@@ -1,7 +1,7 @@
-// Rule R13: what statements and renewal information say about subscriptions, and the period end of each sale.
+// Rule R13: folds statements and renewal information into subscriptions, and the period end of each sale.
 package import AppStore
 
-/// Renewal information with what surrounds it.
+/// Renewal information with its context.
 package struct RenewalEvidence {
   package var environment: Symbol
   package var bundle: Symbol
@@ -51,7 +51,7 @@ extension RevenueFold {
     if isAnyTakenOver { try followTakeovers(rows, verification, in: subscriptions) }
   }
 
-  /// The same for every sale of a reply.
+  /// As above, for every sale of a reply.
   private func followTakeovers(
     _ rows: [ReplyRow], _ verification: Verification, in subscriptions: SubscriptionStore
   ) throws {
@@ -73,11 +73,11 @@ extension RevenueFold {
     var shown: Int
     /// The start of the period that it shows.
     var startMs: Int64
-    /// Of the rows with a token, the first in R2's order; −1 if there is none, or none is needed.
+    /// Among the rows with a token, the first in R2's order; −1 if there is none, or none is needed.
     var tokenRow = -1
   }
 
-  /// How many of the subscriptions last seen are compared before the table is asked: a reply rarely has more.
+  /// How many of the last seen subscriptions are compared before the table is searched: a reply rarely has more.
   private static var comparedCount: Int { 4 }
 
   /// Of the rows that show a subscription, the one with the latest period start counts, then the first in R2's order.
@@ -182,8 +182,8 @@ extension RevenueFold {
     }
   }
 
-  /// R6, R12 and R13: the first storefront counts before every client's country, the first account and the first token
-  /// after every client's user.
+  /// R6, R12 and R13: the first storefront takes precedence over every client's country, the first account and the
+  /// first token come after every client's user.
   private func addSigned(
     _ place: Int, _ transaction: SignedTransaction, _ verification: Verification,
     in subscriptions: SubscriptionStore
@@ -242,7 +242,7 @@ extension RevenueFold {
       statementMs: statementMs, position: verification.position)
   }
 
-  /// R13: applies a statement: the latest period counts, of it the newest statement. Country and user are those of the
+  /// R13: applies a statement: the latest period counts, and its newest statement. Country and user are those of the
   /// first upload that has one.
   private func observe(
     _ place: Int, _ period: Subscription.Period, _ verification: Verification,
@@ -269,7 +269,7 @@ extension RevenueFold {
     }
   }
 
-  /// R6: the first upload with a user counts, and after the erasure of that user the first one since.
+  /// R6: the first upload with a user counts; after the erasure of that user, the first one since.
   private func addUser(
     _ place: Int, _ upload: UploadEvidence, _ verification: Verification,
     in subscriptions: SubscriptionStore
@@ -290,8 +290,8 @@ extension RevenueFold {
     }
   }
 
-  /// R6: a sale that is first shown after its subscription was taken over from an erased user, and that no upload with a
-  /// user has shown yet, is of whoever took it over.
+  /// R6: a sale that is first shown after its subscription was taken over from an erased user, and that no upload with
+  /// a user has shown yet, belongs to the user who took it over.
   private func followTakeover(
     of place: Int, _ subscription: Subscription, _ verification: Verification
   ) {
@@ -307,7 +307,7 @@ extension RevenueFold {
     touch(place, verification)
   }
 
-  /// R13: the period of a sale ends when the newest statement with an expiry says so.
+  /// R13: the newest statement with an expiry decides when the period of a sale ends.
   private func noteEnd(of place: Int, _ expiresAtMs: Int64, statementMs: Int64) {
     let sale = store.sales[place]
     if sale.periodEndMs != nil, statementMs < sale.periodEndStatementMs { return }
@@ -354,7 +354,7 @@ extension RevenueFold {
     return only
   }
 
-  /// R13: folds renewal information. The newest counts as a whole: what it does not say is not known.
+  /// R13: folds renewal information. The newest counts as a whole: what it does not contain is unknown.
   package func fold(_ renewal: RenewalInfo, _ evidence: RenewalEvidence) throws {
     guard let subscriptions, let original = renewal.originalTransactionID else { return }
     let place = try subscriptions.place(
@@ -382,8 +382,8 @@ extension RevenueFold {
 }
 
 extension RevenueFold {
-  /// Notes that an event says by its type that a subscription ended. Renewal information that came with it must be
-  /// folded.
+  /// Records that an event states by its type that a subscription ended. Renewal information of the same event must
+  /// already be folded.
   package func noteExpiry(_ key: SubscriptionKey, position: Int) throws {
     guard let subscriptions else { return }
     let subscription = subscriptions.subscriptions[

@@ -1,4 +1,4 @@
-// Rule R13 by month: who is subscribed, who comes and goes, and what a month brings in.
+// Rule R13 by month: active, new and ended subscriptions, and the monthly revenue.
 import Base
 
 /// A period of a subscription: one sale with a period end. Times are epoch milliseconds.
@@ -6,7 +6,7 @@ package struct SubscriptionPeriod {
   package var startMs: Int64
   /// When the period ends, or its Return if the sale is cancelled, whichever is earlier.
   package var endMs: Int64
-  /// From the start to the period end, whatever was returned.
+  /// From the start to the period end, regardless of returns.
   package var lengthMs: Int64
   package var kind: SaleKind
   /// Whether the App Store signed it as a renewal.
@@ -22,8 +22,8 @@ package struct SubscriptionPeriod {
     (self.kind, self.isRenewal, self.price) = (kind, isRenewal, price)
   }
 
-  /// The amount of a month in micros, rounded half to even: of a period of 27 days or more the amount ÷ its months, of
-  /// a shorter one the amount × 30.4375 ÷ its days. Nil if nothing was to be paid or there is no price.
+  /// The amount of a month in micros, rounded half to even: for a period of 27 days or more the amount ÷ its months,
+  /// for a shorter one the amount × 30.4375 ÷ its days. Nil if nothing was to be paid or there is no price.
   package var monthly: (micros: Int128, currency: Currency)? {
     guard let price, kind.isPaid else { return nil }
     let days = max(1, floorDivide(lengthMs + Self.dayMs / 2, Self.dayMs))
@@ -36,7 +36,7 @@ package struct SubscriptionPeriod {
   }
 
   private static let dayMs: Int64 = 86_400_000
-  /// From this length on, in days, a period is of whole months.
+  /// The least length, in days, of a period that consists of whole months.
   private static let monthDaysMin: Int64 = 27
 
   /// The quotient of an amount that is not negative, rounded half to even.
@@ -64,7 +64,7 @@ package struct SubscriptionMonth: Equatable {
 package struct SubscriptionMonths {
   /// The first instants of the months, ascending; the last month is that of the report's moment.
   private let startsMs: [Int64]
-  /// What happens at or after it has not happened yet.
+  /// What happens at or after this moment has not happened yet.
   private let momentMs: Int64
   package private(set) var months: [SubscriptionMonth]
   /// The month of the first period; nil if none has begun.
@@ -131,7 +131,7 @@ package struct SubscriptionMonths {
       let instantMs = instantMs(of: month)
       guard startMs <= instantMs, instantMs < endMs else { continue }
       months[month].active += 1
-      // The latest that has begun covers it; of several with one start a later one may have ended.
+      // The latest period that has begun covers it; of several with one start, a later one may have ended.
       while periods[index].startMs > instantMs { index -= 1 }
       var covering = index
       while covering > 0, Self.endMs(of: covering, periods) <= instantMs { covering -= 1 }
@@ -141,7 +141,7 @@ package struct SubscriptionMonths {
     }
   }
 
-  /// The last instant of a month that has happened.
+  /// The last instant of a month that is not in the future.
   private func instantMs(of month: Int) -> Int64 {
     month + 1 < startsMs.count ? startsMs[month + 1] - 1 : momentMs - 1
   }
@@ -156,7 +156,7 @@ package struct SubscriptionMonths {
     return low
   }
 
-  /// Whether who is active follows from who came and went.
+  /// Whether the active subscriptions follow from the new and ended ones.
   package var isBalanced: Bool {
     var active = 0
     return months.allSatisfy { month in

@@ -1,6 +1,7 @@
-// All subscriptions of a fold, in memory. Those stored by an earlier run are fetched when first needed.
+// All subscriptions of a fold, in memory; and the chains of sales. Those stored by an earlier run are fetched when
+// first needed.
 
-/// What identifies a subscription (rule R13).
+/// The key of a subscription (rule R13).
 package struct SubscriptionKey {
   package var environment: Symbol
   package var bundle: Symbol
@@ -81,10 +82,10 @@ package final class SubscriptionStore {
     return place
   }
 
-  /// Adds what an event newly says.
+  /// Adds the transitions of an event.
   func add(_ turns: [SubscriptionTransition]) { newTurns += turns }
 
-  /// The turns since the last call, in the order of events.
+  /// The transitions since the last call, in the order of events.
   package func takeTurns() -> [SubscriptionTransition] {
     defer { newTurns.removeAll(keepingCapacity: true) }
     return newTurns
@@ -96,7 +97,7 @@ package final class SubscriptionStore {
   }
 }
 
-// MARK: - The chains of rule R7.4, each with its sales
+// MARK: - Chains of sales
 
 extension Sale {
   /// R7.4: only regular sales with an original transaction belong to chains.
@@ -109,7 +110,7 @@ extension Sale {
   }
 }
 
-/// Groups sales by chain without sorting all of them: most chains have one sale.
+/// Groups sales by chain (rule R7.4) without sorting all of them: most chains have one sale.
 final class ChainTable {
   private struct Chain {
     /// One sale of the chain, against which other sales are compared.

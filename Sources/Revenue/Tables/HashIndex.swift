@@ -1,4 +1,4 @@
-// A hash table of indexes for lookups by text, faster than a dictionary of keys.
+// A hash table of indexes for lookups by text, faster than a dictionary of keys; and a chunked array.
 import Glibc
 
 /// Indexes, keyed by the hashes of their entries. The caller compares the entries: the table stores no keys.
@@ -105,10 +105,11 @@ extension UnsafeRawBufferPointer {
   }
 }
 
-// MARK: - Numbered records in chunks that never move: growth copies nothing and touches no more memory than is used
+// MARK: - Chunked arrays
 
-/// A growable array of plain values. The state is behind a pointer, so no access pays for an exclusivity
-/// check. Public with its internals, because `package` functions do not inline across modules.
+/// A growable array of numbered plain values in chunks that never move: growth copies nothing and touches no more
+/// memory than is used. The state is behind a pointer, so no access pays for an exclusivity check. Public with its
+/// internals, because `package` functions do not inline across modules.
 public final class ChunkedArray<Element: BitwiseCopyable>: RandomAccessCollection {
   @usableFromInline
   struct State {

@@ -1,4 +1,5 @@
-// Small integers for texts that repeat: environments, bundles, products, countries, currencies, families.
+// Small integers for texts that repeat (environments, bundles, products, countries, currencies, families), and the
+// arena of texts.
 public import Base
 public import Glibc
 
@@ -76,12 +77,13 @@ public final class StringInterner {
   package func string(_ symbol: Symbol) -> String { String(decoding: text(symbol), as: UTF8.self) }
 }
 
-// MARK: - Texts that live as long as a fold: copied once, never moved, freed together
+// MARK: - Texts
 
 /// The bytes of a text whose memory is owned elsewhere.
 public typealias Text = JSONBytes
 
-/// Stores texts in chunks that never move, so a `Text` stays valid as long as its arena.
+/// Stores texts as long as a fold lives: each is copied once into chunks that never move and are freed together, so a
+/// `Text` stays valid as long as its arena.
 package final class TextArena {
   private static let chunkSizeBytes = 1 << 18
   private var chunks: [UnsafeMutableRawBufferPointer] = []
