@@ -88,7 +88,7 @@ package final class ErasureWorker: Sendable {
     thread.withLock { $0.take() }?.join()
   }
 
-  // MARK: The thread
+  // MARK: Thread
 
   /// The thread's state between its turns.
   private struct Memory {

@@ -1,5 +1,4 @@
-// What a command uses of its process: output, terminal, signals, environment; and the ledger and snapshots that it
-// uses.
+// What a command uses of its process: output, terminal, signals, environment; its ledger and its snapshots.
 import Glibc
 import Ledger
 

@@ -231,8 +231,8 @@ package enum PendingEnvironment {
     return file.unsignedEnvironment == sandbox ? sandbox : nil
   }
 
-  /// R1: `ProductionSandbox` is Sandbox. A transaction receipt that says Sandbox is Sandbox; any other has
-  /// the environment `Unknown`.
+  /// R1: `ProductionSandbox` is Sandbox. A transaction receipt that names Sandbox is Sandbox; any other has the
+  /// environment `Unknown`.
   package static func environment(of file: Receipt) -> String {
     guard let named = named(in: file) else {
       return file.style == .transaction ? "\(unknown)" : EnvironmentName.production.description

@@ -1,5 +1,4 @@
-// A verifyReceipt reply, unified or legacy, decoded by its form and regardless of the receipt's style; statuses,
-// mismatches, frauds, environments.
+// A verifyReceipt reply, unified or legacy, decoded by its form; statuses, mismatches, frauds, environments.
 package import Base
 
 /// The content of a reply. Source: `responseBody` in Apple's documentation of verifyReceipt, and recorded replies.

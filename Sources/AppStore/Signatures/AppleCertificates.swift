@@ -1,5 +1,4 @@
-// Apple's public certificates that transaction receipts need but do not contain (the intermediates and their root), and
-// the fingerprints of Apple's hosts and roots.
+// Apple's public certificates that transaction receipts need but do not contain; Apple's fingerprints and hosts.
 package import Base
 
 /// A certificate that ships with the program: its text, and the fingerprint that the text must have.

@@ -1,5 +1,4 @@
-// Checks receipts of both styles against pinned roots: the full check, and the fast path for signers whose
-// chain has already been verified.
+// Checks receipts of both styles against pinned roots, with a fast path for signers whose chain is already verified.
 package import Base
 
 /// Checks the signatures of receipts. Safe to use from several threads at once.

@@ -1,5 +1,4 @@
-// The PKCS#7 envelope of a unified receipt (RFC 2315 §9) and the signature blob of a transaction receipt, read without
-// libcrypto.
+// The PKCS#7 envelope of a unified receipt (RFC 2315 §9) and a transaction receipt's signature, read without libcrypto.
 import CCrypto
 
 /// The locations of the parts of a SignedData with one signer and no signed attributes.

@@ -1,5 +1,4 @@
-// The fast reader: one pass over bytes that were validated earlier or that this program wrote; its errors; a line
-// writer.
+// The fast JSON reader: one pass over bytes that are validated or written by this program; its errors; a line writer.
 
 /// The kinds of JSON values.
 @frozen

@@ -15,7 +15,7 @@ package enum ThreadPriority: Sendable, Equatable {
   /// Linux's SCHED_IDLE. The C library declares it only for GNU programs (sched(7)).
   private static let idlePolicy: Int32 = 5
 
-  /// Applies the priority to the calling thread; in Linux each thread has its own. If the system refuses, the thread
+  /// Applies the priority to the calling thread; in Linux each thread has its own. If the system rejects it, the thread
   /// keeps its priority.
   fileprivate func adopt() {
     switch self {

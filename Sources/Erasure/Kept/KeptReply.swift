@@ -1,5 +1,4 @@
-// What an erasure keeps of a verifyReceipt reply: status, environment, bundle, rows and renewals, as the rules read
-// them.
+// What an erasure keeps of a verifyReceipt reply: status, environment, bundle, rows and renewals.
 import AppStore
 import Base
 

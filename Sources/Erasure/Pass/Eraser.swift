@@ -63,7 +63,7 @@ package final class Eraser {
     }
   }
 
-  // MARK: A pass
+  // MARK: Pass
 
   /// Carries out all open requests and retention in one pass over the log.
   /// - Parameters:

@@ -134,7 +134,7 @@ extension ErasurePreview {
   /// What a request would redact now.
   ///
   /// Throws `refused` for what can't be erased.
-  /// - Parameter isExact: whether to read the events, to count those that lose data, and the log, to look for the
+  /// - Parameter isExact: whether to read the events, to count those that lose data, and the log, to search for the
   ///   identifier in data of others. The log is searched in any case if nothing would be redacted.
   package static func of(
     _ subject: ErasureSubject, _ reader: LogReader, _ database: Database, isExact: Bool,

@@ -29,7 +29,7 @@ package enum ErasureState: String, Sendable {
   /// A pass is carrying it out.
   case running
   case done
-  /// Nothing was redacted; `failure` says why.
+  /// Nothing was redacted; `failure` has the reason.
   case failed
 }
 

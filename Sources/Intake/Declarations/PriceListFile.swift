@@ -1,5 +1,4 @@
-// `prices import` and `rates import`: price lists and exchange rates in CSV become `prices.declared` and
-// `rates.declared` events.
+// `prices import` and `rates import`: price lists and exchange rates in CSV become events.
 import Base
 import Ledger
 import Revenue

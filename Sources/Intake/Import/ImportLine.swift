@@ -317,7 +317,7 @@ final class ImportLineParser {
     return .receipt(ReceiptLine(fields: fields, occurredAtMs: atMs, recorded: recorded))
   }
 
-  // MARK: The recorded verification
+  // MARK: Recorded verification
 
   private func readVerification(
     _ cursor: inout JSONCursor, _ reader: inout ClientFieldReader

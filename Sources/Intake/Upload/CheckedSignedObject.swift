@@ -1,5 +1,4 @@
-// Signed objects and uploads of them after the check of their signatures, with the app and the environment that they
-// name.
+// Signed objects, and uploads of them, after the check of their signatures: app, environment, faults.
 package import AppStore
 package import Base
 package import Ledger

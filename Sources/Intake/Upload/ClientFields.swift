@@ -1,5 +1,4 @@
-// The fields that a client sends with a receipt or signed transactions (country, device, user, address, metadata),
-// their problems, and the limits of events.
+// The fields that a client sends with a receipt or signed transactions, their problems, and the limits of events.
 import Base
 import Glibc
 import Revenue

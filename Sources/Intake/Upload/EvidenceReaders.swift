@@ -1,5 +1,4 @@
-// Reads the evidence of an upload or an import line: a receipt, signed transactions, or a notification; local
-// verifications and forged receipts.
+// Reads a receipt, signed transactions or a notification; local verifications and forged receipts.
 package import AppStore
 import Base
 package import Ledger

@@ -1,5 +1,4 @@
-// The number of signed heads and the newest of them, recorded apart from the checkpoints so that missing ones are
-// noticed.
+// The number of signed heads and the newest one, recorded apart from the checkpoints so that a loss is noticed.
 package import Base
 
 /// What a ledger records about its checkpoints.
@@ -25,7 +24,7 @@ package struct SignedHeads: Equatable, Sendable {
     return SignedHeads(count: max(count, other.count), size: newest.size, root: newest.root)
   }
 
-  // MARK: The file
+  // MARK: File
 
   /// The content of a ledger's file; nil if there is none.
   ///

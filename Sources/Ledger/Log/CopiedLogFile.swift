@@ -25,7 +25,7 @@ package struct CopiedLogFile {
     return Array(buffer.bytes)
   }
 
-  // MARK: The tree
+  // MARK: Tree
 
   /// The tree up to a position, or up to the file's end if it ends before.
   /// - Parameter before: the tree before a tail; a segment contains its own.

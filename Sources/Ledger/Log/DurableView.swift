@@ -1,5 +1,4 @@
-// How a reader knows which events are on disk: the writer publishes it or, if there is no writer, the reader syncs
-// the log.
+// Finds which events are on disk: the writer publishes it; without a writer, the reader syncs the log.
 import Base
 import Glibc
 

@@ -36,7 +36,7 @@ package final class RedactedLines: Sendable {
     let header = reader.header
     var positions: [Position] = []
     var offsets: [Int] = []
-    // No line is shorter than this, whatever the header says.
+    // No line is shorter than this, whatever the header contains.
     let countMax = header.byteCount / 128 + 1
     positions.reserveCapacity(min(header.lineCount, countMax))
     offsets.reserveCapacity(min(header.lineCount, countMax) + 1)

@@ -293,7 +293,7 @@ package final class Folder: Sendable {
     }
   }
 
-  // MARK: The folder
+  // MARK: Folder
 
   /// The status of the folder.
   package func ownStatus() throws(LedgerError) -> FileStatus {

@@ -1,5 +1,4 @@
-// A ledger's identity, the content of ledger.json, parsed strictly and written in one form; and a ledger that is being
-// restored.
+// A ledger's identity, the content of ledger.json, parsed strictly; and a ledger that is being restored.
 import Base
 import Glibc
 
@@ -239,7 +238,7 @@ package struct UnfinishedLedger {
     return try directory.reread()
   }
 
-  // MARK: The directory
+  // MARK: Directory
 
   private static func makeRoot(
     _ path: String, _ storage: any Storage

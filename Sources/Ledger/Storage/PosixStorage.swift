@@ -209,7 +209,7 @@ package enum OpenFileLimit {
     min(WriterOptions().unsealedTailCountMax, limit / 8)
   }
 
-  /// Raises the limit as far as requested and allowed. If the system refuses, everything works with fewer files.
+  /// Raises the limit as far as requested and allowed. If the system rejects it, everything works with fewer files.
   /// - Parameter wanted: the default is enough for all tails that can wait and for a server's connections.
   package static func raise(to wanted: Int = 65_536) {
     guard var limit = limits else { return }

@@ -216,7 +216,7 @@ final class Sealer: @unchecked Sendable {
     if foreground { monitor.broadcast(Condition.foreground) }
   }
 
-  // MARK: The workers
+  // MARK: Workers
 
   private func run(_ worker: SealingWorker) {
     while true {

@@ -1,11 +1,10 @@
-// Writes a report's rows as a table of the exchange format, with positions of ledgers in place of the fold's own; its
-// columns and filters.
+// Writes a report's rows as a table of the exchange format, with positions of ledgers; its columns and filters.
 import Base
 import Ledger
 import Projections
 import Revenue
 
-/// Encodes the cells of one report, each as its column's `PartitionContent` says.
+/// Encodes the cells of one report, each according to its column's `PartitionContent`.
 final class PartitionRows: ReportWriter {
   private static let oncePerText = Set(
     ExceptionType.allCases.filter(\.isOncePerText).map { Array($0.word.utf8) })

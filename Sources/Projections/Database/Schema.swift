@@ -1,7 +1,7 @@
 // The tables of the standard projections and their indexes.
 import Revenue
 
-/// The schema. The views for people to query are stable; tables may change with a version.
+/// The schema. The views for analysts are stable; tables may change with a version.
 package enum Schema {
   /// The version of each projection's tables and fold. A database with other versions or other definitions is
   /// rebuilt. Only the version reveals that a fold changed.

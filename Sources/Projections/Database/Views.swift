@@ -1,4 +1,4 @@
-// The views for people to query: stable names, words for numbers, times in both forms.
+// The SQL views for analysts: stable names, words for numbers, times in both forms.
 import AppStore
 import Ledger
 import Revenue

@@ -127,7 +127,7 @@ package struct Generations {
   /// The suffixes of a database's files: its own, and those of SQLite's auxiliary files.
   private static let companions = ["", "-wal", "-shm", "-journal"]
 
-  // MARK: The lock
+  // MARK: Lock
 
   /// Holds the lock for building a generation while `body` runs; waits while another process holds it and makes
   /// progress.

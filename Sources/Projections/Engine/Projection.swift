@@ -15,7 +15,7 @@ package protocol Projection: Sendable {
   /// rebuilt. The program detects a changed table or view by itself, but not a changed fold.
   var version: Int { get }
   var tables: [TableDefinition] { get }
-  /// Views for people to query. They may also read the standard views and tables.
+  /// Views for analysts. They may also read the standard views and tables.
   var views: [ViewDefinition] { get }
 
   /// Folds an event. Called once for each well-formed event, in position order.

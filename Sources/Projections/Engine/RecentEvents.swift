@@ -1,5 +1,4 @@
-// Caches lines of events that are likely to be read again, so that no block is inflated for them; and starts writes of
-// a growing file.
+// Caches lines of events that are likely to be read again; and starts writes of a growing file.
 import Base
 import CLinux
 import Glibc

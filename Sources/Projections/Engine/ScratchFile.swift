@@ -47,7 +47,7 @@ final class ScratchFile {
       throw .ledger(error)
     }
     try waitForLock(file, isCancelled: isCancelled)
-    // An existing folder may still refuse new files.
+    // An existing folder may still reject new files.
     if faccessat(folder.descriptor, ".", W_OK, 0) == 0 { return (folder, file) }
     return nil
   }

@@ -1,5 +1,4 @@
-// What events record about the source of replies and about trust beyond Apple's own; accepted objects; mismatched
-// replies.
+// Recorded sources of replies and trust beyond Apple's own; accepted objects; mismatched replies.
 package import AppStore
 package import Base
 package import Ledger

@@ -157,7 +157,7 @@ package enum EntitlementReason: String, CaseIterable, Sendable {
   case gracePeriod = "grace_period"
   /// Bought for good.
   case purchase
-  /// Neither the app nor the App Store said whether it is a consumable.
+  /// Neither the app nor the App Store declares whether it is a consumable.
   case typeNotDeclared = "type_not_declared"
   case billingRetry = "billing_retry"
   case expired

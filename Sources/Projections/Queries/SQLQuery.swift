@@ -85,7 +85,7 @@ package final class SQLQuery {
       }, context)
   }
 
-  // MARK: The statement
+  // MARK: Statement
 
   private func prepare(_ sql: String) throws {
     let bytes = Array(sql.utf8)

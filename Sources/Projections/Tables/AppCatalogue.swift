@@ -28,7 +28,7 @@ final class AppCatalogue {
       // This data was parsed before it was stored, so it parses again.
       if let app = try? AppRegistered(data: rows.bytes(0)) { add(app) }
     }
-    // If two families have named a bundle, this table says which of them has it.
+    // If two families have named a bundle, this table tells which of them has it.
     let bundles = try database.prepare("SELECT bundle_id, app_family_id FROM app_bundles")
     while try bundles.step() {
       bundleFamilies[TextKey(text: arena.keep(bundles.bytes(0)))] = bundles.text(1)

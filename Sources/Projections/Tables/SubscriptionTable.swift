@@ -1,5 +1,4 @@
-// The tables `subscriptions`, the current period and newest renewal information of each (rule R13), and
-// `statement_times`.
+// The tables `subscriptions` (current period and newest renewal information, rule R13) and `statement_times`.
 import Ledger
 package import Revenue
 

@@ -1,5 +1,4 @@
-// The tables `uploads`, `signed_uploads` and `upload_verdicts`, and the evidence that uploads of receipts give for
-// sales.
+// The tables `uploads`, `signed_uploads` and `upload_verdicts`, and the evidence of uploads for sales.
 import Base
 import Ledger
 import Revenue

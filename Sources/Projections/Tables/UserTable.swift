@@ -1,5 +1,4 @@
-// The tables `users`, with each user's number, count of uploads, and first and last upload, `accounts` and
-// `account_users`.
+// The tables `users` (number, count of uploads, first and last upload), `accounts` and `account_users`.
 package import Revenue
 
 /// Users by identifier. Users already in the database are fetched when first needed.

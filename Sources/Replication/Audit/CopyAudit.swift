@@ -1,4 +1,4 @@
-// Compares a ledger with its copy, and the copy with what its steps say.
+// Audits a copy: compares it with the ledger, and its objects with its steps.
 import Base
 package import Ledger
 
@@ -183,7 +183,7 @@ package struct CopyAudit {
     "\(piece.key) \(Hex.text(piece.sha256))"
   }
 
-  // MARK: The ledger
+  // MARK: Ledger
 
   /// Frames are never redacted: a tail is sealed before its lines are redacted.
   private func addOutdatedFrames(

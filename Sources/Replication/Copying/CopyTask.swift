@@ -1,5 +1,4 @@
-// Tasks that run concurrently with the steps: storing objects, deleting what was replaced, sweeping; and the scan for
-// lines whose redaction is listed later.
+// Tasks that run concurrently with the steps: storing, deleting, sweeping; and the scan for redactions listed later.
 import Base
 import Ledger
 

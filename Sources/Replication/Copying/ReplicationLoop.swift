@@ -81,7 +81,7 @@ final class ReplicationLoop: @unchecked Sendable {
     ] { exchange.monitor.broadcast(condition) }
   }
 
-  // MARK: A turn
+  // MARK: Turn
 
   private struct PendingRequests {
     var demand: Position

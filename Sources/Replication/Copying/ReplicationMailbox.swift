@@ -26,9 +26,9 @@ final class ReplicationMailbox: Sendable {
     var sample: Double?
     /// Whether a caller waits until all content is stored and everything replaced is deleted.
     var wantsAll = false
-    /// The number of the last look at the log after which no work was left.
+    /// The number of the last read of the log after which no work was left.
     var settledLook = 0
-    /// How often the replication thread has looked at the log; waiting callers compare it.
+    /// How often the replication thread has read the log; waiting callers compare it.
     var lookCount = 0
     var isWoken = false
     /// The deadline for copying what is on disk before the thread ends, on the monotonic clock; nil while it keeps

@@ -146,7 +146,7 @@ package final class Replicator: Sendable {
   ///   - sample: the part of all objects that is read back and compared, from 0 to 1; nil for none. Damaged objects are
   ///     stored again.
   ///   - giveUpMs: how long the store may be unavailable.
-  ///   - progress: called now and then.
+  ///   - progress: called at intervals.
   /// - Returns: false if it was cancelled.
   package func copyAll(
     verifying sample: Double? = nil, giveUpMs: Int64 = 60_000, isCancelled: () -> Bool = { false },

@@ -1,5 +1,4 @@
-// The open work of a ledger, which its log does not contain and a new writer needs: the progress of webhooks, and
-// unfinished erasure requests. In a copy it is one object.
+// The open work of a ledger outside its log, for a new writer: webhooks' progress and unfinished erasure requests.
 import Base
 import Ledger
 

@@ -204,7 +204,7 @@ final class RestoreRun {
     return reader
   }
 
-  // MARK: The check
+  // MARK: Check
 
   private func audited(_ plan: CopyPlan) throws -> AuditReport {
     let sizes = plan.checkpointSizes.filter { !excluded.contains($0) }

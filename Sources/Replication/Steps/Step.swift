@@ -1,5 +1,4 @@
-// A step, one entry of the sequence that describes a copy, and its bytes (docs/replication.md); and the step after a
-// loss.
+// A step, one entry of the sequence that describes a copy, its bytes (docs/replication.md), and the step after a loss.
 package import Base
 package import Ledger
 

@@ -46,7 +46,7 @@ package struct StepSequence: Sendable {
     return stored
   }
 
-  // MARK: The newest step
+  // MARK: Newest step
 
   /// The number of the newest step; nil if there is none. Lost steps before it do not hide it.
   /// - Parameter known: a step that existed.

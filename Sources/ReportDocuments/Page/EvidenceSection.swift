@@ -1,5 +1,4 @@
-// The sections about evidence: the basis of prices and their evidence, exceptions in words, changes of ended months,
-// facts and commands.
+// The sections about evidence: prices, exceptions in words, changes of ended months, facts and commands.
 import Base
 import Ledger
 import Projections

@@ -1,5 +1,4 @@
-// Writes amounts as text, exact, with the currency's minor digits or more if the amount needs them; and multiplies by
-// rates.
+// Writes amounts as exact text with the currency's minor digits, or more if needed; and multiplies by rates.
 
 /// Writes amounts in micros (10⁻⁶ of the currency's unit) as revenue rule R9 requires: `.` as the decimal
 /// point, `-` as the sign, no thousands separator, and as many decimals as the currency has minor digits, or

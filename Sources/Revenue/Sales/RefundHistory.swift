@@ -148,7 +148,7 @@ package struct RefundHistory {
     statements = zip(statements, isKept).filter(\.1).map(\.0)
   }
 
-  // MARK: The total
+  // MARK: Total
 
   /// R8 and R12: the outcome of the statements.
   func outcome(ofQuantity quantity: Int64) -> RefundOutcome {

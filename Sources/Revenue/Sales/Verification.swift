@@ -1,5 +1,4 @@
-// What the rules know about one event: a verification's reply or signed transactions, the upload that led to it, and
-// the source.
+// What the rules know about one event: its reply or signed transactions, its upload, and the reply's source.
 package import AppStore
 
 /// A verification that counts (rule R1), with its upload; or an event with signed transactions (rule R12).

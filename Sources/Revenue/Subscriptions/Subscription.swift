@@ -1,5 +1,4 @@
-// A subscription as the rules keep it (rule R13): its current period, its renewal, its status at a moment, its
-// transitions.
+// A subscription as the rules keep it (rule R13): current period, renewal, status at a moment, transitions.
 
 /// A subscription: all periods of one original transaction. Its texts belong to the store's arena.
 package struct Subscription: BitwiseCopyable {

@@ -1,5 +1,4 @@
-// All subscriptions of a fold, in memory; and the chains of sales. Those stored by an earlier run are fetched when
-// first needed.
+// All subscriptions of a fold, in memory, fetched when first needed if an earlier run stored them; chains of sales.
 
 /// The key of a subscription (rule R13).
 package struct SubscriptionKey {

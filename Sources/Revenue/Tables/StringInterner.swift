@@ -1,5 +1,4 @@
-// Small integers for texts that repeat (environments, bundles, products, countries, currencies, families), and the
-// arena of texts.
+// Small integers for texts that repeat, such as bundles, products and countries; and the arena of texts.
 public import Base
 public import Glibc
 

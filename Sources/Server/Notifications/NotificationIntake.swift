@@ -240,7 +240,7 @@ final class NotificationIntake: Sendable {
     for response in [response] + registry.abandon(key) { self.answer(response, answer, result) }
   }
 
-  // MARK: The recorder
+  // MARK: Recorder
 
   /// Waits for appends in order, responds, and then requests a fold.
   private func record() {

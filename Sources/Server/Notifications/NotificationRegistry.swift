@@ -1,5 +1,4 @@
-// The notifications that the projections do not show yet (being appended, or durable and not folded), and the Sandbox's
-// limit.
+// The notifications that are being appended, or durable and not folded yet; and the Sandbox's limit.
 package import Base
 package import Ledger
 

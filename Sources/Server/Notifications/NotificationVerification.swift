@@ -84,7 +84,7 @@ struct NotificationVerification {
     return .bad(.retry(time, afterSeconds: Self.retryAfterSeconds), .outOfTime)
   }
 
-  // MARK: The app
+  // MARK: App
 
   private func judgeApp(of checked: CheckedNotification) -> Verdict {
     let outer = checked.outer

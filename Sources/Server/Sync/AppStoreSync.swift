@@ -163,7 +163,7 @@ package final class AppStoreSync {
     return jobs
   }
 
-  // MARK: The loop
+  // MARK: Loop
 
   /// Makes the calls of a source, and those that follow from their replies, until none remain.
   private func work(_ source: (SyncQueries) throws -> SyncJob?) throws {

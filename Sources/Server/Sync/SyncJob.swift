@@ -1,5 +1,4 @@
-// One question to the App Store Server API, about a customer or for an app's notifications; and the customers to ask
-// about.
+// One question to the App Store Server API, about a customer or for notifications; and the customers to ask about.
 import AppStore
 import Base
 import HTTPClient

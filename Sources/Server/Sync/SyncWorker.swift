@@ -60,7 +60,7 @@ final class SyncWorker: Sendable {
     service.withLock { $0.take() }?.client.shutDown()
   }
 
-  // MARK: The thread
+  // MARK: Thread
 
   /// The thread's state between its turns.
   private struct Memory {

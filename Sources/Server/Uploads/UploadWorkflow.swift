@@ -97,7 +97,7 @@ package final class UploadWorkflow: ClientService {
     try erasures.start()
   }
 
-  // MARK: The client API
+  // MARK: Client API
 
   package var canAppend: Bool {
     !isStopping.load(ordering: .acquiring) && shared.health.canAppend
@@ -348,7 +348,7 @@ package final class UploadWorkflow: ClientService {
     return true
   }
 
-  // MARK: A single run
+  // MARK: Single run
 
   /// The state of a single run.
   package struct RunFigures: Sendable, Equatable {

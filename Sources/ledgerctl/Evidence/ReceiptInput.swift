@@ -1,5 +1,4 @@
-// Reads what is to be verified, a receipt (raw or in base64) or a signed object; and asks the App Store about a
-// receipt.
+// Reads a receipt (raw or in base64) or a signed object for `verify`; and asks the App Store about a receipt.
 import AppStore
 import Base
 import Glibc

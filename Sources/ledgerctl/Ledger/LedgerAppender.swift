@@ -1,5 +1,4 @@
-// Appends a command's events with its own writer or through the server that holds the ledger; root acts as the ledger's
-// owner.
+// Appends with a command's own writer or through the server that holds the ledger; root acts as the ledger's owner.
 import Base
 import Glibc
 import Intake

@@ -415,7 +415,7 @@ extension RetentionPass {
   }
 }
 
-// MARK: The list
+// MARK: List
 
 let redactListCommand = Command(
   "redact list", summary: "List the requests to erase, and the erasures in the log",

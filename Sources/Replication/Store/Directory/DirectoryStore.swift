@@ -21,7 +21,7 @@ package final class DirectoryStore: MarkedStore {
 
   package func cancel() { isCancelled.store(true, ordering: .releasing) }
 
-  // MARK: The mark
+  // MARK: Mark
 
   package func require(mark: UUID16?) { requiredMark.withLock { $0 = mark } }
 
