@@ -8,7 +8,7 @@ package import Ledger
 package import Projections
 import Synchronization
 
-/// A server's options besides config.json.
+/// The options of a server that config.json does not contain.
 package struct LedgerServerOptions: Sendable {
   /// The address of the client API.
   package var listen = "127.0.0.1:8080"

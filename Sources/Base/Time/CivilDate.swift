@@ -24,7 +24,7 @@ package struct CivilDate: Hashable, Comparable, Sendable, CustomStringConvertibl
 
   /// The date of a day number.
   /// - Parameter dayNumber: days since 1970-01-01, at most 2⁵³ in either direction. Years with more than four digits
-  ///   work too.
+  ///   are allowed.
   package init(dayNumber: Int) {
     precondition(dayNumber.magnitude <= 1 << 53, "a day number out of range")
     // Years start in March here, so that the leap day is the last day of a year. 146,097 days are 400 years.

@@ -15,7 +15,7 @@ package final class Eraser {
   let observer: Projector.Observer
   let onProjectionsReplaced: () throws -> Void
   let queue: ErasureQueue
-  /// How many events lost data without a request of their own: by retention, and late replies.
+  /// How many events lost data that no request named: by retention, and late replies.
   package private(set) var redactedEventCount = 0
   /// What retention would have erased in the last pass; nil unless it was so much that an operator must confirm it.
   package private(set) var heldRetention: RetentionPass?

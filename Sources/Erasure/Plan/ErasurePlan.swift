@@ -60,7 +60,7 @@ package struct Ownership {
   var appAccountTokens: Set<[UInt8]> = []
   /// The Apple Accounts, by `appTransactionId`, of which no other user uploaded a sale.
   var accounts: Set<[UInt8]> = []
-  /// The accounts of which another user uploaded a sale too.
+  /// The accounts of which another user also uploaded a sale.
   var sharedAccounts: Set<[UInt8]> = []
   /// The transactions of shared accounts that no upload with a user shows: they lose the account's id.
   var unclaimedTransactionIDs: Set<[UInt8]> = []

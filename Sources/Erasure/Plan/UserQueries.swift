@@ -342,7 +342,7 @@ extension ErasurePlanner {
     plan.waitsUntilMs = user.waitsUntilMs
   }
 
-  /// Keeps what others' purchases name unchanged where their events lose something.
+  /// Where others' events lose data, what their purchases name is kept unchanged.
   private func noteOthers(_ facts: [PurchaseFacts], _ user: PlannedUser) throws {
     for purchase in facts where !purchase.isRenewal {
       if user.ownership.holds(purchase) {

@@ -88,7 +88,7 @@ extension PageWriter {
     }
   }
 
-  /// Exceptions that change amounts come first; the others follow by descending count.
+  /// Exceptions that change amounts come first; then the order is by descending count.
   private func ordered(
     _ counts: [(type: String, count: Int)]
   ) -> [(type: ExceptionType, count: Int)] {

@@ -20,7 +20,7 @@ package struct PageRequest: Sendable {
 /// What a page is based on.
 package struct PageBasis: Sendable {
   package let ledger: LedgerIdentity
-  /// What was trusted besides Apple's own: hosts and certificates, as text.
+  /// What was trusted in addition to Apple's own: hosts and certificates, as text.
   package let foreignTrust: [String]
   /// The versions that determine the figures, each with its name.
   package let versions: [(name: String, version: String)]
@@ -97,7 +97,7 @@ package struct PageFigures {
   /// The counts over all currencies.
   package var counts: PageSums { places.totals.values.reduce(PageSums(), +) }
 
-  /// The one currency of all amounts, or the report's; nil if there are several of equal rank.
+  /// The reporting currency, otherwise the only currency of the amounts; nil if there are several.
   package var mainCurrency: Currency? {
     request.report.reportingCurrency ?? (currencies.count == 1 ? currencies[0] : nil)
   }

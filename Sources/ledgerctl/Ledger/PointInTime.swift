@@ -42,7 +42,7 @@ extension Option {
 }
 
 extension Invocation {
-  /// The point in time of `--as-of`; nil for now.
+  /// The point in time of `--as-of`; nil for the present.
   func asOf() throws(UsageError) -> PointInTime? { try moment("as-of") }
 
   /// The point in time that an option names.

@@ -29,7 +29,7 @@ package struct TextTable {
   private var cellWidths: [Int]
   /// Whether each column has a cell that is neither empty nor zero.
   private var isUsed: [Bool]
-  /// The columns whose cells are never cut, besides keys and numbers.
+  /// The columns whose cells are never cut, in addition to keys and numbers.
   private var uncut: Set<Int> = []
   /// The indexes of the columns that are written.
   private var shown: [Int]
