@@ -22,8 +22,7 @@ struct SignNotifications {
     let type = try arguments.choice("--type", types)
     let command = SignNotifications(
       options: try SigningOptions(arguments), format: format, type: type)
-    try fill(Output(ifGiven: command.options.outputPath)) { output in try command.write(to: &output)
-    }
+    try fill(Output(ifGiven: command.options.outputPath)) { output in try command.write(to: &output) }
   }
 
   private func write(to output: inout Output) throws {

@@ -15,8 +15,7 @@ struct SignTransactions {
     let count = try arguments.integer("--transactions", 1...100) ?? 1
     let command = SignTransactions(
       options: try SigningOptions(arguments), format: format, transactionCount: count)
-    try fill(Output(ifGiven: command.options.outputPath)) { output in try command.write(to: &output)
-    }
+    try fill(Output(ifGiven: command.options.outputPath)) { output in try command.write(to: &output) }
   }
 
   private func write(to output: inout Output) throws {

@@ -50,8 +50,7 @@ extension CustomerTransactions {
         }
         places[transaction.transactionID] = all.count
         all.append(
-          TransactionStatus(
-            transaction, incident.renewal, changedMs: incident.atMs, number: all.count))
+          TransactionStatus(transaction, incident.renewal, changedMs: incident.atMs, number: all.count))
         continue
       }
       if transaction.revocation?.dateMs != all[place].transaction.revocation?.dateMs {

@@ -23,8 +23,7 @@ extension ServerAPIDesk {
   }
 
   func testStatus(_ token: String, _ request: ServerAPIRequest) throws -> [UInt8] {
-    guard let test = dispatcher?.test(token), test.isSandbox == (request.environment == .sandbox)
-    else {
+    guard let test = dispatcher?.test(token), test.isSandbox == (request.environment == .sandbox) else {
       throw ServerAPIError.noTest
     }
     var json = JSONWriter()
