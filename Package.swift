@@ -118,7 +118,7 @@ let package = Package(
     // For the demo, tests and measurements; never part of what is shipped.
     .executableTarget(
       name: "generate-history",
-      dependencies: ["AppStoreAuthority", "ProgramSupport", "Base"],
+      dependencies: ["AppStoreAuthority", "ProgramSupport", "AppStore", "Base"],
       path: "Development/generate-history", swiftSettings: strict),
     .executableTarget(
       name: "fleet-ledgers", dependencies: ["Ledger", "ProgramSupport", "Base"],

@@ -33,7 +33,7 @@ package struct LineInput: ~Copyable {
   ) throws -> [UInt8]? {
     var searched = start
     while true {
-      if let end = buffer[searched...].firstIndex(of: 0x0A) {
+      if let end = lineFeed(from: searched) {
         defer { start = end + 1 }
         return Array(buffer[start..<end])
       }
@@ -49,6 +49,15 @@ package struct LineInput: ~Copyable {
       }
       try beforeWaiting()
       try readPiece()
+    }
+  }
+
+  private func lineFeed(from first: Int) -> Int? {
+    buffer.withUnsafeBytes { bytes in
+      guard let base = bytes.baseAddress,
+        let found = memchr(base + first, 0x0A, bytes.count - first)
+      else { return nil }
+      return UnsafeRawPointer(found) - base
     }
   }
 

@@ -10,6 +10,9 @@ package struct RandomSource: Sendable {
     for step in path { state = Self.mixed(state ^ Self.mixed(step &+ 0x9E37_79B9_7F4A_7C15)) }
   }
 
+  /// A generator that begins at a state.
+  package init(state: UInt64) { self.state = state }
+
   private static func mixed(_ value: UInt64) -> UInt64 {
     var word = value
     word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9

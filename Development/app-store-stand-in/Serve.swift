@@ -80,15 +80,15 @@ enum Serve {
   ) -> String {
     var json = JSONWriter()
     json.beginObject()
-    json.field("production_url", server.productionURL)
-    json.field("sandbox_url", server.sandboxURL)
-    json.field("control_url", server.controlURL)
+    json.member("production_url", server.productionURL)
+    json.member("sandbox_url", server.sandboxURL)
+    json.member("control_url", server.controlURL)
     if server.hasServerAPI {
-      json.field("server_api_production_url", server.serverAPIProductionURL)
-      json.field("server_api_sandbox_url", server.serverAPISandboxURL)
+      json.member("server_api_production_url", server.serverAPIProductionURL)
+      json.member("server_api_sandbox_url", server.serverAPISandboxURL)
     }
-    json.field("root_sha256", authority.root.fingerprint.hex)
-    json.field("signed_root_sha256", signedRoot.fingerprint.hex)
+    json.member("root_sha256", authority.root.fingerprint.hex)
+    json.member("signed_root_sha256", signedRoot.fingerprint.hex)
     json.key("transaction_intermediates")
     json.beginArray()
     for der in [authority.iTunesStore.der, authority.intermediate.der] {

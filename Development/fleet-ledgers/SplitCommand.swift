@@ -72,12 +72,14 @@ struct SplitCommand {
 
   /// Makes the positions that an event names those of its new ledger.
   private func adapt(
-    _ event: inout StoredEvent, at position: Position, of source: EventSource, _ assignment: Assignment,
+    _ event: inout StoredEvent, at position: Position, of source: EventSource,
+    _ assignment: Assignment,
     _ random: inout RandomSource
   ) throws {
     let ledger = assignment.ledger(of: position)
     func isThere(_ reference: Reference) -> Bool {
-      reference.position < assignment.eventCount && assignment.ledger(of: reference.position) == ledger
+      reference.position < assignment.eventCount
+        && assignment.ledger(of: reference.position) == ledger
     }
     var references = event.references
     if let last = references.last, last.isOfReply, last.position < position, !isThere(last),

@@ -32,6 +32,22 @@ struct App: Sendable {
   /// Whether the price list names its products; without it, sales can stay unpriced.
   let isOnPriceList: Bool
 
+  let productNumbers: [String: Int64]
+
+  init(
+    bundleID: String, adamID: Int, subscriptionGroup: String, weight: Int, products: [Product],
+    isOnPriceList: Bool
+  ) {
+    self.bundleID = bundleID
+    self.adamID = adamID
+    self.subscriptionGroup = subscriptionGroup
+    self.weight = weight
+    self.products = products
+    self.isOnPriceList = isOnPriceList
+    productNumbers = Dictionary(
+      uniqueKeysWithValues: products.map { ($0.id, Int64($0.itemID)) })
+  }
+
   var subscriptions: [Product] { products.filter { $0.kind == .autoRenewable } }
   var others: [Product] { products.filter { $0.kind != .autoRenewable } }
 }

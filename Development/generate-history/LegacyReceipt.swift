@@ -1,4 +1,4 @@
-// Transaction receipts of old: base64 of a property list that holds two more pieces of base64.
+// Transaction receipts of old, and the App Store's replies about them.
 import AppStoreAuthority
 import Base
 import ProgramSupport
@@ -6,54 +6,24 @@ import ProgramSupport
 struct LegacyReceipt {
   let simulation: Simulation
   let customer: Customer
+  let device: Int
 
-  /// The keys of `purchase-info` and the values that the reply repeats, with `-` for the reply's `_`.
-  static func fields(
-    simulation: Simulation, customer: Customer, purchase: Purchase, device: Int, atMs: Int64
-  ) -> [(key: String, value: String)] {
+  private func fields(of purchase: Purchase, atMs: Int64) -> [(String, String)] {
     let facts = ReceiptFacts(simulation: simulation, customer: customer)
-    var fields: [(key: String, value: String)] = []
-    func add(_ key: String, _ value: String) { fields.append((key, value)) }
-    add(
-      "original_purchase_date_pst", StoreTime.losAngeles(purchase.originallyPurchasedMs))
-    add("unique_identifier", facts.deviceIdentifier(device: device))
-    add("original_transaction_id", String(purchase.original))
-    if purchase.expiresMs > 0 {
-      add("expires_date", String(purchase.expiresMs))
-      add("expires_date_formatted", StoreTime.greenwich(purchase.expiresMs))
-      add("expires_date_formatted_pst", StoreTime.losAngeles(purchase.expiresMs))
-      add("is_trial_period", purchase.offer == .trial ? "true" : "false")
-      add("is_in_intro_offer_period", purchase.offer == .introductory ? "true" : "false")
-    }
-    if purchase.lineItem > 0 { add("web_order_line_item_id", String(purchase.lineItem)) }
-    add("transaction_id", String(purchase.transaction))
-    add("quantity", String(purchase.quantity))
-    add("product_id", purchase.product.id)
-    add("item_id", String(purchase.product.itemID))
-    add("bid", customer.app.bundleID)
-    add("unique_vendor_identifier", facts.vendorIdentifier(device: device))
-    add("bvrs", facts.version(atMs: atMs))
-    add("purchase_date", StoreTime.greenwich(purchase.purchasedMs))
-    add("purchase_date_ms", String(purchase.purchasedMs))
-    add("purchase_date_pst", StoreTime.losAngeles(purchase.purchasedMs))
-    add("original_purchase_date", StoreTime.greenwich(purchase.originallyPurchasedMs))
-    add("original_purchase_date_ms", String(purchase.originallyPurchasedMs))
-    return fields
+    return ReceiptSigner.fields(
+      of: purchase.inReceipt(atMs: atMs), in: facts.receipt(device: device, atMs: atMs),
+      facts.facts(device: device, atMs: atMs))
   }
 
-  func base64(of purchase: Purchase, device: Int, receiptMs: Int64) -> String {
-    let entries = Self.fields(
-      simulation: simulation, customer: customer, purchase: purchase, device: device,
-      atMs: receiptMs
-    ).map { (String($0.key.map { $0 == "_" ? "-" : $0 }), $0.value) }
-    let outer = [
-      ("signature", Base64.text(signature(of: purchase, receiptMs: receiptMs))),
-      ("purchase-info", Base64.text(TransactionReceiptPlan.propertyList(entries))),
-      ("environment", customer.isSandbox ? "Sandbox" : "Production"),
-      ("pod", customer.isSandbox ? "100" : String(customer.index % 70 + 1)),
-      ("signing-status", "0"),
-    ]
-    return Base64.text(TransactionReceiptPlan.propertyList(outer))
+  func base64(of purchase: Purchase, receiptMs: Int64) -> String {
+    var plan = TransactionReceiptPlan(
+      fields: fields(of: purchase, atMs: receiptMs),
+      environmentLine: TransactionReceiptPlan.environmentLine(
+        customer.isSandbox ? "Sandbox" : "Production"))
+    plan.pod = customer.isSandbox ? "100" : String(customer.index % 70 + 1)
+    return Base64.text(
+      plan.list(
+        blob: signature(of: purchase, receiptMs: receiptMs), purchaseInfo: plan.purchaseInfo))
   }
 
   /// Version 2, 128 bytes that sign nothing, and a certificate that is the same everywhere.
@@ -68,5 +38,32 @@ struct LegacyReceipt {
       digest: .sha1, keyBytes: 256, fillerBytes: 40, random: &shared)
     return TransactionReceiptPlan.blob(
       version: 2, signature: signature, certificate: certificate)
+  }
+
+  // MARK: The reply
+
+  /// The reply about a purchase's receipt, which was made at `receiptMs`.
+  func reply(about purchase: Purchase, receiptMs: Int64, requestMs: Int64) -> TransactionReply {
+    func row(_ purchase: Purchase) -> TransactionReply.Row {
+      (fields(of: purchase, atMs: receiptMs), purchase.refund(atMs: requestMs))
+    }
+    let latest = latestPeriod(of: purchase, requestMs: requestMs).map { latest in
+      let isExpired = latest.expiresMs <= requestMs
+      var willRenew = true
+      if case .voluntary(let atMs) = latest.lapse { willRenew = atMs > requestMs }
+      return TransactionReply.Latest(
+        productID: latest.product.id, row: row(latest), isExpired: isExpired,
+        willRenew: willRenew,
+        receipt: isExpired ? nil : base64(of: latest, receiptMs: latest.purchasedMs + 1000))
+    }
+    return TransactionReply(row(purchase), latest: latest)
+  }
+
+  /// The newest period of a purchase's subscription.
+  private func latestPeriod(of purchase: Purchase, requestMs: Int64) -> Purchase? {
+    guard purchase.product.kind == .autoRenewable else { return nil }
+    return customer.purchases.filter {
+      $0.original == purchase.original && $0.purchasedMs <= requestMs
+    }.max { $0.purchasedMs < $1.purchasedMs }
   }
 }

@@ -42,13 +42,13 @@ struct Metadata {
     let names = [
       "autumn-letter", "paywall-b", "review-site", "launch-week", "onboarding-3", "none",
     ]
-    json.field("campaign_id", random.pick(names))
-    if random.chance(300) { json.field("build", integer: 2000 + random.below(400)) }
+    json.member("campaign_id", random.pick(names))
+    if random.chance(300) { json.member("build", 2000 + random.below(400)) }
     if random.chance(120) {
       json.key("experiment")
       json.beginObject()
-      json.field("name", "price page")
-      json.field("arm", random.chance(500) ? "blue" : "sand – wide")
+      json.member("name", "price page")
+      json.member("arm", random.chance(500) ? "blue" : "sand – wide")
       json.endObject()
     }
   }
@@ -74,10 +74,10 @@ struct Metadata {
       form(purchase.unitMicros, .any(&random)).write(fault: fault, random: &random, to: &json)
     case 3:
       if random.chance(500) {
-        json.field("transaction_id", String(purchase.transaction))
+        json.member("transaction_id", String(purchase.transaction))
       } else {
-        json.field("product_id", purchase.product.id)
-        if let kind = kind(of: purchase.offer) { json.field("kind", kind) }
+        json.member("product_id", purchase.product.id)
+        if let kind = kind(of: purchase.offer) { json.member("kind", kind) }
       }
       form(purchase.unitMicros, .any(&random)).write(fault: fault, random: &random, to: &json)
     default:
@@ -143,10 +143,10 @@ struct Metadata {
     for entry in entries {
       json.beginObject()
       if let transaction = entry.transaction {
-        json.field("transaction_id", String(transaction))
+        json.member("transaction_id", String(transaction))
       }
-      if let productID = entry.productID { json.field("product_id", productID) }
-      if let kind = entry.kind { json.field("kind", kind) }
+      if let productID = entry.productID { json.member("product_id", productID) }
+      if let kind = entry.kind { json.member("kind", kind) }
       form(entry.micros, style).write(fault: fault, random: &random, to: &json)
       json.endObject()
     }

@@ -1,4 +1,6 @@
 // One purchase through its life, and what of it shows at a given time.
+import AppStore
+import AppStoreAuthority
 
 enum Offer: Sendable, Equatable {
   case regular, trial, introductory
@@ -44,6 +46,29 @@ struct Purchase: Sendable {
 
   func isCancelled(atMs: Int64) -> Bool {
     cancelledMs <= atMs && !(reversedMs <= atMs)
+  }
+
+  /// The purchase as receipts and replies show it that the App Store makes at `atMs`.
+  func inReceipt(atMs: Int64) -> ReceiptPurchase {
+    var purchase = ReceiptPurchase()
+    purchase.productID = product.id
+    purchase.transactionID = String(transaction)
+    purchase.originalTransactionID = String(original)
+    purchase.webOrderLineItemID = lineItem > 0 ? String(lineItem) : nil
+    purchase.quantity = String(quantity)
+    purchase.purchaseDateMs = purchasedMs
+    purchase.originalPurchaseDateMs = originallyPurchasedMs
+    purchase.expiresDateMs = expiresMs > 0 ? expiresMs : nil
+    purchase.cancellationDateMs = isCancelled(atMs: atMs) ? cancelledMs : nil
+    purchase.productType = product.kind.rawValue
+    purchase.isTrialPeriod = offer == .trial
+    purchase.isInIntroOfferPeriod = offer == .introductory
+    if case .promotional(let id) = offer { purchase.promotionalOfferID = id }
+    return purchase
+  }
+
+  func refund(atMs: Int64) -> ReplyRefund? {
+    isCancelled(atMs: atMs) ? (cancelledMs, String(cancellationReason)) : nil
   }
 
   /// The purchase under its second transaction.

@@ -1,7 +1,68 @@
-// Unified receipts: PKCS#7 SignedData over a SET of attributes. They carry a signature that nobody made.
+// Unified receipts that nobody signed, and what receipts and replies both say about app and device.
+import AppStore
 import AppStoreAuthority
 import Base
 import ProgramSupport
+
+struct ReceiptFacts {
+  let simulation: Simulation
+  let customer: Customer
+
+  private var downloadID: Int64 {
+    var random = RandomSource(seed: simulation.seed, 30, UInt64(customer.index))
+    return customer.isSandbox ? 0 : 504_000_000_000_000 + Int64(random.below(900_000_000_000))
+  }
+
+  /// When the app was first got.
+  private var installedMs: Int64 {
+    var random = RandomSource(seed: simulation.seed, 31, UInt64(customer.index))
+    let day = customer.arrivalMs - Int64(random.below(90)) * dayMs
+    return day - Int64(random.below(3600)) * secondMs
+  }
+
+  /// A release every three weeks.
+  private func release(atMs: Int64) -> Int { Int(atMs / (21 * dayMs)) % 400 }
+
+  private func versionText(_ release: Int) -> String { "\(3 + release / 100).\(release % 100)" }
+
+  private func version(atMs: Int64) -> String {
+    customer.isSandbox ? "1.0" : versionText(release(atMs: atMs))
+  }
+
+  /// The 16 bytes of the device's identifier for the vendor.
+  func vendorBytes(device: Int) -> [UInt8] {
+    var random = RandomSource(seed: simulation.seed, 32, UInt64(customer.index), UInt64(device))
+    var bytes = random.bytes(16)
+    bytes[6] = bytes[6] & 0x0F | 0x40
+    bytes[8] = bytes[8] & 0x3F | 0x80
+    return bytes
+  }
+
+  /// What the App Store knows when it makes a receipt at `atMs`.
+  func facts(device: Int, atMs: Int64) -> AppFacts {
+    let vendor = vendorBytes(device: device)
+    // Apple gives apps their numbers in production only.
+    var facts = AppFacts(
+      adamID: customer.isSandbox ? 0 : Int64(customer.app.adamID),
+      versionID: customer.isSandbox ? 0 : Int64(870_000_000 + release(atMs: atMs) * 10_007),
+      downloadID: downloadID, originalPurchaseMs: installedMs, vendor: vendor,
+      deviceIdentifier: SigningDigest.sha1.hash(vendor).withUnsafeBytes { Hex.text($0) })
+    facts.device = vendor
+    facts.productNumbers = customer.app.productNumbers
+    facts.numbers = (Int64(customer.index % 1000 + 100), downloadID % 65_000)
+    return facts
+  }
+
+  /// The receipt that a device has whose receipt was made at `atMs`.
+  func receipt(device: Int, atMs: Int64) -> Receipt {
+    Receipt(
+      style: .unified, environment: customer.isSandbox ? "ProductionSandbox" : "Production",
+      bundleID: customer.app.bundleID, applicationVersion: version(atMs: atMs),
+      originalApplicationVersion: version(atMs: installedMs), creationDateMs: atMs,
+      purchases: UnifiedReceipt.purchases(of: customer, receiptMs: atMs, device: device)
+        .map { $0.inReceipt(atMs: atMs) })
+  }
+}
 
 struct UnifiedReceipt {
   let simulation: Simulation
@@ -25,75 +86,19 @@ struct UnifiedReceipt {
     var random = RandomSource(
       seed: simulation.seed, 21, UInt64(customer.index), UInt64(device),
       UInt64(bitPattern: receiptMs))
-    let content = attributes(receiptMs: receiptMs, device: device, random: &random)
+    let facts = ReceiptFacts(simulation: simulation, customer: customer)
+    var known = facts.facts(device: device, atMs: receiptMs)
+    known.opaque = random.bytes(16)
+    known.unexplained = (
+      random.bytes(random.within(54...66)), random.bytes(random.within(70...92))
+    )
+    let content = ReceiptSigner.attributes(
+      of: facts.receipt(device: device, atMs: receiptMs), known)
     let signature = random.bytes(simulation.isSmall ? 128 : 256)
     let frame = SignedDataFrame(
       digest: usesSHA256 ? .sha256 : .sha1, certificates: certificates.certificates,
       issuerName: certificates.issuerName,
       serial: DER.element(DER.Tag.integer, certificates.serial))
     return Base64.text(frame.file(content: content, signature: signature))
-  }
-
-  private func attributes(
-    receiptMs: Int64, device: Int, random: inout RandomSource
-  ) -> [UInt8] {
-    let facts = ReceiptFacts(simulation: simulation, customer: customer)
-    let opaque = random.bytes(16)
-    let bundle = DER.utf8(customer.app.bundleID)
-    let hash = SigningDigest.sha1.hash(facts.vendorBytes(device: device) + opaque + bundle)
-    let fillers = (random.bytes(random.within(54...66)), random.bytes(random.within(70...92)))
-    var attributes: [[UInt8]] = []
-    func add(_ type: Int64, _ value: [UInt8]) {
-      attributes.append(UnifiedReceiptPlan.attribute(type, value))
-    }
-    add(0, DER.utf8(facts.receiptType))
-    add(1, DER.integer(Int64(facts.adamID)))
-    add(2, bundle)
-    add(3, DER.utf8(facts.version(atMs: receiptMs)))
-    add(4, opaque)
-    add(5, hash)
-    add(6, fillers.0)
-    add(7, fillers.1)
-    add(8, DER.date(receiptMs))
-    add(9, DER.ia5("P26A"))
-    add(10, DER.ia5("4+"))
-    add(11, DER.integer(Int64(customer.index % 1000 + 100)))
-    add(12, DER.date(receiptMs))
-    add(13, DER.integer(Int64(facts.downloadID % 65_000)))
-    add(14, DER.integer(118))
-    add(15, DER.integer(Int64(facts.downloadID)))
-    add(16, DER.integer(Int64(facts.versionID(atMs: receiptMs))))
-    for purchase in Self.purchases(of: customer, receiptMs: receiptMs, device: device) {
-      add(17, Self.attributes(of: purchase, receiptMs: receiptMs))
-    }
-    add(18, DER.date(facts.installedMs))
-    add(19, DER.utf8(facts.originalVersion))
-    add(25, DER.integer(3))
-    return DER.element(DER.Tag.set, joining: attributes)
-  }
-
-  private static func attributes(of purchase: Purchase, receiptMs: Int64) -> [UInt8] {
-    let isSubscription = purchase.product.kind == .autoRenewable
-    var attributes: [[UInt8]] = []
-    func add(_ type: Int64, _ value: [UInt8]) {
-      attributes.append(UnifiedReceiptPlan.attribute(type, value))
-    }
-    add(1701, DER.integer(Int64(purchase.quantity)))
-    add(1702, DER.utf8(purchase.product.id))
-    add(1703, DER.utf8(String(purchase.transaction)))
-    add(1704, DER.date(purchase.purchasedMs))
-    add(1705, DER.utf8(String(purchase.original)))
-    add(1706, DER.date(purchase.originallyPurchasedMs))
-    add(1707, DER.integer(Int64(purchase.product.kind.rawValue)))
-    add(1708, DER.date(isSubscription ? purchase.expiresMs : nil))
-    add(1710, DER.integer(Int64(purchase.product.itemID)))
-    add(1711, DER.integer(Int64(purchase.lineItem)))
-    add(1712, DER.date(purchase.isCancelled(atMs: receiptMs) ? purchase.cancelledMs : nil))
-    if isSubscription {
-      add(1713, DER.integer(purchase.offer == .trial ? 1 : 0))
-      add(1719, DER.integer(purchase.offer == .introductory ? 1 : 0))
-    }
-    if case .promotional(let id) = purchase.offer { add(1721, DER.utf8(id)) }
-    return DER.element(DER.Tag.set, joining: attributes)
   }
 }

@@ -48,8 +48,8 @@ struct LineWriter {
     let verification = verification(random: &random)
     let requestMs = upload.atMs + Int64(random.within(90...2400))
     json.beginObject()
-    json.field("marketplace", "itunes")
-    json.field("receipt", receipt(of: customer, upload: upload, receiptMs: upload.receiptMs))
+    json.member("marketplace", "itunes")
+    json.member("receipt", receipt(of: customer, upload: upload, receiptMs: upload.receiptMs))
     writeRequest(customer, upload, random: &random, to: &json)
     Metadata(simulation: simulation, customer: customer, upload: upload)
       .write(random: &random, to: &json)
@@ -72,7 +72,7 @@ struct LineWriter {
       simulation: simulation, customer: customer,
       signedMs: upload.atMs - Int64(random.within(100...1_400)))
     json.beginObject()
-    json.field("marketplace", "itunes")
+    json.member("marketplace", "itunes")
     if upload.prompt != nil, random.chance(400) {
       let notification = try facts.notification(of: purchases[0], signer, random: &random)
       json.member("notification", text: try signer.sign(notification.json))
@@ -99,8 +99,8 @@ struct LineWriter {
   ) -> String {
     if customer.isLegacy, let prompt = upload.prompt {
       let purchase = customer.purchases[prompt].shown(atMs: receiptMs, device: upload.device)
-      return LegacyReceipt(simulation: simulation, customer: customer)
-        .base64(of: purchase, device: upload.device, receiptMs: receiptMs)
+      return LegacyReceipt(simulation: simulation, customer: customer, device: upload.device)
+        .base64(of: purchase, receiptMs: receiptMs)
     }
     let usesSHA256 = receiptMs >= Self.sha256SinceMs
     return UnifiedReceipt(
@@ -117,8 +117,8 @@ struct LineWriter {
   ) {
     let code = customer.storefront.countryCode
     switch random.index(weighted: [920, 22, 40, 18]) {
-    case 0: json.field("country_code", code)
-    case 1: json.field("country_code", code.lowercased())
+    case 0: json.member("country_code", code)
+    case 1: json.member("country_code", code.lowercased())
     case 2: break
     default:
       json.key("country_code")
@@ -126,10 +126,11 @@ struct LineWriter {
     }
     if random.chance(800) {
       let facts = ReceiptFacts(simulation: simulation, customer: customer)
-      json.field("identifier_for_vendor", facts.vendorIdentifier(device: upload.device))
+        .facts(device: upload.device, atMs: upload.atMs)
+      json.member("identifier_for_vendor", facts.vendorIdentifier)
     }
     if let user = customer.user(atMs: upload.atMs), random.chance(980) {
-      json.field("user_identifier", user)
+      json.member("user_identifier", user)
     }
     // Addresses set aside for documentation: RFC 5737 and RFC 3849.
     switch random.index(weighted: [50, 20, 18, 7, 5]) {
@@ -137,9 +138,9 @@ struct LineWriter {
     case 1:
       json.key("ip_address")
       json.null()
-    case 2: json.field("ip_address", "203.0.113.\(random.within(1...254))")
-    case 3: json.field("ip_address", "2001:db8::\(String(random.below(65_536), radix: 16))")
-    default: json.field("ip_address", "NULL")
+    case 2: json.member("ip_address", "203.0.113.\(random.within(1...254))")
+    case 3: json.member("ip_address", "2001:db8::\(String(random.below(65_536), radix: 16))")
+    default: json.member("ip_address", "NULL")
     }
   }
 
@@ -147,9 +148,9 @@ struct LineWriter {
     _ epochMs: Int64, random: inout RandomSource, to json: inout JSONWriter
   ) {
     if random.chance(120) {
-      json.field("occurred_at", raw: String(epochMs))
+      json.member("occurred_at", raw: String(epochMs))
     } else {
-      json.field("occurred_at", Timestamp.text(ms: epochMs))
+      json.member("occurred_at", Timestamp.text(ms: epochMs))
     }
   }
 
@@ -180,11 +181,11 @@ struct LineWriter {
     json.key("verification")
     json.beginObject()
     if saysWhen {
-      json.field("occurred_at", Timestamp.text(ms: requestMs + Int64(random.within(40...400))))
+      json.member("occurred_at", Timestamp.text(ms: requestMs + Int64(random.within(40...400))))
     }
-    json.field("endpoint", customer.isSandbox ? "sandbox" : "production")
+    json.member("endpoint", customer.isSandbox ? "sandbox" : "production")
     if case .statusOnly(let status) = verification {
-      json.field("reply", raw: "{\"status\":\(status)}")
+      json.member("reply", raw: "{\"status\":\(status)}")
     } else {
       json.key("reply")
       writeReply(customer, upload, requestMs: requestMs, random: &random, to: &json)
@@ -198,17 +199,15 @@ struct LineWriter {
   ) {
     // Now and then the App Store answers an old receipt in the new shape.
     if customer.isLegacy, let prompt = upload.prompt, !random.chance(50) {
-      LegacyReply(
-        simulation: simulation, customer: customer,
-        purchase: customer.purchases[prompt].shown(
-          atMs: upload.receiptMs, device: upload.device),
-        upload: upload, requestMs: requestMs
-      ).write(to: &json)
+      let shown = customer.purchases[prompt].shown(
+        atMs: upload.receiptMs, device: upload.device)
+      LegacyReceipt(simulation: simulation, customer: customer, device: upload.device)
+        .reply(about: shown, receiptMs: upload.receiptMs, requestMs: requestMs).write(to: &json)
       return
     }
-    UnifiedReply(
+    ReplyPlan(
       simulation: simulation, customer: customer, upload: upload, requestMs: requestMs,
       receipt: { receipt(of: customer, upload: upload, receiptMs: $0) }
-    ).write(random: &random, to: &json)
+    ).reply(random: &random).write(to: &json)
   }
 }

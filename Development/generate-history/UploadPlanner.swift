@@ -1,4 +1,4 @@
-// When a customer's app uploads, from which device, and how old the receipt in it is.
+// When customers' apps upload, from which device, how old the receipt is; all uploads in order.
 import AppStoreAuthority
 import ProgramSupport
 
@@ -104,5 +104,35 @@ struct UploadPlanner {
       uploads.append(again)
     }
     uploads.sort { ($0.atMs, $0.device, $0.prompt ?? -1) < ($1.atMs, $1.device, $1.prompt ?? -1) }
+  }
+}
+
+struct ScheduledUpload: Sendable {
+  let atMs: Int64
+  let customer: Int32
+  let ordinal: Int32
+}
+
+struct Schedule: Sendable {
+  /// 16 bytes an upload: all that is held of the history at any time.
+  let uploads: [ScheduledUpload]
+  let customerCount: Int
+
+  init(_ simulation: Simulation, uploadCount: Int) {
+    var uploads: [ScheduledUpload] = []
+    uploads.reserveCapacity(uploadCount)
+    var customer = 0
+    while uploads.count < uploadCount {
+      let planned = simulation.customer(customer).uploads
+      for (ordinal, upload) in planned.prefix(uploadCount - uploads.count).enumerated() {
+        uploads.append(
+          ScheduledUpload(
+            atMs: upload.atMs, customer: Int32(customer), ordinal: Int32(ordinal)))
+      }
+      customer += 1
+    }
+    uploads.sort { ($0.atMs, $0.customer, $0.ordinal) < ($1.atMs, $1.customer, $1.ordinal) }
+    self.uploads = uploads
+    customerCount = customer
   }
 }

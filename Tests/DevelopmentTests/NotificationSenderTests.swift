@@ -10,7 +10,9 @@ import Testing
 struct NotificationSenderTests {
   static let atMs: Int64 = 1_795_000_000_000
 
-  func composer(_ environment: CustomerReceipts.Environment = .production) throws -> NotificationComposer {
+  func composer(_ environment: CustomerReceipts.Environment = .production) throws
+    -> NotificationComposer
+  {
     NotificationComposer(
       sales: CustomerTransactions(
         customers: CustomerReceipts(

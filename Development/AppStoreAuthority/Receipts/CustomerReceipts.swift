@@ -1,5 +1,6 @@
 // Invented customers and the receipts that their devices hold.
 package import AppStore
+private import ProgramSupport
 
 /// Customers by number; the same numbers give the same receipts.
 package struct CustomerReceipts: Sendable {
@@ -36,29 +37,16 @@ package struct CustomerReceipts: Sendable {
     self.atMs = atMs
   }
 
-  /// A stream of numbers for one customer's receipt.
-  private struct Chance {
-    var state: UInt64
-
-    mutating func below(_ bound: UInt64) -> UInt64 {
-      state &+= 0x9E37_79B9_7F4A_7C15
-      var word = state
-      word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
-      word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-      return (word ^ (word >> 31)).multipliedFullWidth(by: bound).high
-    }
-  }
-
   /// A customer's receipt: the first holds some purchases, each further one more.
   package func receipt(customer: Int, ordinal: Int) -> Receipt {
-    var chance = Chance(state: seed &* 0xD129_0B26_8A1F_3C71 ^ UInt64(customer) << 20)
+    var chance = RandomSource(state: seed &* 0xD129_0B26_8A1F_3C71 ^ UInt64(customer) << 20)
     let isSandbox =
       environment == .sandbox || (environment == .mixed && chance.below(10) == 0)
-    let count = Int(chance.below(4)) + 2 + ordinal
+    let count = chance.below(4) + 2 + ordinal
     var purchases: [ReceiptPurchase] = []
     var hasSubscription = false
     for number in 0..<count {
-      var product = Self.products[Int(chance.below(UInt64(Self.products.count)))]
+      var product = chance.pick(Self.products)
       // One subscription for each customer: the others buy coins instead.
       if product.type == 3, hasSubscription { product = Self.products[0] }
       if product.type == 3 { hasSubscription = true }

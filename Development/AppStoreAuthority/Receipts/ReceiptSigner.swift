@@ -10,7 +10,7 @@ package struct ReceiptSigner: Sendable {
 
   /// A unified receipt: SHA-256, three certificates.
   package func unified(_ receipt: Receipt) throws(AuthorityError) -> [UInt8] {
-    let content = Self.attributes(of: receipt)
+    let content = Self.attributes(of: receipt, AppFacts(receipt))
     let frame = SignedDataFrame(
       digest: .sha256, certificates: authority.chain, issuerName: authority.signer.issuerName,
       serial: DER.integer(authority.signer.serial))
@@ -25,18 +25,17 @@ package struct ReceiptSigner: Sendable {
     }
     let isSandbox = receipt.environment != "Production"
     return try TransactionReceiptPlan(
-      fields: Self.fields(of: purchase, in: receipt),
+      fields: Self.fields(of: purchase, in: receipt, AppFacts(receipt)),
       environmentLine: TransactionReceiptPlan.environmentLine(isSandbox ? "Sandbox" : "Production")
     ).signed(by: authority.purchaseSigner)
   }
 
   // MARK: Unified
 
-  private static func attributes(of receipt: Receipt) -> [UInt8] {
-    let facts = AppFacts(receipt)
+  /// The attributes of a unified receipt: what is signed.
+  package static func attributes(of receipt: Receipt, _ facts: AppFacts) -> [UInt8] {
     let creation = DER.date(receipt.creationDateMs)
     let bundle = DER.utf8(receipt.bundleID)
-    let opaque = facts.bytes("opaque", 16)
     var attributes: [[UInt8]] = []
     func add(_ type: Int64, _ value: [UInt8]) {
       attributes.append(UnifiedReceiptPlan.attribute(type, value))
@@ -45,27 +44,27 @@ package struct ReceiptSigner: Sendable {
     add(1, DER.integer(facts.adamID))
     add(2, bundle)
     add(3, DER.utf8(receipt.applicationVersion ?? "1.0"))
-    add(4, opaque)
-    add(5, SigningDigest.sha1.hash(facts.bytes("device", 16) + opaque + bundle))
-    add(6, facts.bytes("six", 60))
-    add(7, facts.bytes("seven", 80))
+    add(4, facts.opaque)
+    add(5, SigningDigest.sha1.hash(facts.device + facts.opaque + bundle))
+    add(6, facts.unexplained.six)
+    add(7, facts.unexplained.seven)
     add(8, creation)
     add(9, DER.ia5("P26A"))
     add(10, DER.ia5("4+"))
-    add(11, DER.integer(118))
+    add(11, DER.integer(facts.numbers.eleven))
     add(12, creation)
-    add(13, DER.integer(60_000))
+    add(13, DER.integer(facts.numbers.thirteen))
     add(14, DER.integer(118))
     add(15, DER.integer(facts.downloadID ?? 0))
     add(16, DER.integer(facts.versionID))
-    for purchase in receipt.purchases { add(17, Self.attributes(of: purchase)) }
+    for purchase in receipt.purchases { add(17, Self.attributes(of: purchase, facts)) }
     add(18, DER.date(facts.originalPurchaseMs))
     add(19, DER.utf8(receipt.originalApplicationVersion ?? "1.0"))
     add(25, DER.integer(3))
     return DER.element(DER.Tag.set, joining: attributes)
   }
 
-  private static func attributes(of purchase: ReceiptPurchase) -> [UInt8] {
+  private static func attributes(of purchase: ReceiptPurchase, _ facts: AppFacts) -> [UInt8] {
     var attributes: [[UInt8]] = []
     func add(_ type: Int64, _ value: [UInt8]) {
       attributes.append(UnifiedReceiptPlan.attribute(type, value))
@@ -78,6 +77,9 @@ package struct ReceiptSigner: Sendable {
     add(1706, DER.date(purchase.originalPurchaseDateMs))
     add(1707, DER.integer(Int64(purchase.productType ?? 0)))
     add(1708, DER.date(purchase.expiresDateMs))
+    if let number = facts.productNumbers[purchase.productID ?? ""] {
+      add(1710, DER.integer(number))
+    }
     add(1711, DER.integer(purchase.webOrderLineItemID.flatMap { Int64($0) } ?? 0))
     add(1712, DER.date(purchase.cancellationDateMs))
     if purchase.expiresDateMs != nil {
@@ -91,15 +93,15 @@ package struct ReceiptSigner: Sendable {
   // MARK: Transaction
 
   /// The keys of `purchase-info`, in the App Store's order.
-  private static func fields(
-    of purchase: ReceiptPurchase, in receipt: Receipt
+  package static func fields(
+    of purchase: ReceiptPurchase, in receipt: Receipt, _ facts: AppFacts
   ) -> [(String, String)] {
-    let facts = AppFacts(receipt)
+    let item = facts.productNumbers[purchase.productID ?? ""] ?? facts.itemID
     let purchaseMs = purchase.purchaseDateMs ?? 0
     let originalMs = purchase.originalPurchaseDateMs ?? purchaseMs
     var fields: [(String, String)] = [
       ("original-purchase-date-pst", StoreTime.losAngeles(originalMs)),
-      ("unique-identifier", Hex.text(facts.bytes("udid", 20))),
+      ("unique-identifier", facts.deviceIdentifier),
       ("original-transaction-id", purchase.originalTransactionID ?? ""),
     ]
     if let expiresMs = purchase.expiresDateMs {
@@ -114,7 +116,7 @@ package struct ReceiptSigner: Sendable {
     if let item = purchase.webOrderLineItemID { fields.append(("web-order-line-item-id", item)) }
     fields += [
       ("transaction-id", purchase.transactionID ?? ""), ("quantity", purchase.quantity ?? "1"),
-      ("product-id", purchase.productID ?? ""), ("item-id", String(facts.itemID)),
+      ("product-id", purchase.productID ?? ""), ("item-id", String(item)),
       ("bid", receipt.bundleID), ("unique-vendor-identifier", facts.vendorIdentifier),
       ("bvrs", receipt.applicationVersion ?? "1.0"),
       ("purchase-date", StoreTime.greenwich(purchaseMs)), ("purchase-date-ms", String(purchaseMs)),
@@ -123,11 +125,5 @@ package struct ReceiptSigner: Sendable {
       ("original-purchase-date-ms", String(originalMs)),
     ]
     return fields
-  }
-}
-
-extension Hex {
-  fileprivate static func text(_ bytes: [UInt8]) -> String {
-    bytes.withUnsafeBytes { Hex.text($0) }
   }
 }

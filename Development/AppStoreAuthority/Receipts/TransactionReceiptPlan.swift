@@ -7,6 +7,7 @@ package struct TransactionReceiptPlan {
   package var version: UInt8
   /// Text of the outer list after its two signed fields.
   package var environmentLine: String
+  package var pod = "100"
 
   package static let exampleFields: [(String, String)] = [
     ("original-transaction-id", "1000000180636226"), ("transaction-id", "1000000181298734"),
@@ -67,7 +68,7 @@ package struct TransactionReceiptPlan {
       {
       \t"signature" = "\(Base64.text(blob))";
       \t"purchase-info" = "\(Base64.text(purchaseInfo))";
-      \(environmentLine)\t"pod" = "100";
+      \(environmentLine)\t"pod" = "\(pod)";
       \t"signing-status" = "0";
       }
       """.utf8)

@@ -1,4 +1,4 @@
-// Steps through the calendar, and dates as the App Store writes them.
+// Steps through the calendar, and dates as the App Store writes and names them.
 package import Base
 
 package let secondMs: Int64 = 1000
@@ -72,5 +72,40 @@ extension DER {
   /// A date as a receipt's attribute has it; empty where there is none.
   package static func date(_ epochMs: Int64?) -> [UInt8] {
     ia5(epochMs.map(StoreTime.receiptDate) ?? "")
+  }
+}
+
+/// The three names under which a reply gives a date.
+package struct DateKeys: Sendable {
+  package let greenwich: StaticString
+  package let epoch: StaticString
+  package let losAngeles: StaticString
+
+  package static let purchase = DateKeys(
+    greenwich: "purchase_date", epoch: "purchase_date_ms", losAngeles: "purchase_date_pst")
+  package static let originalPurchase = DateKeys(
+    greenwich: "original_purchase_date", epoch: "original_purchase_date_ms",
+    losAngeles: "original_purchase_date_pst")
+  package static let expires = DateKeys(
+    greenwich: "expires_date", epoch: "expires_date_ms", losAngeles: "expires_date_pst")
+  package static let cancellation = DateKeys(
+    greenwich: "cancellation_date", epoch: "cancellation_date_ms",
+    losAngeles: "cancellation_date_pst")
+  package static let creation = DateKeys(
+    greenwich: "receipt_creation_date", epoch: "receipt_creation_date_ms",
+    losAngeles: "receipt_creation_date_pst")
+  package static let request = DateKeys(
+    greenwich: "request_date", epoch: "request_date_ms", losAngeles: "request_date_pst")
+  package static let gracePeriod = DateKeys(
+    greenwich: "grace_period_expires_date", epoch: "grace_period_expires_date_ms",
+    losAngeles: "grace_period_expires_date_pst")
+}
+
+extension JSONWriter {
+  /// Writes a member with a number or another value that is written already.
+  package mutating func member(_ key: StaticString, raw value: String) {
+    self.key(key)
+    var value = value
+    value.withUTF8 { raw(JSONBytes($0)) }
   }
 }

@@ -118,7 +118,9 @@ final class NotificationDispatcher: Sendable {
       attempts.withLock { $0[told.uuid, default: []].append((moment().signedMs, result)) }
     case .test(let token):
       guard let test = test(token) else { return nil }
-      (result, isSandbox) = (connection.post(NotificationComposer.body(test.payload)), test.isSandbox)
+      (result, isSandbox) = (
+        connection.post(NotificationComposer.body(test.payload)), test.isSandbox
+      )
       tests.withLock { $0[token]?.attempts.append((moment().signedMs, result)) }
     }
     return SendSchedule.againMs(

@@ -63,8 +63,8 @@ struct CustomerBooks {
     if expiresMs <= nowMs {
       renewal.expirationIntent = cause == .billing ? 2 : 1
       if cause == .billing {
-        renewal.isInBillingRetry = nowMs < expiresMs + 60 * dayMs
-        renewal.graceExpiresMs = expiresMs + 16 * dayMs
+        renewal.isInBillingRetry = nowMs < expiresMs + PendingRenewal.retryMs
+        renewal.graceExpiresMs = expiresMs + PendingRenewal.graceMs
       }
     }
     statuses[place].renewal = renewal

@@ -139,7 +139,9 @@ extension ServerAPIDesk {
   }
 
   /// What became of a notification. What this process did not send counts as taken at once.
-  private func attempts(of told: CustomerTransactions.Notification) -> [NotificationDispatcher.Attempt] {
+  private func attempts(of told: CustomerTransactions.Notification) -> [NotificationDispatcher
+    .Attempt]
+  {
     dispatcher?.attempts(of: told.payload.uuid) ?? [(told.payload.signedMs, .status(200))]
   }
 

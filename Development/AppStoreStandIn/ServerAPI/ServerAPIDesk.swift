@@ -1,7 +1,36 @@
 // The App Store Server API without its misbehaviour: a call in, an answer's body out.
 import AppStore
-import AppStoreAuthority
+package import AppStoreAuthority
 import Base
+
+/// What the stand-in needs to answer the App Store Server API.
+package struct ServerAPIOptions: Sendable {
+  /// Signs what the answers hold.
+  package var authority: SignedObjectAuthority
+  package var customers: CustomerReceipts
+  package var customerCount: Int
+  /// The app that all of them bought from.
+  package var bundleID: String
+  /// How many purchases each customer has made; nil for those of the first receipt, 2 to 5.
+  package var transactionCount: Int?
+  /// Whose tokens are good.
+  package var key: SigningKey
+  /// Of each environment; nil for no limit.
+  package var callsPerSecond: Int?
+  /// Who is notified of tests, and of what control requests make happen.
+  package var notifications: NotificationTarget?
+
+  package init(
+    authority: SignedObjectAuthority, customers: CustomerReceipts, customerCount: Int,
+    bundleID: String, key: SigningKey
+  ) {
+    self.authority = authority
+    self.customers = customers
+    self.customerCount = customerCount
+    self.bundleID = bundleID
+    self.key = key
+  }
+}
 
 /// What came with a call.
 struct ServerAPIRequest: Sendable {
@@ -203,4 +232,49 @@ private struct Revision {
   var text: String { "\(order.0)_\(order.1)" }
 
   func isBefore(_ status: TransactionStatus) -> Bool { order < status.order }
+}
+
+extension ServerAPIDesk {
+  /// A test notification of the app.
+  func test(
+    _ environment: AppStoreEndpoint, uuid: String, atMs: Int64
+  ) -> CustomerTransactions.Notification {
+    var receipt = options.customers.receipt(customer: 0, ordinal: 0)
+    receipt.environment = environment == .sandbox ? "ProductionSandbox" : "Production"
+    return sales.notification(Incident("TEST", nil, nil, atMs: atMs), of: receipt, uuid: uuid)
+  }
+
+  func requestTest(_ request: ServerAPIRequest, _ moment: Moment) throws -> [UInt8] {
+    guard let dispatcher else { throw ServerAPIError.noNotificationURL }
+    var json = JSONWriter()
+    json.beginObject()
+    json.member("testNotificationToken", try dispatcher.sendTest(request.environment, moment))
+    json.endObject()
+    return json.bytes
+  }
+
+  func testStatus(_ token: String, _ request: ServerAPIRequest) throws -> [UInt8] {
+    guard let test = dispatcher?.test(token), test.isSandbox == (request.environment == .sandbox)
+    else {
+      throw ServerAPIError.noTest
+    }
+    var json = JSONWriter()
+    json.beginObject()
+    json.member("signedPayload", text: test.payload)
+    Self.write(test.attempts, to: &json)
+    json.endObject()
+    return json.bytes
+  }
+
+  static func write(_ attempts: [NotificationDispatcher.Attempt], to json: inout JSONWriter) {
+    json.key("sendAttempts")
+    json.beginArray()
+    for attempt in attempts {
+      json.beginObject()
+      json.member("attemptDate", attempt.atMs)
+      json.member("sendAttemptResult", attempt.result.name)
+      json.endObject()
+    }
+    json.endArray()
+  }
 }
