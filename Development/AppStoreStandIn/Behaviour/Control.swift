@@ -27,12 +27,12 @@ extension StandInState {
         atMs: atMs ?? clock.nowMs, reason: reason, percentage: Int(percentage),
         askedMs: clock.nowMs)
       memory.undoneRefunds[transaction] = nil
-      memory.note("REFUND", nil, transaction, atMs: Clock.machineMs)
+      memory.note("REFUND", nil, transaction, atMs: Timestamp.now())
     case "undo_refund":
       let transaction = try request.text("undo_refund")
       memory.refunds[transaction] = nil
       memory.undoneRefunds[transaction] = clock.nowMs
-      memory.note("REFUND_REVERSED", nil, transaction, atMs: Clock.machineMs)
+      memory.note("REFUND_REVERSED", nil, transaction, atMs: Timestamp.now())
     case "family_share": memory.familyShared.insert(try request.text("family_share"))
     case "second_device": memory.onSecondDevice.insert(try request.text("second_device"))
     case "renew":
@@ -42,7 +42,7 @@ extension StandInState {
       memory.extraRenewals[original] = Array(
         (renewals + Array(repeating: clock.nowMs, count: Int(count)))
           .prefix(StoreMemory.renewalsMax))
-      memory.note("DID_RENEW", nil, original, atMs: Clock.machineMs)
+      memory.note("DID_RENEW", nil, original, atMs: Timestamp.now())
     case "lapse":
       let cause = request["cause"] == nil ? "voluntary" : try request.text("cause")
       guard let cause = StoreMemory.LapseCause(rawValue: cause) else {
@@ -52,7 +52,7 @@ extension StandInState {
       memory.lapses[original] = cause
       if cause == .voluntary {
         memory.note(
-          "DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED", original, atMs: Clock.machineMs)
+          "DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED", original, atMs: Timestamp.now())
       }
     case "renewals": memory.renewsByItself = try request.flag("renewals")
     case "latest_holds_consumables":

@@ -1,6 +1,5 @@
 // All that can be changed while the stand-in runs, and what it has counted.
 import Base
-private import Glibc
 
 /// What one call is to get.
 struct CallPlan: Sendable {
@@ -146,12 +145,5 @@ struct Clock: Sendable {
   var aheadMs: Int64 = 0
 
   /// Epoch milliseconds.
-  var nowMs: Int64 { Self.machineMs + aheadMs }
-
-  /// The machine's time, in epoch milliseconds.
-  static var machineMs: Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-  }
+  var nowMs: Int64 { Timestamp.now() + aheadMs }
 }

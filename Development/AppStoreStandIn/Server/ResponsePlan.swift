@@ -74,7 +74,7 @@ extension CallPlan {
       }
       return (replaced.plan, nil)
     }
-    let nowMs = Clock.machineMs
+    let nowMs = Timestamp.now()
     guard desk.token.isGood(request.authorization, nowSeconds: nowMs / 1000) else {
       let plan = ResponsePlan.answer(
         httpStatus: 401, contentType: "text/plain", body: Array("Unauthenticated\n".utf8),

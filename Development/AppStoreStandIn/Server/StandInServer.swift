@@ -47,7 +47,7 @@ package final class StandInServer: @unchecked Sendable {
       serverAPI?.dispatcher = NotificationDispatcher(desk, options.serverAPI?.notifications) {
         ServerAPIDesk.Moment(
           memory: state.withLock { $0.memory }, nowMs: state.withLock { $0.clock.nowMs },
-          signedMs: Clock.machineMs)
+          signedMs: Timestamp.now())
       }
     }
     self.serverAPI = serverAPI
@@ -181,7 +181,7 @@ package final class StandInServer: @unchecked Sendable {
         state.beginCall(at: .serverAPI, call.name),
         state.takeCall(
           of: environment.rawValue, callsPerSecond: serverAPI.options.callsPerSecond,
-          nowMs: Clock.machineMs), state.resetCount
+          nowMs: Timestamp.now()), state.resetCount
       )
     }
     wait(ms: plan.pause.ms, resetCount: resetCount)
