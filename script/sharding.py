@@ -8,7 +8,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 
 import serving
 
@@ -84,16 +83,15 @@ class Nginx:
         )
 
     def wait_until_it_listens(self):
-        end = time.monotonic() + LIMIT_SECONDS
-        while time.monotonic() < end:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
+        def is_listening():
             if self.process.poll() is not None:
                 said = (self.directory / "error.log").read_text(errors="replace").strip()
                 raise SystemExit(f"nginx exited with {self.process.returncode}: {said[-500:]}")
-            time.sleep(0.02)
-        raise SystemExit("nginx does not begin to listen")
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+        if not serving.wait_until(is_listening, LIMIT_SECONDS, 0.02):
+            raise SystemExit("nginx does not begin to listen")
 
     def stop(self):
         self.process.terminate()

@@ -2,7 +2,6 @@
 #
 # PROGRAMS names the folder of the built programs. `grep` (GNU) looks for the identifiers.
 import csv
-import http.server
 import io
 import json
 import os
@@ -10,7 +9,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 import urllib.error
@@ -47,8 +45,6 @@ REPORTS = [
     "journal", "sales", "exceptions", "receipts", "users",
     "subscriptions --at 2026-03-01", "subscriptions --by month --at 2026-03-01",
 ]  # fmt: skip
-# The columns in which an erasure may show.
-NAMING = ("user_identifier", "receipt_id", "detail")
 # What the stand-in's customers buy.
 SOLD = {
     "coins.100": "consumable", "coins.1200": "consumable", "lifetime": "non_consumable",
@@ -57,13 +53,6 @@ SOLD = {
 }  # fmt: skip
 RECEIPTS_PATH = "/client/itunes_connect/receipts"
 DONE, DONE_WITH_WARNINGS = 0, 3
-
-
-def figures(data):
-    """The columns of a CSV, and how often each row stands in it, without what may change."""
-    rows = list(csv.reader(io.StringIO(data, newline=""), strict=True))
-    places = [place for place, name in enumerate(rows[0]) if name not in NAMING]
-    return Counter(tuple(row[place] for place in places) for row in rows)
 
 
 class Answers:
@@ -89,34 +78,18 @@ class Answers:
             return status, None
 
 
-class Receiver(http.server.ThreadingHTTPServer):
+class Receiver(serving.WebhookReceiver):
     """A back end that takes no webhook until it is told to; then it keeps each."""
 
-    daemon_threads = True
-
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
         self.is_open = False
         self.refused, self.taken = [], []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        super().__init__()
 
-    def handle_error(self, *_):
-        """A server that ends resets its connections."""
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        is_open = self.server.is_open
-        (self.server.taken if is_open else self.server.refused).append(body)
-        self.send_response(200 if is_open else 503)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
+    def receive(self, _, body):
+        is_open = self.is_open
+        (self.taken if is_open else self.refused).append(body)
+        return 200 if is_open else 503
 
 
 class Scene:
@@ -133,8 +106,7 @@ class Scene:
             made = self.ledger.run("token", "create", "--app", family, "--scope", scope, "--json")
             self.tokens[scope] = json.loads(made)["token"]
         self.receiver = Receiver()
-        url = f"http://127.0.0.1:{self.receiver.server_port}/hook"
-        self.ledger.run("app", "edit", family, "--webhook", url)
+        self.ledger.run("app", "edit", family, "--webhook", self.receiver.url)
         self.history = planted.History(SEED, PEOPLE, nameless=NAMELESS)
         self.people = self.history.people
         self.history.share_receipt(self.people[OWNER], self.people[SHARING])
@@ -282,12 +254,12 @@ class Scene:
             path = self.work / f"report-{number}.csv"
             name, *options = report.split()
             self.run("export", name, "--environment", "all", *options, "-o", str(path), "--manifest")
-            self.reports[report] = figures(path.read_text())
+            self.reports[report] = search.figures(path.read_text())
             self.manifests.append(path.with_name(path.name + ".manifest.json"))
 
     def exported(self, report, *options):
         name, *chosen = report.split()
-        return figures(
+        return search.figures(
             self.run("export", name, "--environment", "all", *chosen, "--format", "csv", *options)
         )
 

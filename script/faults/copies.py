@@ -1,28 +1,24 @@
-#!/usr/bin/env python3
 # Kills a server that replicates, the store that it replicates to, and both, again and again. After each kill
 # a restore must hold everything that was confirmed; copies take over, and the writer before must notice.
 # In some rounds an object of the copy is lost: that must be noticed, and the copy be whole again.
-import argparse
 import base64
 import collections
-import gzip
 import json
-import pathlib
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import tempfile
 import time
 import xml.etree.ElementTree
 
+import seaweed
 import serving
+from harness import end_load
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "Tests/Replication"))
-import seaweed  # noqa: E402
-
+OPTIONS = {
+    "kills": (200, ""),
+    "rate": (200, "uploads a second"),
+    "mean-seconds": (0.8, "between two kills"),
+    "mode": (["sync", "async"], "of the replication"),
+    "seed": (1, "where random moments begin"),
+}
 BODIES = 400
 BUCKET = "copies"
 STANDBY = 13
@@ -36,43 +32,27 @@ LOST_PART = 0.1
 STEPS_AT_RISK = 50
 
 
-class Checks:
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def expect(self, holds, what):
-        if holds:
-            self.passed += 1
-        else:
-            self.failed += 1
-            print(f"FAILED: {what}", flush=True)
-
-
 def lines_of(directory):
-    """The lines of a log by position, read without the program. A tail may outlive its block."""
+    """The lines of a log by position. A tail may outlive its block."""
     lines = {}
-    for path in sorted((directory / "log").glob("*.jsonl.gz")):
-        try:
-            with gzip.open(path, "rb") as segment:
-                for line in segment:
-                    lines[json.loads(line)["seq"]] = line
-        except EOFError:
-            # The block that was being written when the writer died; its tail is there.
-            pass
-    for path in sorted((directory / "log").glob("tail-*.log")):
-        for line in path.read_bytes().splitlines(keepends=True):
-            if line.startswith(b'{"seq":') and line.endswith(b"}\n"):
-                lines.setdefault(json.loads(line)["seq"], line)
+    # The block that was being written when the writer died is cut short; its tail is there.
+    for line in serving.log_lines(directory, tolerated=EOFError):
+        if line.startswith(b'{"seq":') and line.endswith(b"}\n"):
+            lines.setdefault(json.loads(line)["seq"], line)
     return lines
+
+
+def replication_state(directory):
+    try:
+        return json.loads((directory / "replication/state.json").read_text())
+    except FileNotFoundError:
+        return {}
 
 
 def confirmed_of(directory):
     """How many events the ledger knows to be in its copy, and their root."""
-    try:
-        record = json.loads((directory / "replication/state.json").read_text())
-    except FileNotFoundError:
-        return 0, None
-    return record["size"], record["root"]
+    record = replication_state(directory)
+    return (record["size"], record["root"]) if record else (0, None)
 
 
 def uploads_in(lines):
@@ -86,13 +66,10 @@ def uploads_in(lines):
 
 
 class Campaign:
-    def __init__(self, arguments, place, store):
-        self.arguments, self.place = arguments, place
-        self.programs = arguments.programs
-        self.chance = random.Random(arguments.seed)
-        self.checks = Checks()
-        self.counts = collections.Counter()
-        self.store = store
+    def __init__(self, arguments, place, store, chance, checks):
+        self.arguments, self.place, self.store = arguments, place, store
+        self.programs, self.chance = arguments.programs, chance
+        self.checks, self.counts = checks, checks.counts
         self.store.make_bucket(BUCKET)
         authority, self.bodies = place / "authority", place / "uploads.ndjson"
         serving.sign_transactions(self.programs, authority, self.bodies, BODIES)
@@ -213,21 +190,15 @@ class Campaign:
         self.checks.expect(is_whole, f"after the loss of {name} the copy is not found whole")
         if is_needed:
             self.counts["needed"] += 1
-            said = pathlib.Path(self.server.errors_path).read_text(errors="replace")
+            said = self.server.errors()
             self.checks.expect(name in said, f"the server does not name {name}: {said[-500:]}")
         shutil.rmtree(self.restore(known))
 
     def is_found_whole(self, began_ms):
-        end = time.monotonic() + CATCH_UP_LIMIT_SECONDS
-        while time.monotonic() < end:
-            try:
-                record = json.loads((self.ledger.directory / "replication/state.json").read_text())
-                if record.get("whole_at", 0) >= began_ms:
-                    return True
-            except FileNotFoundError:
-                pass
-            time.sleep(0.05)
-        return False
+        return serving.wait_until(
+            lambda: replication_state(self.ledger.directory).get("whole_at", 0) >= began_ms,
+            CATCH_UP_LIMIT_SECONDS,
+        )
 
     # Servers and commands
 
@@ -237,20 +208,14 @@ class Campaign:
     def check_catch_up(self):
         """A server whose store was away confirms everything once it is back."""
         size = len(lines_of(self.ledger.directory))
-        end = time.monotonic() + CATCH_UP_LIMIT_SECONDS
-        while time.monotonic() < end:
-            if confirmed_of(self.ledger.directory)[0] >= size:
-                self.checks.passed += 1
-                return
-            time.sleep(0.05)
+        is_there = serving.wait_until(
+            lambda: confirmed_of(self.ledger.directory)[0] >= size, CATCH_UP_LIMIT_SECONDS
+        )
         confirmed, _ = confirmed_of(self.ledger.directory)
-        self.checks.expect(False, f"of {size} events only {confirmed} are confirmed")
+        self.checks.expect(is_there, f"of {size} events only {confirmed} are confirmed")
 
     def command(self, *arguments, allowed=(0,)):
-        done = subprocess.run(
-            [self.programs / "ledgerctl", *map(str, arguments)], stdin=subprocess.DEVNULL,
-            capture_output=True, check=False, text=True,
-        )  # fmt: skip
+        done = self.ledger.done(*arguments, elsewhere=True)
         if done.returncode not in allowed:
             raise SystemExit(f"{arguments} exited with {done.returncode}: {done.stderr.strip()[-800:]}")
         return done
@@ -307,12 +272,9 @@ class Campaign:
 
     def check_end_of_old(self):
         """A writer that is fenced ends by itself, and says why."""
-        end = time.monotonic() + CATCH_UP_LIMIT_SECONDS
-        code = None
-        while code is None and time.monotonic() < end:
-            code = self.server.process.poll()
-            time.sleep(0.05)
-        said = pathlib.Path(self.server.errors_path).read_text(errors="replace")
+        process = self.server.process
+        serving.wait_until(lambda: process.poll() is not None, CATCH_UP_LIMIT_SECONDS)
+        code, said = process.poll(), self.server.errors()
         self.checks.expect(code in (1, STANDBY), f"the writer before goes on (exit code {code})")
         self.checks.expect("another writer has taken over" in said, f"the writer before says: {said[-500:]}")
         if code is None:
@@ -337,10 +299,9 @@ class Campaign:
 
     def finish(self):
         time.sleep(1)
-        self.generator.send_signal(signal.SIGTERM)
-        report = json.loads(self.generator.communicate(timeout=60)[0])
+        report = end_load(self.generator)
         self.checks.expect(self.server.terminate() == 0, "serve does not end in order")
-        print(json.dumps(report))
+        print(report)
         lines = lines_of(self.ledger.directory)
         acknowledged = self.acknowledged()
         missing = acknowledged - uploads_in(lines)
@@ -354,30 +315,10 @@ class Campaign:
         self.stand_in.stop()
 
 
-def main():
-    parser = argparse.ArgumentParser(description="Kills writers and stores of a copy, and restores it.")
-    parser.add_argument("--programs", required=True, type=pathlib.Path, metavar="DIRECTORY")
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--rate", type=int, default=200, help="uploads a second")
-    parser.add_argument("--mean-seconds", type=float, default=0.8, help="between two kills")
-    parser.add_argument("--mode", choices=["async", "sync"], default="sync")
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    arguments.programs = arguments.programs.resolve()
-    rate = f"{arguments.rate} uploads a second"
-    print(f"{arguments.kills} kills, {arguments.mode}, {rate}, seed {arguments.seed}")
-    with tempfile.TemporaryDirectory() as temporary:
-        store = seaweed.Store(pathlib.Path(temporary) / "store")
-        with store:
-            campaign = Campaign(arguments, pathlib.Path(temporary), store)
-            campaign.start()
-            for _ in range(arguments.kills):
-                campaign.kill()
-            campaign.finish()
-    print(", ".join(f"{count} {name}" for name, count in sorted(campaign.counts.items())))
-    print(f"{campaign.checks.passed} passed, {campaign.checks.failed} failed")
-    sys.exit(1 if campaign.checks.failed else 0)
-
-
-if __name__ == "__main__":
-    main()
+def run(arguments, place, chance, checks):
+    with seaweed.Store(place / "store") as store:
+        campaign = Campaign(arguments, place, store, chance, checks)
+        campaign.start()
+        for _ in range(arguments.kills):
+            campaign.kill()
+        campaign.finish()

@@ -1,28 +1,22 @@
-#!/usr/bin/env python3
 # Fills the disk under imports, rebuilds and exports, makes it read-only, and looks at what is left.
-import argparse
 import os
 import pathlib
 import resource
 import signal
 import subprocess
-import sys
-import tempfile
-import time
 
-DONE, FAILED, DONE_WITH_WARNINGS = 0, 1, 3
+import serving
+from harness import DONE, DONE_WITH_WARNINGS, FAILED, generate_history
+
+OPTIONS = {}
+# Above what empty projections take, a page for each table and index, and far below the log's tail.
+FILE_SIZE_LIMIT = 1_000_000
 
 
-class Checks:
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def expect(self, holds, what):
-        if holds:
-            self.passed += 1
-        else:
-            self.failed += 1
-            print(f"FAILED: {what}", flush=True)
+def limit_files():
+    """In a child: no file may grow beyond the limit."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE_LIMIT, FILE_SIZE_LIMIT))
 
 
 class Disk:
@@ -55,21 +49,16 @@ class Disk:
         subprocess.run(["umount", str(self.place)], check=True)
 
 
-class Program:
-    def __init__(self, path, ledger, checks):
-        self.path, self.ledger, self.checks = path, ledger, checks
+class Runner:
+    """Runs commands on a ledger, and checks how they end."""
 
-    def __call__(self, *arguments, code, says="", limit_bytes=None):
-        def limit():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
+    def __init__(self, programs, directory, checks):
+        self.ledger = serving.PlainLedger(programs, directory, "example.com/full")
+        self.checks = checks
 
-        done = subprocess.run(
-            [self.path, *map(str, arguments), "--ledger", str(self.ledger)],
-            stdin=subprocess.DEVNULL, capture_output=True, check=False,
-            preexec_fn=limit if limit_bytes else None,
-        )  # fmt: skip
-        error = done.stderr.decode(errors="replace").strip()
+    def __call__(self, *arguments, code, says="", prepare=None):
+        done = self.ledger.done(*arguments, preexec_fn=prepare)
+        error = done.stderr.strip()
         codes = code if isinstance(code, tuple) else (code,)
         words = " ".join(map(str, arguments[:2]))
         self.checks.expect(
@@ -81,9 +70,8 @@ class Program:
 
 def counted_as_kept(run, said, checks, first=0):
     """The import's own count against the log's, which begins with the import's events at position `first`."""
-    held = run("replay", "--type", "receipt.uploaded", code=DONE).count(b"\n")
-    last = run("replay", code=DONE).count(b"\n") - 1
-    said = said.decode()
+    held = run("replay", "--type", "receipt.uploaded", code=DONE).count("\n")
+    last = run("replay", code=DONE).count("\n") - 1
     checks.expect(
         said.startswith(f"Imported {held} upload") and said.endswith(f"positions {first} to {last}\n"),
         f"the log holds {held} uploads up to position {last}, and the import said: {said.strip()}",
@@ -97,7 +85,7 @@ def full_disk(run, disk, history, checks):
     counted_as_kept(run, run(*import_command, code=FAILED, says=no_space), checks)
     run("audit", code=(DONE, DONE_WITH_WARNINGS))
     before = run("replay", code=DONE)
-    checks.expect(before.count(b"\n") > 100, "the import met the full disk too early")
+    checks.expect(before.count("\n") > 100, "the import met the full disk too early")
     disk.remount("size=64m")
     run(*import_command, code=(DONE, DONE_WITH_WARNINGS))
     whole = run("replay", code=DONE)
@@ -140,14 +128,10 @@ def read_only(run, disk, history, whole, checks):
     checks.expect(run("replay", code=DONE) == whole, "a refused command has changed the log")
 
 
-# Above what empty projections take, a page for each table and index, and far below the log's tail.
-FILE_SIZE_LIMIT = 1_000_000
-
-
 def small_files(run, history, checks):
     """Without a disk of its own: no file may grow beyond a limit."""
     import_command = ("import", history, "--register-apps")
-    said = run(*import_command, code=FAILED, says="File too large", limit_bytes=FILE_SIZE_LIMIT)
+    said = run(*import_command, code=FAILED, says="File too large", prepare=limit_files)
     counted_as_kept(run, said, checks)
     run("audit", code=(DONE, DONE_WITH_WARNINGS))
     before = run("replay", code=DONE)
@@ -157,19 +141,9 @@ def small_files(run, history, checks):
 
 def small_files_of_a_server(run, history, checks):
     """The same, where a server holds the ledger and its files may not grow."""
-
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE_LIMIT, FILE_SIZE_LIMIT))
-
-    server = subprocess.Popen(
-        [run.path, "serve", "--listen", "127.0.0.1:0", "--ledger", str(run.ledger)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=limit,
-    )  # fmt: skip
-    socket = run.ledger / "ledger.sock"
-    end = time.monotonic() + 60
-    while server.poll() is None and not socket.exists() and time.monotonic() < end:
-        time.sleep(0.05)
+    server = run.ledger.start("serve", "--listen", "127.0.0.1:0", preexec_fn=limit_files)
+    socket = run.ledger.directory / "ledger.sock"
+    serving.wait_until(lambda: server.poll() is not None or socket.exists(), 60)
     said = run("import", history, "--register-apps", code=FAILED, says="File too large")
     server.send_signal(signal.SIGINT)
     server.wait()
@@ -177,44 +151,24 @@ def small_files_of_a_server(run, history, checks):
     counted_as_kept(run, said, checks, first=1)
 
 
-def main():
-    parser = argparse.ArgumentParser(description="Fills the disk and looks at what is left.")
-    parser.add_argument("--programs", required=True, type=pathlib.Path, metavar="DIRECTORY")
-    programs = parser.parse_args().programs.resolve()
-    checks = Checks()
-    with tempfile.TemporaryDirectory() as temporary:
-        place = pathlib.Path(temporary)
-        history = place / "history.ndjson"
-        subprocess.run(
-            [programs / "generate-history", "--small", "--uploads", "3000", "--seed", "5"]
-            + ["-o", str(history), "--prices", str(place / "prices.csv")],
-            check=True,
-        )
+def run(arguments, place, _, checks):
+    history, _ = generate_history(arguments.programs, place, 3000, 5)
 
-        def new_ledger(path):
-            run = Program(programs / "ledgerctl", path, checks)
-            init = [programs / "ledgerctl", "init", str(path), "--origin", "example.com/full"]
-            subprocess.run(init, check=True, capture_output=True)
-            return run
+    def runner(path):
+        return Runner(arguments.programs, path, checks)
 
-        small_files(new_ledger(place / "ledger"), history, checks)
-        small_files_of_a_server(new_ledger(place / "served"), history, checks)
-        try:
-            disk = Disk(place / "disk", 3 << 20)
-        except (OSError, subprocess.CalledProcessError):
-            print("no file system can be mounted here: only the limit on files' sizes was tried")
-        else:
-            try:
-                run = new_ledger(disk.place / "ledger")
-                run("key", "create", code=DONE)
-                whole = full_disk(run, disk, history, checks)
-                if os.geteuid() == 0:
-                    read_only(run, disk, history, whole, checks)
-            finally:
-                disk.unmount()
-    print(f"{checks.passed} passed, {checks.failed} failed")
-    sys.exit(1 if checks.failed else 0)
-
-
-if __name__ == "__main__":
-    main()
+    small_files(runner(place / "ledger"), history, checks)
+    small_files_of_a_server(runner(place / "served"), history, checks)
+    try:
+        disk = Disk(place / "disk", 3 << 20)
+    except (OSError, subprocess.CalledProcessError):
+        print("no file system can be mounted here: only the limit on files' sizes was tried")
+        return
+    try:
+        on_disk = runner(disk.place / "ledger")
+        on_disk("key", "create", code=DONE)
+        whole = full_disk(on_disk, disk, history, checks)
+        if os.geteuid() == 0:
+            read_only(on_disk, disk, history, whole, checks)
+    finally:
+        disk.unmount()

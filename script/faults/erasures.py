@@ -1,75 +1,37 @@
-#!/usr/bin/env python3
 # Kills `ledgerctl redact`, and servers that erase, at any moment: an erasure must have happened as a whole or
 # not at all, and the next command that writes must finish what was begun.
-import argparse
-import collections
-import copy
-import csv
-import io
 import json
-import pathlib
-import random
-import re
 import shutil
-import signal
-import subprocess
-import sys
-import tempfile
 import time
 import urllib.request
 
+import planted
+import search
 import serving
+import signing
+from harness import DONE, DONE_WITH_WARNINGS, KILLED, generate_history, strace, traced_calls
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "Tests/Erasure"), str(ROOT / "Tests/Oracle")]
-import planted  # noqa: E402
-import search  # noqa: E402
-import signing  # noqa: E402
-
-CALLS = [
-    "openat", "write", "pwrite64", "ftruncate", "fsync", "fdatasync", "renameat", "rename", "unlink",
-    "unlinkat", "symlinkat", "mkdirat", "fchown",
-]  # fmt: skip
+OPTIONS = {
+    "kills": (20, ""),
+    "uploads": (1000, "beside those of planted people"),
+    "seed": (1, "where random moments begin"),
+}
 # Each moment between two of these is another state of the files; most other calls write SQLite's pages.
 TURNS = {
     "fsync", "fdatasync", "renameat", "rename", "unlink", "unlinkat", "symlinkat", "mkdirat", "ftruncate",
 }  # fmt: skip
 REPORTS = ["revenue", "journal", "users", "exceptions"]
-# The columns in which an erasure may show.
-NAMING = ("user_identifier", "receipt_id", "detail")
 PEOPLE = 4
 # Every so manieth kill meets a server.
 SERVED_EVERY = 5
-KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-DONE, DONE_WITH_WARNINGS = 0, 3
 LIMIT_SECONDS = 120
-
-
-class Checks:
-    def __init__(self):
-        self.passed = self.failed = 0
-        self.counts = collections.Counter()
-
-    def expect(self, holds, what):
-        if holds:
-            self.passed += 1
-        else:
-            self.failed += 1
-            print(f"FAILED: {what}", flush=True)
-
-
-def figures(text):
-    """How often each row stands in a CSV, without what may change."""
-    rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    places = [place for place, name in enumerate(rows[0]) if name not in NAMING]
-    return collections.Counter(tuple(row[place] for place in places) for row in rows)
 
 
 class Baseline:
     """A ledger with people in an invented history, a snapshot and a checkpoint; only copies are killed."""
 
     def __init__(self, programs, place, uploads, seed):
-        self.programs, self.place = programs, place
+        self.place = place
         self.stand_in = serving.StandIn(programs, place / "authority")
         self.ledger = serving.Ledger(programs, place / "baseline", self.stand_in.facts)
         history = planted.History(seed, PEOPLE, receipts=2)
@@ -77,15 +39,10 @@ class Baseline:
         history.share_receipt(history.people[1], history.people[2])
         sign = signing.StandIn(programs / "app-store-stand-in", place / "authority")
         lines = history.lines(sign, self.ledger.app_family)
-        invented, prices = place / "invented.ndjson", place / "prices.csv"
-        subprocess.run(
-            [programs / "generate-history", "--small", "--uploads", str(uploads), "--seed", str(seed)]
-            + ["-o", str(invented), "--prices", str(prices)],
-            check=True,
-        )
+        invented, prices = generate_history(programs, place, uploads, seed)
         allowed = (DONE, DONE_WITH_WARNINGS)
-        self.run("import", str(invented), "--register-apps", allowed=allowed)
-        self.run("prices", "import", str(prices))
+        self.run("import", invented, "--register-apps", allowed=allowed)
+        self.run("prices", "import", prices)
         self.known = place / "known.ndjson"
         for name, part in (("early", lines[: len(lines) // 2]), ("known", lines[len(lines) // 2 :])):
             path = place / f"{name}.ndjson"
@@ -98,7 +55,7 @@ class Baseline:
         made = self.run("token", "create", "--app", self.ledger.app_family, "--scope", "erase", "--json")
         self.erase_token = json.loads(made)["token"]
         self.lines = self.run("replay").splitlines()
-        self.reports = {name: figures(self.report(self.ledger, name)) for name in REPORTS}
+        self.reports = {name: search.figures(self.ledger.report(name, "csv")) for name in REPORTS}
         self.searcher = search.Searcher([self.person])
         # An event that shows the person, and lots of identifiers.
         self.upload = next(
@@ -111,43 +68,14 @@ class Baseline:
     def run(self, *arguments, **options):
         return self.ledger.run(*arguments, **options)
 
-    @staticmethod
-    def report(ledger, name):
-        return ledger.run("export", name, "--environment", "all", "--format", "csv")
-
     def copied(self, name):
-        ledger = copy.copy(self.ledger)
-        ledger.directory = self.place / name
-        shutil.rmtree(ledger.directory, ignore_errors=True)
-        shutil.copytree(self.ledger.directory, ledger.directory, symlinks=True)
-        return ledger
-
-    def points(self):
-        """Each call of an erasure that touches the ledger's files: its name and its ordinal in its thread."""
-        ledger = self.copied("traced")
-        trace = self.place / "trace"
-        command = ["strace", "-f", "-y", "-qq", "-o", str(trace), "-e", f"trace={','.join(CALLS)}"]
-        self.start(ledger, command).wait()
-        counts, found = collections.Counter(), set()
-        for line in trace.read_text(errors="replace").splitlines():
-            match = re.match(r"(\d+) +(\w+)\(", line)
-            if match:
-                counts[match[1], match[2]] += 1
-                if str(ledger.directory) in line:
-                    found.add((match[2], counts[match[1], match[2]]))
-        return sorted(found)
-
-    def start(self, ledger, tracer=()):
-        return subprocess.Popen(
-            [*tracer, ledger.program, *self.erase, "--ledger", str(ledger.directory)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        return self.ledger.copied(self.place / name)
 
     def duration(self):
         """How long an undisturbed erasure takes."""
         ledger = self.copied("timed")
         begun = time.monotonic()
-        if self.start(ledger).wait() != DONE:
+        if ledger.start(*self.erase).wait() != DONE:
             raise SystemExit("an undisturbed erasure fails")
         return time.monotonic() - begun
 
@@ -158,7 +86,7 @@ class Campaign:
         self.seconds = baseline.duration()
         self.points = self.turns = ()
         if shutil.which("strace") is not None:
-            self.points = baseline.points()
+            self.points = traced_calls(baseline.copied("traced"), baseline.place / "trace", *baseline.erase)
             self.turns = [point for point in self.points if point[0] in TURNS]
 
     def kill(self, number):
@@ -172,22 +100,21 @@ class Campaign:
         self.check(ledger, f"kill {number + 1}, {where}", number)
         shutil.rmtree(ledger.directory)
 
-    def note(self, code):
-        self.checks.counts["killed" if code in KILLED else "done before"] += 1
+    def count(self, code):
+        self.checks.counts["killed" if code in KILLED else "done before the kill"] += 1
 
     def kill_at_call(self, ledger, number):
         call, ordinal = self.chance.choice(self.turns if number % 2 else self.points)
-        rule = f"inject={call}:signal=SIGKILL:when={ordinal}"
-        tracer = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", rule]
-        self.note(self.baseline.start(ledger, tracer).wait())
+        tracer = strace(f"inject={call}:signal=SIGKILL:when={ordinal}")
+        self.count(ledger.start(*self.baseline.erase, before=tracer).wait())
         return f"before {call} {ordinal}"
 
     def kill_after_delay(self, ledger):
-        process = self.baseline.start(ledger)
+        process = ledger.start(*self.baseline.erase)
         delay = self.chance.uniform(0, self.seconds)
         time.sleep(delay)
         process.kill()
-        self.note(process.wait())
+        self.count(process.wait())
         return f"after {delay:.3f} s"
 
     def kill_server(self, ledger):
@@ -201,8 +128,8 @@ class Campaign:
         # It looks for requests every second.
         delay = self.chance.uniform(0, 1.2 + self.seconds)
         time.sleep(delay)
-        self.note(server.kill())
-        self.checks.counts["of servers"] += 1
+        self.count(server.kill())
+        self.checks.counts["kills of servers"] += 1
         return f"a server after {delay:.3f} s"
 
     # What must hold.
@@ -211,7 +138,7 @@ class Campaign:
         """Whether readers still show the person: all of them everything, or none anything."""
         baseline = self.baseline
         log = ledger.run("replay")
-        users = ledger.run("export", "users", "--environment", "all", "--format", "json")
+        users = ledger.report("users", "json")
         event = ledger.run("show", str(baseline.upload), "--json")
         tells = {}
         for name, text in (("replay", log), ("export users", users), ("show", event)):
@@ -230,7 +157,7 @@ class Campaign:
     def check(self, ledger, where, number):
         baseline, expect = self.baseline, self.checks.expect
         is_before = self.shown(ledger, where)
-        self.checks.counts["before the commit" if is_before else "after it"] += 1
+        self.checks.counts["kills that left the person" if is_before else "kills that did not"] += 1
         # Two commands that write: one for this, one that has nothing else to do.
         if number % 2:
             ledger.run("redact", "--again")
@@ -250,49 +177,25 @@ class Campaign:
         states = {record["state"] for record in listed}
         expect(states <= {"done"}, f"{where}: requests are {states}")
         for command in (("audit", "--projections"), ("rebuild", "--check")):
-            done = subprocess.run(
-                [ledger.program, *command, "--ledger", str(ledger.directory)],
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            )  # fmt: skip
+            done = ledger.done(*command)
             said = (done.stdout + done.stderr)[-300:]
             expect(done.returncode == DONE, f"{where}: {command} exits with {done.returncode}: {said}")
         for name in REPORTS:
-            is_same = figures(baseline.report(ledger, name)) == baseline.reports[name]
+            is_same = search.figures(ledger.report(name, "csv")) == baseline.reports[name]
             expect(is_same, f"{where}: {name} differs")
 
 
-def main():
-    parser = argparse.ArgumentParser(description="Kills erasures and looks for what they leave.")
-    parser.add_argument("--programs", required=True, type=pathlib.Path, metavar="DIRECTORY")
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--uploads", type=int, default=1000, help="beside those of planted people")
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    programs = arguments.programs.resolve()
-    checks = Checks()
-    with tempfile.TemporaryDirectory() as temporary:
-        place = pathlib.Path(temporary).resolve()
-        baseline = Baseline(programs, place, arguments.uploads, arguments.seed)
-        try:
-            campaign = Campaign(baseline, checks, random.Random(arguments.seed))
-            print(
-                f"{arguments.kills} kills, {len(baseline.lines)} events, seed {arguments.seed}; an erasure "
-                f"takes {campaign.seconds:.1f} s and makes {len(campaign.points)} calls on files",
-                flush=True,
-            )
-            for number in range(arguments.kills):
-                campaign.kill(number)
-        finally:
-            baseline.stand_in.stop()
-    counts = checks.counts
-    print(
-        f"{counts['killed']} killed, {counts['of servers']} of servers; {counts['done before']} done before; "
-        f"{counts['before the commit']} kills left the person, {counts['after it']} did not"
-    )
-    print(f"{checks.passed} passed, {checks.failed} failed")
-    # Where nothing was killed, nothing was tried.
-    sys.exit(1 if checks.failed or not counts["killed"] else 0)
-
-
-if __name__ == "__main__":
-    main()
+def run(arguments, place, chance, checks):
+    baseline = Baseline(arguments.programs, place, arguments.uploads, arguments.seed)
+    try:
+        campaign = Campaign(baseline, checks, chance)
+        print(
+            f"{len(baseline.lines)} events; an erasure takes {campaign.seconds:.1f} s and makes "
+            f"{len(campaign.points)} calls on files",
+            flush=True,
+        )
+        for number in range(arguments.kills):
+            campaign.kill(number)
+    finally:
+        baseline.stand_in.stop()
+    checks.expect(checks.counts["killed"], "nothing was killed: nothing was tried")

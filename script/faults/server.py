@@ -1,38 +1,22 @@
-#!/usr/bin/env python3
 # Kills `ledgerctl serve` under load, again and again, and holds the log against every answer that it gave.
-import argparse
 import base64
 import collections
 import json
-import pathlib
-import random
-import re
-import signal
-import subprocess
-import sys
-import tempfile
-import time
-import urllib.request
 
 import serving
+from harness import kill_under_load
 
+OPTIONS = {
+    "kills": (3, ""),
+    "rate": (300, "uploads a second, and notifications"),
+    "mean-seconds": (1.5, "between two kills"),
+    "seed": (1, "where random moments begin"),
+}
 RECEIPTS = 400
 # Customers of notifications; in a long run theirs come again, and are known then.
 CUSTOMERS = 2_000
 REPORTS = ["revenue", "journal", "sales", "exceptions", "receipts", "users"]
 SETTLE_LIMIT_SECONDS = 600
-
-
-class Checks:
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def expect(self, holds, what):
-        if holds:
-            self.passed += 1
-        else:
-            self.failed += 1
-            print(f"FAILED: {what}", flush=True)
 
 
 class History:
@@ -120,108 +104,51 @@ def check_results(checks, history):
         checks.expect(not found, f"{len(found)} uploads have odd results ({name}): {found[:5]}")
 
 
-def wait_until_settled(ledger):
-    """Whether the queue is worked off before the limit."""
-    end = time.monotonic() + SETTLE_LIMIT_SECONDS
-    while time.monotonic() < end:
-        # Tells the server to try all that waits, and how much that is.
-        retried = json.loads(ledger.run("retry", "--json"))
-        if retried["waiting_before"] == 0:
-            return True
-        time.sleep(1)
-    print(f"still waiting: {retried}")
-    return False
-
-
-def control(stand_in, request):
-    body = json.dumps(request).encode()
-    urllib.request.urlopen(stand_in.facts["control_url"], data=body, timeout=10).read()
-
-
-def kill_again_and_again(arguments, ledger, uploads, notifications, chance):
-    """Serves, kills, serves again on the same port; the load goes on all the while."""
-    server = serving.Server(ledger)
-    listen = server.url.removeprefix("http://")
-    generators = [
-        serving.load(
-            arguments.programs, server, ledger, bodies, "--rate", str(arguments.rate),
-            "--duration", "86400", "--answers", str(answers), "--reconnect", path=path,
-        )
-        for (bodies, answers), path in [(uploads, ""), (notifications, serving.NOTIFICATIONS_PATH)]
-    ]  # fmt: skip
-    notes = collections.Counter()
-    for _ in range(arguments.kills):
-        time.sleep(chance.uniform(0.2, 2 * arguments.mean_seconds))
-        if any(generator.poll() is not None for generator in generators):
-            raise SystemExit("the load generator ended by itself")
-        code = server.kill()
-        if code != -signal.SIGKILL:
-            raise SystemExit(f"serve had exited by itself with {code}")
-        server = serving.Server(ledger, listen=listen)
-        said = pathlib.Path(server.errors_path).read_text(errors="replace")
-        for line in said.splitlines():
-            notes[re.sub(r"[0-9]+", "N", line)] += 1
-    time.sleep(1)
-    reports = []
-    for generator in generators:
-        generator.send_signal(signal.SIGTERM)
-        reports.append(json.loads(generator.communicate(timeout=60)[0]))
+def run(arguments, place, chance, checks):
+    programs = arguments.programs
+    bodies, notifications = place / "uploads.ndjson", place / "notifications.ndjson"
+    authority = place / "authority"
+    serving.sign_bodies(programs, authority, bodies, RECEIPTS, style="mixed")
+    stand_in = serving.StandIn(programs, authority, "--delay-ms", "20")
+    # Some receipts are left to the queue, so that a kill meets it too.
+    stand_in.control({"behaviour": "http_status", "status": 503, "percent": 20})
+    pauses = {"retry_first_ms": 200, "retry_ceiling_ms": 1000, "reuse_reply_ms": 0}
+    ledger = serving.Ledger(programs, place / "ledger", stand_in.facts, pauses)
+    serving.sign_notifications(programs, authority, notifications, CUSTOMERS)
+    answers_path, told_path = place / "answers.ndjson", place / "told.ndjson"
+    loads = [
+        (bodies, "", ["--answers", str(answers_path)]),
+        (notifications, serving.NOTIFICATIONS_PATH, ["--answers", str(told_path)]),
+    ]
+    server, reports, notes = kill_under_load(arguments, ledger, serving.Server(ledger), loads, chance)
     for note, count in notes.most_common():
         print(f"{count:5} x {note}")
-    for report in reports:
-        print(json.dumps(report))
-    return server
+    print(*reports, sep="\n")
+    stand_in.control({"reset": True})
+    retried = {}
 
+    def is_settled():
+        # Makes the server try all that waits, and tells how much that was.
+        retried.update(json.loads(ledger.run("retry", "--json")))
+        return retried["waiting_before"] == 0
 
-def main():
-    parser = argparse.ArgumentParser(description="Kills the server and compares what it leaves.")
-    parser.add_argument("--programs", required=True, type=pathlib.Path, metavar="DIRECTORY")
-    parser.add_argument("--kills", type=int, default=3)
-    parser.add_argument("--rate", type=int, default=300, help="uploads a second, and notifications")
-    parser.add_argument("--mean-seconds", type=float, default=1.5, help="between two kills")
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    arguments.programs = arguments.programs.resolve()
-    chance = random.Random(arguments.seed)
-    checks = Checks()
-    print(f"{arguments.kills} kills, {arguments.rate} uploads a second, seed {arguments.seed}")
-    with tempfile.TemporaryDirectory() as temporary:
-        place = pathlib.Path(temporary)
-        bodies, authority = place / "uploads.ndjson", place / "authority"
-        serving.sign_bodies(arguments.programs, authority, bodies, RECEIPTS, style="mixed")
-        stand_in = serving.StandIn(arguments.programs, authority, delay_ms=20)
-        # Some receipts are left to the queue, so that a kill meets it too.
-        control(stand_in, {"behaviour": "http_status", "status": 503, "percent": 20})
-        pauses = {"retry_first_ms": 200, "retry_ceiling_ms": 1000, "reuse_reply_ms": 0}
-        ledger = serving.Ledger(arguments.programs, place / "ledger", stand_in.facts, pauses)
-        notifications = place / "notifications.ndjson"
-        serving.sign_notifications(arguments.programs, authority, notifications, CUSTOMERS)
-        answers_path, told_path = place / "answers.ndjson", place / "told.ndjson"
-        server = kill_again_and_again(
-            arguments, ledger, (bodies, answers_path), (notifications, told_path), chance
-        )
-        control(stand_in, {"reset": True})
-        checks.expect(wait_until_settled(ledger), "the queue is not worked off")
-        checks.expect(server.terminate() == 0, "serve does not end in order")
-        stand_in.stop()
+    checks.expect(
+        serving.wait_until(is_settled, SETTLE_LIMIT_SECONDS, 1), f"the queue is not worked off: {retried}"
+    )
+    checks.expect(server.terminate() == 0, "serve does not end in order")
+    stand_in.stop()
 
-        answers = answers_of(answers_path)
-        history = History(ledger.events())
-        kept = check_answers(checks, answers, history)
-        checks.expect(kept > 20 * arguments.kills, f"only {kept} uploads were answered")
-        told = answers_of(told_path)
-        told_kept = check_notifications(checks, told, notifications, history)
-        checks.expect(told_kept > 20, f"only {told_kept} notifications were answered")
-        unanswered = len(history.positions) - kept
-        print(f"{kept} uploads were kept with an answer, {unanswered} without")
-        check_results(checks, history)
-        reports = [ledger.report(name) for name in REPORTS]
-        ledger.run("rebuild")
-        for name, report in zip(REPORTS, reports):
-            checks.expect(ledger.report(name) == report, f"{name} differs after a rebuild")
-    print(f"{checks.passed} passed, {checks.failed} failed")
-    sys.exit(1 if checks.failed else 0)
-
-
-if __name__ == "__main__":
-    main()
+    answers = answers_of(answers_path)
+    history = History(ledger.events())
+    kept = check_answers(checks, answers, history)
+    checks.expect(kept > 20 * arguments.kills, f"only {kept} uploads were answered")
+    told = answers_of(told_path)
+    told_kept = check_notifications(checks, told, notifications, history)
+    checks.expect(told_kept > 20, f"only {told_kept} notifications were answered")
+    unanswered = len(history.positions) - kept
+    print(f"{kept} uploads were kept with an answer, {unanswered} without")
+    check_results(checks, history)
+    reports = [ledger.report(name) for name in REPORTS]
+    ledger.run("rebuild")
+    for name, report in zip(REPORTS, reports):
+        checks.expect(ledger.report(name) == report, f"{name} differs after a rebuild")
