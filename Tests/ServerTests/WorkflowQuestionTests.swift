@@ -58,7 +58,7 @@ import Testing
     // Both responses are as docs/openapi.json describes them.
     let api = try OpenAPIDocument()
     for (question, schema) in [
-      (OwnershipQuestion.entitlements, "EntitlementResponse"),
+      (OwnershipQuestion.entitlements, "EntitlementAnswer"),
       (.purchases(after: nil, limit: 1), "PurchaseList"),
     ] {
       let body = try #require(try ask(fixture, "alice", question).body)
