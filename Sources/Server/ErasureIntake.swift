@@ -51,8 +51,9 @@ package final class ErasureIntake: Sendable {
   }
 
   /// Accepts a request, and answers once it is durable; with `sync`, once it is also in the copy.
-  package func take(_ order: ErasureOrder, completion: @escaping @Sendable (ClientResponse) -> Void)
-  {
+  package func receive(
+    _ order: ErasureOrder, completion: @escaping @Sendable (ClientResponse) -> Void
+  ) {
     admit(bytes: order.user.utf8.count, completion) { .add(order, $0) }
   }
 

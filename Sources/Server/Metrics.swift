@@ -5,57 +5,62 @@ import Base
 package final class Metrics: Sendable {
   /// Values that only grow. A label's values are few and fixed: never an id, a path or an address.
   package enum Counter: String, CaseIterable, Sendable {
-    /// Requests answered; label `status`.
     case requests = "receipt_ledger_http_requests_total"
-    /// Uploads accepted, good or fraudulent; label `kind`.
     case uploads = "receipt_ledger_uploads_total"
-    /// Uploads that are fraudulent by themselves; label `kept`.
     case forgeries = "receipt_ledger_forgeries_total"
-    /// Questions about users; label `result`.
     case questions = "receipt_ledger_questions_total"
-    /// Notifications of the App Store; label `result`.
     case notifications = "receipt_ledger_notifications_total"
-    /// Events appended.
     case appendedEvents = "receipt_ledger_appended_events_total"
-    /// Calls to the App Store; label `outcome`.
     case appStoreCalls = "receipt_ledger_app_store_calls_total"
-    /// Problems that an operator must fix, such as status 21004; label `alarm`.
     case alarms = "receipt_ledger_operator_alarms_total"
-    /// Attempts to deliver to webhooks; label `result`.
     case webhookDeliveries = "receipt_ledger_webhook_deliveries_total"
-    /// Calls of the App Store Server API; label `result`.
     case syncCalls = "receipt_ledger_app_store_sync_calls_total"
-    /// Notifications that were missing and a synchronization found.
     case syncNotifications = "receipt_ledger_app_store_sync_notifications_total"
-    /// Histories of customers fetched to their end.
     case syncHistories = "receipt_ledger_app_store_sync_histories_total"
-    /// Erasure requests carried out.
     case erasuresDone = "receipt_ledger_erasures_done_total"
-    /// Events that lost data.
     case redactedEvents = "receipt_ledger_redacted_events_total"
-    /// Steps of the copy that were confirmed.
     case replicationSteps = "receipt_ledger_replication_steps_total"
-    /// Bytes that were stored in the copy.
     case replicationBytes = "receipt_ledger_replication_bytes_total"
-    /// Objects and steps of the copy found missing or wrong.
     case replicationLost = "receipt_ledger_replication_lost_objects_total"
 
-    /// The labels that alerts use. They start at 0: to increase() and rate() a series that begins at 1 has not grown.
-    var watchedLabels: [String] {
+    /// What it counts; the name of its label, nil without one; and the labels that alerts use. They are 0 from the
+    /// start: to increase() and rate() a series that begins at 1 has not grown.
+    var description: (help: String, label: String?, watched: [String]) {
       switch self {
-      case .requests: ["401", "402", "503"]
-      case .uploads: UploadKind.allCases.map(\.rawValue)
-      case .forgeries: ForgeryKept.allCases.map(\.rawValue)
-      case .questions: QuestionResult.allCases.map(\.rawValue)
-      case .notifications: NotificationResult.allCases.map(\.rawValue)
-      case .appendedEvents: [""]
-      case .appStoreCalls: []
-      case .alarms: OperatorAlarm.allCases.map(\.metricLabel)
-      case .webhookDeliveries: ["delivered", "failed", "gone"]
-      case .syncCalls: ["unauthorized", "unreachable", "refused"]
-      case .syncNotifications, .syncHistories, .erasuresDone, .redactedEvents,
-        .replicationSteps, .replicationBytes, .replicationLost:
-        [""]
+      case .requests: ("Requests answered over HTTP.", "status", ["401", "402", "503"])
+      case .uploads: ("Uploads accepted over HTTP.", "kind", UploadKind.allCases.map(\.rawValue))
+      case .forgeries:
+        (
+          "Uploads that are frauds by themselves, by how much of them is kept.", "kept",
+          ForgeryKept.allCases.map(\.rawValue)
+        )
+      case .questions:
+        ("Questions about users over HTTP.", "result", QuestionResult.allCases.map(\.rawValue))
+      case .notifications:
+        (
+          "Notifications of the App Store that were answered.", "result",
+          NotificationResult.allCases.map(\.rawValue)
+        )
+      case .appendedEvents: ("Events appended to the log.", nil, [""])
+      case .appStoreCalls: ("Calls to the App Store.", "outcome", [])
+      case .alarms:
+        ("Problems that an operator must fix.", "alarm", OperatorAlarm.allCases.map(\.metricLabel))
+      case .webhookDeliveries:
+        ("Attempts to deliver to webhooks.", "result", ["delivered", "failed", "gone"])
+      case .syncCalls:
+        (
+          "Calls of the App Store Server API.", "result",
+          ["unauthorized", "unreachable", "refused"]
+        )
+      case .syncNotifications:
+        ("Notifications that a synchronization found missing, and appended.", nil, [""])
+      case .syncHistories: ("Histories of customers that were fetched to their end.", nil, [""])
+      case .erasuresDone: ("Requests to erase that were carried out.", nil, [""])
+      case .redactedEvents: ("Events that lost data in an erasure.", nil, [""])
+      case .replicationSteps: ("Steps of the copy that were confirmed.", nil, [""])
+      case .replicationBytes: ("Bytes that were stored in the copy.", nil, [""])
+      case .replicationLost:
+        ("Objects and steps of the copy that were found missing or wrong.", nil, [""])
       }
     }
   }
@@ -91,38 +96,26 @@ package final class Metrics: Sendable {
     case headPosition = "receipt_ledger_head_position"
     case projectionLag = "receipt_ledger_projection_lag_events"
     case unsealedBytes = "receipt_ledger_unsealed_tails_bytes"
-    /// 1 while an upload would be accepted.
     case ready = "receipt_ledger_ready"
     case connections = "receipt_ledger_http_connections"
     case bodyBytes = "receipt_ledger_http_body_bytes"
     case answerBytes = "receipt_ledger_http_answer_bytes"
     case appStoreCallsInFlight = "receipt_ledger_app_store_calls_in_flight"
-    /// 1 while the circuit breaker for the App Store is open.
     case circuitOpen = "receipt_ledger_app_store_circuit_open"
-    /// Products that are sold but that their apps do not declare, although these declare others.
     case undeclaredProducts = "receipt_ledger_undeclared_products"
-    /// The most that the clock was behind the last event, since the start.
     case clockSetBackSeconds = "receipt_ledger_clock_set_back_seconds"
-    /// Deliveries to webhooks that were read from the log and have not succeeded yet.
     case webhookWaiting = "receipt_ledger_webhook_waiting_deliveries"
     case webhookLag = "receipt_ledger_webhook_lag_events"
     case webhooksDisabled = "receipt_ledger_webhooks_disabled"
-    /// When a whole synchronization last succeeded.
     case syncEndSeconds = "receipt_ledger_app_store_sync_end_timestamp_seconds"
-    /// Unfinished erasure requests.
     case erasuresWaiting = "receipt_ledger_erasures_waiting"
-    /// How far the copy is behind the log; all 0 without replication.
     case replicationLagBytes = "receipt_ledger_replication_lag_bytes"
     case replicationLagEvents = "receipt_ledger_replication_lag_events"
     case replicationLagSeconds = "receipt_ledger_replication_lag_seconds"
     case replicationSize = "receipt_ledger_replication_confirmed_events"
-    /// 1 while the store answers.
     case replicationUp = "receipt_ledger_replication_up"
-    /// Replaced objects and frames that are not deleted yet.
     case replicationReplaced = "receipt_ledger_replication_replaced_objects"
-    /// Objects and steps that the copy is known to lack.
     case replicationMissing = "receipt_ledger_replication_missing_objects"
-    /// When the copy was last found complete.
     case replicationWhole = "receipt_ledger_replication_whole_timestamp_seconds"
   }
 
@@ -141,7 +134,7 @@ package final class Metrics: Sendable {
   struct Values {
     var counters: [Counter: [String: UInt64]] = Dictionary(
       uniqueKeysWithValues: Counter.allCases.map { counter in
-        (counter, Dictionary(uniqueKeysWithValues: counter.watchedLabels.map { ($0, 0) }))
+        (counter, Dictionary(uniqueKeysWithValues: counter.description.watched.map { ($0, 0) }))
       })
     var gauges: [Gauge: Double] = [:]
     var histograms: [Histogram: Distribution] = [:]
@@ -188,10 +181,10 @@ extension Metrics {
     let now = values.withLock { $0 }
     var text = ""
     for counter in Counter.allCases {
-      text += Self.heading(counter.rawValue, "counter", counter.help)
+      text += Self.heading(counter.rawValue, "counter", counter.description.help)
       let counts = now.counters[counter] ?? [:]
       for (label, count) in counts.sorted(by: { $0.key < $1.key }) {
-        text += "\(counter.rawValue)\(Self.labels(counter.labelName, label)) \(count)\n"
+        text += "\(counter.rawValue)\(Self.labels(counter.description.label, label)) \(count)\n"
       }
     }
     for gauge in Gauge.allCases {
@@ -240,49 +233,6 @@ extension Metrics {
     if value.isNaN { return "NaN" }
     let whole = value.rounded(.towardZero)
     return value == whole && abs(value) < 1e15 ? String(Int64(value)) : String(value)
-  }
-}
-
-extension Metrics.Counter {
-  var help: String {
-    switch self {
-    case .requests: "Requests answered over HTTP."
-    case .uploads: "Uploads accepted over HTTP."
-    case .forgeries: "Uploads that are frauds by themselves, by how much of them is kept."
-    case .questions: "Questions about users over HTTP."
-    case .notifications: "Notifications of the App Store that were answered."
-    case .appendedEvents: "Events appended to the log."
-    case .appStoreCalls: "Calls to the App Store."
-    case .alarms: "Problems that an operator must fix."
-    case .webhookDeliveries: "Attempts to deliver to webhooks."
-    case .syncCalls: "Calls of the App Store Server API."
-    case .syncNotifications: "Notifications that a synchronization found missing, and appended."
-    case .syncHistories: "Histories of customers that were fetched to their end."
-    case .erasuresDone: "Requests to erase that were carried out."
-    case .redactedEvents: "Events that lost data in an erasure."
-    case .replicationSteps: "Steps of the copy that were confirmed."
-    case .replicationBytes: "Bytes that were stored in the copy."
-    case .replicationLost: "Objects and steps of the copy that were found missing or wrong."
-    }
-  }
-
-  /// Nil for a counter without labels.
-  var labelName: String? {
-    switch self {
-    case .requests: "status"
-    case .uploads: "kind"
-    case .forgeries: "kept"
-    case .questions: "result"
-    case .notifications: "result"
-    case .appendedEvents: nil
-    case .appStoreCalls: "outcome"
-    case .alarms: "alarm"
-    case .webhookDeliveries: "result"
-    case .syncCalls: "result"
-    case .syncNotifications, .syncHistories, .erasuresDone, .redactedEvents,
-      .replicationSteps, .replicationBytes, .replicationLost:
-      nil
-    }
   }
 }
 

@@ -80,7 +80,7 @@ extension WorkflowFixture {
     }
     let answer = AwaitedResponse()
     try workflow.transactions(
-      ClientTransactions(
+      ClientUpload(
         fields: try #require(read), appFamily: family, peerAddress: "192.0.2.7",
         receivedAtMs: Int64(Date().timeIntervalSince1970 * 1000))
     ) { answer.set($0) }

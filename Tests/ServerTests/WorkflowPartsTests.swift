@@ -119,7 +119,7 @@ import Testing
   @Test("hurry lets the next call through at once")
   func hurry() {
     var breaker = opened()
-    breaker.hurry(nowMs: 5)
+    breaker.probeNow(nowMs: 5)
     expectEqual(breaker.admit(nowMs: 5), .probe)
   }
 }

@@ -30,42 +30,47 @@ enum UploadRequest {
   private static func read<Reader: FieldReader>(
     _ body: [UInt8], _ reader: Reader, _ isClientWithheld: inout Bool
   ) throws(HTTPResponse) -> Reader.Fields {
-    guard !body.isEmpty else { throw HTTPResponse(400, .notJSON, "the body is empty") }
     var reader = reader
-    let fields: Result<Reader.Fields, HTTPResponse> = body.withUnsafeBytes { bytes in
-      var compact: [UInt8] = []
-      compact.reserveCapacity(bytes.count)
-      do throws(JSONError) {
-        try JSONValidator.compact(bytes, to: &compact)
-      } catch {
-        return .failure(notJSON(error))
-      }
-      return compact.withUnsafeBytes { read($0, &reader) }
+    let refusal = JSONBody.refusal(of: body) { key, cursor throws(JSONError) in
+      if try !reader.take(key, from: &cursor) { try cursor.skipValue() }
     }
     isClientWithheld = reader.withholdsClientAddress
-    return try fields.get()
+    if let refusal { throw refusal }
+    guard let fields = reader.finish() else { throw HTTPResponse(reader.problems) }
+    return fields
   }
+}
 
-  private static func read<Reader: FieldReader>(
-    _ bytes: UnsafeRawBufferPointer, _ reader: inout Reader
-  ) -> Result<Reader.Fields, HTTPResponse> {
-    do throws(JSONError) {
-      var cursor = JSONCursor(bytes)
-      guard try cursor.kind() == .object else {
-        return .failure(HTTPResponse([FieldProblem("", .wrongType, "is not a JSON object")]))
-      }
-      try cursor.beginObject()
-      while let key = try cursor.nextKey() {
-        if try !reader.take(key, from: &cursor) { try cursor.skipValue() }
-      }
-    } catch {
-      return .failure(notJSON(error))
-    }
-    return reader.finish().map { .success($0) } ?? .failure(HTTPResponse(reader.problems))
-  }
+/// A body that must be a JSON object.
+private enum JSONBody {
+  static let empty = HTTPResponse(400, .notJSON, "the body is empty")
+  static let noObject = HTTPResponse([FieldProblem("", .wrongType, "is not a JSON object")])
 
-  private static func notJSON(_ error: JSONError) -> HTTPResponse {
+  static func notJSON(_ error: JSONError) -> HTTPResponse {
     HTTPResponse(400, .notJSON, "the body is not JSON: \(error)")
+  }
+
+  /// Reads the members, whose values `read` reads or skips. Returns why the body is refused; nil if it is good.
+  static func refusal(
+    of body: [UInt8], _ read: (JSONString, inout JSONCursor) throws(JSONError) -> Void
+  ) -> HTTPResponse? {
+    if body.isEmpty { return empty }
+    var compact: [UInt8] = []
+    compact.reserveCapacity(body.count)
+    return body.withUnsafeBytes { bytes in
+      do throws(JSONError) { try JSONValidator.compact(bytes, to: &compact) } catch {
+        return notJSON(error)
+      }
+      return compact.withUnsafeBytes { bytes in
+        do throws(JSONError) {
+          var cursor = JSONCursor(bytes)
+          guard try cursor.kind() == .object else { return noObject }
+          try cursor.beginObject()
+          while let key = try cursor.nextKey() { try read(key, &cursor) }
+          return nil
+        } catch { return notJSON(error) }
+      }
+    }
   }
 }
 
@@ -77,42 +82,21 @@ enum NotificationRequest {
 
   /// The text of `signedPayload`. Invalid JSON gets 400, JSON without it 422. Other members are ignored.
   static func text(_ body: [UInt8]) throws(HTTPResponse) -> [UInt8] {
-    guard !body.isEmpty else { throw HTTPResponse(400, .notJSON, "the body is empty") }
-    let text: Result<[UInt8], HTTPResponse> = body.withUnsafeBytes { bytes in
-      var compact: [UInt8] = []
-      compact.reserveCapacity(bytes.count)
-      do throws(JSONError) { try JSONValidator.compact(bytes, to: &compact) } catch {
-        return .failure(notJSON(error))
-      }
-      return compact.withUnsafeBytes(read)
-    }
-    return try text.get()
-  }
-
-  private static func read(_ bytes: UnsafeRawBufferPointer) -> Result<[UInt8], HTTPResponse> {
     let field = NotificationVerification.field
-    do throws(JSONError) {
-      var cursor = JSONCursor(bytes)
-      guard try cursor.kind() == .object else {
-        return .failure(HTTPResponse([FieldProblem("", .wrongType, "is not a JSON object")]))
+    var text: [UInt8]?
+    var problem = FieldProblem(field, .missing, "is missing")
+    let refusal = JSONBody.refusal(of: body) { key, cursor throws(JSONError) in
+      guard key == "signedPayload" else { return try cursor.skipValue() }
+      if try cursor.kind() == .string {
+        text = try cursor.readString().bytes
+      } else {
+        problem = FieldProblem(field, .wrongType, "is not a string")
+        try cursor.skipValue()
       }
-      try cursor.beginObject()
-      while let key = try cursor.nextKey() {
-        guard key == "signedPayload" else {
-          try cursor.skipValue()
-          continue
-        }
-        guard try cursor.kind() == .string else {
-          return .failure(HTTPResponse([FieldProblem(field, .wrongType, "is not a string")]))
-        }
-        return .success(try cursor.readString().bytes)
-      }
-    } catch { return .failure(notJSON(error)) }
-    return .failure(HTTPResponse([FieldProblem(field, .missing, "is missing")]))
-  }
-
-  private static func notJSON(_ error: JSONError) -> HTTPResponse {
-    HTTPResponse(400, .notJSON, "the body is not JSON: \(error)")
+    }
+    if let refusal { throw refusal }
+    guard let text else { throw HTTPResponse([problem]) }
+    return text
   }
 }
 
@@ -171,14 +155,10 @@ struct UserRequest {
 
   /// The JSON object of a body.
   static func object(_ body: [UInt8]) throws(HTTPResponse) -> JSONValue {
-    guard !body.isEmpty else { throw HTTPResponse(400, .notJSON, "the body is empty") }
+    if body.isEmpty { throw JSONBody.empty }
     let value: JSONValue
-    do throws(JSONError) { value = try JSONValue(body) } catch {
-      throw HTTPResponse(400, .notJSON, "the body is not JSON: \(error)")
-    }
-    guard case .object = value else {
-      throw HTTPResponse([FieldProblem("", .wrongType, "is not a JSON object")])
-    }
+    do throws(JSONError) { value = try JSONValue(body) } catch { throw JSONBody.notJSON(error) }
+    guard case .object = value else { throw JSONBody.noObject }
     return value
   }
 

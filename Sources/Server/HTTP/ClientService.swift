@@ -28,8 +28,8 @@ package enum ClientResponse: Sendable {
 }
 
 /// One upload as received.
-package struct ClientUpload: Sendable {
-  package let fields: UploadFields
+package struct ClientUpload<Fields: Sendable>: Sendable {
+  package let fields: Fields
   /// The app family of the token.
   package let appFamily: UUID16
   /// The client's address, for uploads that name none themselves.
@@ -37,31 +37,9 @@ package struct ClientUpload: Sendable {
   /// Epoch milliseconds.
   package let receivedAtMs: Int64
 
-  package init(fields: UploadFields, appFamily: UUID16, peerAddress: String?, receivedAtMs: Int64) {
-    self.fields = fields
-    self.appFamily = appFamily
-    self.peerAddress = peerAddress
-    self.receivedAtMs = receivedAtMs
-  }
-}
-
-/// One upload of signed transactions as received.
-package struct ClientTransactions: Sendable {
-  package let fields: SignedUploadFields
-  /// The app family of the token.
-  package let appFamily: UUID16
-  /// The client's address, for uploads that name none themselves.
-  package let peerAddress: String?
-  /// Epoch milliseconds.
-  package let receivedAtMs: Int64
-
-  package init(
-    fields: SignedUploadFields, appFamily: UUID16, peerAddress: String?, receivedAtMs: Int64
-  ) {
-    self.fields = fields
-    self.appFamily = appFamily
-    self.peerAddress = peerAddress
-    self.receivedAtMs = receivedAtMs
+  package init(fields: Fields, appFamily: UUID16, peerAddress: String?, receivedAtMs: Int64) {
+    (self.fields, self.appFamily) = (fields, appFamily)
+    (self.peerAddress, self.receivedAtMs) = (peerAddress, receivedAtMs)
   }
 }
 
@@ -69,10 +47,12 @@ package struct ClientTransactions: Sendable {
 package protocol ClientService: AnyObject, Sendable {
   /// Accepts an upload and calls `completion` exactly once, on any thread, possibly before it returns. Never blocks for
   /// long: what can't be queued is answered `unavailable`.
-  func upload(_ upload: ClientUpload, completion: @escaping @Sendable (ClientResponse) -> Void)
+  func upload(
+    _ upload: ClientUpload<UploadFields>, completion: @escaping @Sendable (ClientResponse) -> Void)
   /// Accepts an upload of signed transactions in the same way.
   func transactions(
-    _ upload: ClientTransactions, completion: @escaping @Sendable (ClientResponse) -> Void)
+    _ upload: ClientUpload<SignedUploadFields>,
+    completion: @escaping @Sendable (ClientResponse) -> Void)
   /// Accepts a notification of the App Store in the same way; the response comes once it is durable, before any fold.
   func notification(
     _ notification: PostedNotification, completion: @escaping @Sendable (ClientResponse) -> Void)

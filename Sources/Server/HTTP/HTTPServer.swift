@@ -56,7 +56,7 @@ package final class HTTPServer: Sendable {
 
   /// Listens on every address or on none.
   package init(
-    _ options: HTTPServerOptions, service: any ClientService, authenticator: any Authenticator,
+    _ options: HTTPServerOptions, service: any ClientService, authenticator: TokenAuthenticator,
     metrics: Metrics, accessLog: AccessLog? = nil
   ) throws(HTTPServerError) {
     signal(SIGPIPE, SIG_IGN)

@@ -31,7 +31,7 @@ struct ListenerParts: Sendable {
   let options: HTTPServerOptions
   let proxies: ProxyList
   let service: any ClientService
-  let authenticator: any Authenticator
+  let authenticator: TokenAuthenticator
   let metrics: Metrics
   let accessLog: AccessLog?
   let keeper: ConnectionReaper
@@ -66,7 +66,7 @@ final class Listener: @unchecked Sendable {
   var options: HTTPServerOptions { parts.options }
   var trustedProxies: TrustedProxies { parts.proxies.current }
   var service: any ClientService { parts.service }
-  var authenticator: any Authenticator { parts.authenticator }
+  var authenticator: TokenAuthenticator { parts.authenticator }
   var bodies: ByteBudget { parts.bodies }
   var notificationBodies: ByteBudget { parts.notificationBodies }
   var notificationsPath: String { parts.notificationsPath.current }

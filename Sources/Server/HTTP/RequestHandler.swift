@@ -173,96 +173,76 @@ final class RequestHandler: @unchecked Sendable {
 
   private func dispatch() -> Bool {
     if let refusal { return send(refusal) }
+    do throws(HTTPResponse) { return try perform() } catch { return send(error) }
+  }
+
+  private func perform() throws(HTTPResponse) -> Bool {
+    let service = listener.service
     switch route {
-    case .unknown: return send(.pathNotFound)
+    case .unknown: throw .pathNotFound
     case .health:
-      return send(
-        listener.service.canAppend
-          ? HTTPResponse(status: 200, body: Array("{\"status\":\"ok\"}".utf8))
-          : .unavailable(retryAfterSeconds: 5))
+      guard service.canAppend else { throw .unavailable(retryAfterSeconds: 5) }
+      return send(HTTPResponse(status: 200, body: Array("{\"status\":\"ok\"}".utf8)))
     case .readiness:
       if let refusal = listener.refusal {
-        return send(.unavailable(retryAfterSeconds: 5, "not ready: \(refusal.rawValue)"))
+        throw .unavailable(retryAfterSeconds: 5, "not ready: \(refusal.rawValue)")
       }
       return send(HTTPResponse(status: 200, body: Array("{\"status\":\"ready\"}".utf8)))
     case .metrics: return send(listener.exposition())
     case .receipt(let text):
-      // Capitals would be a second spelling of the path.
-      guard let appFamily, let id = UUID16(text), id.description == text else {
-        return send(.receiptNotFound)
-      }
-      return work { completion in
-        listener.service.receipt(id, of: appFamily, completion: completion)
-      }
-    case .purchases, .entitlements:
-      guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
-      let question: UserQuestion?
-      do throws(HTTPResponse) {
-        question = try UserRequest(body).question(route, of: appFamily)
-      } catch {
-        return send(error)
-      }
-      guard let question else { return send(.pathNotFound) }
-      return work { completion in listener.service.answer(question, completion: completion) }
-    case .erasures:
-      guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
-      let order: ErasureOrder
-      do throws(HTTPResponse) {
-        order = try ErasureRequest(body).order(of: appFamily, receivedAtMs: startedAtMs)
-      } catch {
-        return send(error)
-      }
-      body = []
-      return work { completion in listener.service.erase(order, completion: completion) }
+      guard let appFamily, let id = Self.id(text) else { throw .receiptNotFound }
+      return work { service.receipt(id, of: appFamily, completion: $0) }
     case .erasure(let text):
-      guard let appFamily, let id = UUID16(text), id.description == text else {
-        return send(.erasureNotFound)
-      }
-      return work { completion in
-        listener.service.erasure(id, of: appFamily, completion: completion)
-      }
-    case .upload:
-      guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
-      let fields: UploadFields
-      do throws(HTTPResponse) {
-        fields = try UploadRequest.fields(body, isClientWithheld: &isClientWithheld)
-      } catch {
-        return send(error)
-      }
-      body = []
-      let upload = ClientUpload(
-        fields: fields, appFamily: appFamily, peerAddress: clientText,
-        receivedAtMs: startedAtMs)
-      return work { completion in listener.service.upload(upload, completion: completion) }
+      guard let appFamily, let id = Self.id(text) else { throw .erasureNotFound }
+      return work { service.erasure(id, of: appFamily, completion: $0) }
     case .notifications:
-      let text: [UInt8]
-      do throws(HTTPResponse) { text = try NotificationRequest.text(body) } catch {
-        return send(error)
-      }
+      let text = try NotificationRequest.text(body)
       body = []
       let notification = PostedNotification(text: text, receivedAtMs: startedAtMs)
-      return work { completion in
-        listener.service.notification(notification, completion: completion)
-      }
-    case .transactions:
-      guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
-      let fields: SignedUploadFields
-      do throws(HTTPResponse) {
-        fields = try UploadRequest.signedFields(body, isClientWithheld: &isClientWithheld)
-      } catch {
-        return send(error)
-      }
-      body = []
-      let upload = ClientTransactions(
-        fields: fields, appFamily: appFamily, peerAddress: clientText,
-        receivedAtMs: startedAtMs)
-      return work { completion in
-        listener.service.transactions(upload, completion: completion)
-      }
+      return work { service.notification(notification, completion: $0) }
+    case .purchases, .entitlements, .erasures, .upload, .transactions:
+      guard let appFamily else { throw .unauthorized("Authorization is missing") }
+      return try perform(of: appFamily)
     }
   }
 
-  /// Passes the request to the service and suspends the connection until there is a response.
+  /// Performs what an app family's token allows and a body says.
+  private func perform(of appFamily: UUID16) throws(HTTPResponse) -> Bool {
+    let service = listener.service
+    switch route {
+    case .erasures:
+      let order = try ErasureRequest(body).order(of: appFamily, receivedAtMs: startedAtMs)
+      body = []
+      return work { service.erase(order, completion: $0) }
+    case .upload:
+      let fields = try UploadRequest.fields(body, isClientWithheld: &isClientWithheld)
+      let upload = upload(fields, of: appFamily)
+      return work { service.upload(upload, completion: $0) }
+    case .transactions:
+      let fields = try UploadRequest.signedFields(body, isClientWithheld: &isClientWithheld)
+      let upload = upload(fields, of: appFamily)
+      return work { service.transactions(upload, completion: $0) }
+    default:
+      guard let question = try UserRequest(body).question(route, of: appFamily) else {
+        throw .pathNotFound
+      }
+      return work { service.answer(question, completion: $0) }
+    }
+  }
+
+  /// In capitals it would be a second spelling of the path.
+  private static func id(_ text: String) -> UUID16? {
+    UUID16(text).flatMap { $0.description == text ? $0 : nil }
+  }
+
+  /// An upload, in place of the body that it was read from.
+  private func upload<Fields>(_ fields: Fields, of appFamily: UUID16) -> ClientUpload<Fields> {
+    body = []
+    return ClientUpload(
+      fields: fields, appFamily: appFamily, peerAddress: clientText, receivedAtMs: startedAtMs)
+  }
+
+  /// Hands the request to the service and suspends the connection until there is a response.
   private func work(
     _ start: (@escaping @Sendable (ClientResponse) -> Void) -> Void
   ) -> Bool {

@@ -106,7 +106,7 @@ enum Route: Equatable {
   /// Rejects requests whose head is wrong, including those with an unknown token.
   /// - Returns: the token's app family, if a token is needed.
   func admit(
-    _ head: RequestHead, authenticator: any Authenticator, bodyBytesMax: Int
+    _ head: RequestHead, authenticator: TokenAuthenticator, bodyBytesMax: Int
   ) throws(HTTPResponse) -> UUID16? {
     guard self != .unknown else { throw .pathNotFound }
     guard allowedMethods.contains(head.method) else {
@@ -127,7 +127,7 @@ enum Route: Equatable {
   }
 
   private static func grant(
-    _ head: RequestHead, _ authenticator: any Authenticator
+    _ head: RequestHead, _ authenticator: TokenAuthenticator
   ) throws(HTTPResponse) -> TokenGrant {
     guard let value = head.authorizations.first else {
       throw .unauthorized("Authorization is missing")
@@ -230,21 +230,10 @@ enum MediaType {
 package struct TokenGrant: Equatable, Sendable {
   package let appFamily: UUID16
   package let scope: Configuration.Token.Scope
-
-  package init(appFamily: UUID16, scope: Configuration.Token.Scope) {
-    self.appFamily = appFamily
-    self.scope = scope
-  }
-}
-
-/// Knows the tokens.
-package protocol Authenticator: AnyObject, Sendable {
-  /// What a token allows; nil for a token that is unknown or revoked.
-  func grant(of token: UnsafeRawBufferPointer) -> TokenGrant?
 }
 
 /// The tokens of a configuration; they may be replaced while requests are answered.
-package final class TokenAuthenticator: Authenticator {
+package final class TokenAuthenticator: Sendable {
   private struct Known: Sendable {
     let sha256: SHA256Digest
     let grant: TokenGrant
@@ -271,6 +260,7 @@ package final class TokenAuthenticator: Authenticator {
     }
   }
 
+  /// What a token allows; nil for a token that is unknown or revoked.
   package func grant(of token: UnsafeRawBufferPointer) -> TokenGrant? {
     let digest = SHA256.hash(token)
     let candidates = known.withLock { $0 }

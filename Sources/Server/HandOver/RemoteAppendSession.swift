@@ -33,15 +33,15 @@ struct RemoteAppendSession {
       try serve(submissions)
     } catch {
       switch error {
-      case .connection(.malformed(let cause)): tell(refusal(.invalidInput, cause))
+      case .connection(.malformed(let cause)): report(refusal(.invalidInput, cause))
       case .connection: break
-      case .refused(let error): tell(error)
+      case .refused(let error): report(error)
       }
     }
     connection.shutDown()
   }
 
-  private func tell(_ error: LedgerError) {
+  private func report(_ error: LedgerError) {
     try? connection.send(.failure, RemoteAppendWriter.failure(error), timeoutMs: 1000)
   }
 

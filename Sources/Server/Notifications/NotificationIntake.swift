@@ -90,7 +90,7 @@ final class NotificationIntake: Sendable {
   }
 
   /// Accepts a notification; see `ClientService`.
-  func take(
+  func receive(
     _ posted: PostedNotification, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     let bytes = 4 * posted.text.count
@@ -214,7 +214,7 @@ final class NotificationIntake: Sendable {
   }
 
   private func secondsToWait(_ good: NotificationVerification.Good) -> Int? {
-    sandbox.take(
+    sandbox.consume(
       bundleID: good.bundleID, perSecond: shared.settings.notifications.sandboxPerSecond,
       nowMs: shared.clock.monotonicMs())
   }

@@ -120,7 +120,7 @@ package struct TokenBucket: Sendable {
   /// Takes a token.
   /// - Parameter nowMs: on a monotonic clock.
   /// - Returns: nil; if there is no token, the seconds until there will be one, rounded up.
-  package mutating func take(perSecond: Int, nowMs: Int64) -> Int? {
+  package mutating func consume(perSecond: Int, nowMs: Int64) -> Int? {
     let capacity = Self.capacity(perSecond)
     // A longer time fills it anyway, and its product could overflow.
     let elapsedMs = max(0, min(nowMs - filledAtMs, Self.burstSeconds * 1000))
@@ -142,10 +142,10 @@ final class SandboxLimiter: Sendable {
 
   /// Takes a token of a registered bundle.
   /// - Returns: nil; if there is no token, the seconds until there will be one.
-  func take(bundleID: String, perSecond: Int, nowMs: Int64) -> Int? {
+  func consume(bundleID: String, perSecond: Int, nowMs: Int64) -> Int? {
     buckets.withLock {
       $0[bundleID, default: TokenBucket(perSecond: perSecond, nowMs: nowMs)]
-        .take(perSecond: perSecond, nowMs: nowMs)
+        .consume(perSecond: perSecond, nowMs: nowMs)
     }
   }
 }

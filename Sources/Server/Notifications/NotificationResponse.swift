@@ -98,14 +98,14 @@ extension OperatorNotes {
 
   /// Reports that the App Store did not sign what was sent.
   func forgedNotification(_ problem: FieldProblem) {
-    say(
+    report(
       "a forged notification: \(problem)",
       key: "forged notification \(problem.field) \(problem.message)")
   }
 
   /// Reports a notification whose signature is good except for the time.
   func notificationOutOfTime(_ problem: FieldProblem) {
-    say(
+    report(
       "a notification is out of time: \(problem); is this machine's clock right?",
       key: "notification out of time \(problem.message)")
   }
@@ -113,7 +113,7 @@ extension OperatorNotes {
   /// Reports a notification about an app that is not registered.
   func unregisteredNotification(bundleID: String) {
     let shown = PrintableText.shortened(bundleID)
-    say(
+    report(
       "a notification was put off: its bundle id \(shellQuoted(shown)) is not registered: "
         + "'ledgerctl app add' or 'app edit --bundle-id' registers it",
       key: "unregistered notification \(Self.slot(of: bundleID))")
@@ -121,7 +121,7 @@ extension OperatorNotes {
 
   /// Reports a notification that names another `appAppleId` than its app declares.
   func wrongAppNotification(appFamily: UUID16) {
-    say(
+    report(
       "app family \(appFamily): a notification was put off: its appAppleId is not the one that the app "
         + "declares: 'ledgerctl app edit --app-apple-id' corrects it",
       key: "wrong app notification \(appFamily)")
@@ -129,7 +129,7 @@ extension OperatorNotes {
 
   /// Reports that a bundle's Sandbox sends more than is accepted.
   func sandboxLimit(appFamily: UUID16) {
-    say(
+    report(
       "app family \(appFamily): notifications of the Sandbox come faster than "
         + "notifications.sandbox_per_second allows, and some are put off",
       key: "sandbox limit \(appFamily)")

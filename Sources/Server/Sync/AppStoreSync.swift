@@ -225,7 +225,7 @@ package final class AppStoreSync {
     }
     let admission = lane.breaker.admit(nowMs: nowMs)
     guard admission != .denied else { return ready.append(job) }
-    _ = lane.pacer.take(nowMs: nowMs)
+    _ = lane.pacer.consume(nowMs: nowMs)
     lanes[job.endpoint] = lane
     runningCount += 1
     summary.calls += 1
@@ -286,8 +286,8 @@ package final class AppStoreSync {
     }
     if case .unauthorized = answer {} else { refusals[account(of: job)] = nil }
     switch answer {
-    case .page(let page): try take(page, of: job)
-    case .settled(let code): try settle(job, code)
+    case .page(let page): try receive(page, of: job)
+    case .settled(let code): try finish(job, code)
     case .unauthorized: refuse(job)
     case .failure(.status(_, let code)) where isStale(code) && job.revision != nil:
       // The revision that it was requested with is too old.
@@ -343,7 +343,7 @@ package final class AppStoreSync {
     }
   }
 
-  private func take(_ page: ServerAPIPage, of job: SyncJob) throws {
+  private func receive(_ page: ServerAPIPage, of job: SyncJob) throws {
     guard !page.hasMore || (page.revision != job.revision && job.pages < SyncJob.pagesMax) else {
       return fail(job, "its pages have no end")
     }
@@ -358,7 +358,7 @@ package final class AppStoreSync {
         return fail(job, "a page is too much for an event")
       }
       recorded = taken
-      customers.note(
+      customers.record(
         shown: taken.originals, environment: job.environment, bundleID: job.account.bundleID)
     case .notifications:
       recorded = try recorder.recordNotifications(page, of: job, host: host, queries, &summary)
@@ -373,14 +373,14 @@ package final class AppStoreSync {
     }
     var next = job.asked(with: page.revision)
     next.hold = recorded.hold
-    next.note(shown: recorded.ids)
+    next.record(shown: recorded.ids)
     guard next.pagesWithoutNews < SyncJob.pagesWithoutNewsMax else {
       return fail(job, "its pages have no end")
     }
     ready.insert(next, at: 0)
   }
 
-  private func settle(_ job: SyncJob, _ code: Int64) throws {
+  private func finish(_ job: SyncJob, _ code: Int64) throws {
     guard case .history(let id, _, let isFallback) = job.subject else {
       return fail(job, "error \(code)")
     }

@@ -52,7 +52,7 @@ struct SyncJob: Sendable {
   }
 
   /// Records what a page showed.
-  mutating func note(shown ids: [String]) {
+  mutating func record(shown ids: [String]) {
     let known = shown
     if shown.count + ids.count > Self.shownMax { shown = [] }
     shown.formUnion(ids.map(\.hashValue))
@@ -159,10 +159,10 @@ struct SyncCustomers {
   }
 
   /// Records what a page of a history shows: its customer need not be asked about again.
-  mutating func note(
+  mutating func record(
     shown originalTransactionIDs: Set<String>, environment: String, bundleID: String
   ) {
-    for id in originalTransactionIDs { note("\(environment)\n\(bundleID)\n\(id)") }
+    for id in originalTransactionIDs { record("\(environment)\n\(bundleID)\n\(id)") }
   }
 
   private mutating func job(
@@ -177,13 +177,13 @@ struct SyncCustomers {
       let isOld = sinceMs.map { history.atMs < $0 } ?? false
       if history.isComplete, !isOld, !isAgain {
         knownHistories += 1
-        note(customer, customer.originalTransactionID)
+        record(customer, customer.originalTransactionID)
         return nil
       }
     }
     let id = history?.transactionID ?? customer.originalTransactionID
-    note(customer, customer.originalTransactionID)
-    note(customer, id)
+    record(customer, customer.originalTransactionID)
+    record(customer, id)
     return SyncJob(
       app: app, account: account, endpoint: endpoint,
       subject: .history(
@@ -207,9 +207,11 @@ struct SyncCustomers {
     asked.contains(key(customer, id ?? customer.originalTransactionID))
   }
 
-  private mutating func note(_ customer: FetchCustomer, _ id: String) { note(key(customer, id)) }
+  private mutating func record(_ customer: FetchCustomer, _ id: String) {
+    record(key(customer, id))
+  }
 
-  private mutating func note(_ key: String) {
+  private mutating func record(_ key: String) {
     if asked.count >= Self.askedMax { asked.removeAll(keepingCapacity: true) }
     asked.insert(key)
   }

@@ -133,7 +133,8 @@ final class SyncRecorder {
     ofBundles bundleIDs: Set<String>, _ queries: SyncQueries, _ stop: StopFlag,
     _ summary: inout SyncSummary
   ) throws {
-    let refused = RefusedObjects(ofBundles: bundleIDs, verifier, nowMs: clock.nowMs())
+    let refused = RefusedObjects(
+      bundleIDs: bundleIDs, verifier: verifier, nowMs: clock.nowMs())
     var last: Position? = -1
     while let position = last, !stop.isSet {
       var drafts: [EventDraft] = []
@@ -210,7 +211,7 @@ final class SyncRecorder {
     summary.knownNotifications += knownCount
     summary.refusedNotifications += refusedCount
     summary.newNotifications += added.count
-    for one in added { note(one.signedAtMs, job, &summary) }
+    for one in added { recordGap(one.signedAtMs, job, &summary) }
     return recorded
   }
 
@@ -258,7 +259,7 @@ final class SyncRecorder {
     return checked.uuid.isEmpty ? SignedObjectFault.missingNotificationUUID.description : nil
   }
 
-  private func note(_ atMs: Int64, _ job: SyncJob, _ summary: inout SyncSummary) {
+  private func recordGap(_ atMs: Int64, _ job: SyncJob, _ summary: inout SyncSummary) {
     let place = summary.gaps.firstIndex {
       $0.bundleID == job.account.bundleID && $0.environment == job.environment
     }
@@ -345,18 +346,11 @@ struct RecordedPage {
 
 /// Checks again the signed objects of an app's fetched pages that were rejected for a reason of time or trust.
 struct RefusedObjects {
-  private let bundleIDs: Set<String>
-  private let verifier: SignedObjectVerifier
-  private let nowMs: Int64
-
-  /// - Parameters:
-  ///   - bundleIDs: whose pages are checked.
-  ///   - nowMs: the clock, in epoch milliseconds.
-  init(ofBundles bundleIDs: Set<String>, _ verifier: SignedObjectVerifier, nowMs: Int64) {
-    self.bundleIDs = bundleIDs
-    self.verifier = verifier
-    self.nowMs = nowMs
-  }
+  /// Whose pages are looked at.
+  let bundleIDs: Set<String>
+  let verifier: SignedObjectVerifier
+  /// The clock, in epoch milliseconds.
+  let nowMs: Int64
 
   /// The objects of a page that are good now; nil if there are none, or none that were not accepted already.
   /// - Parameters:

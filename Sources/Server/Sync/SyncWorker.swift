@@ -79,7 +79,7 @@ final class SyncWorker: Sendable {
     while !stopFlag.isSet {
       var pauseMs = Self.pauseMs
       do { try step(&memory) } catch {
-        if !stopFlag.isSet { say("\(error)", &memory) }
+        if !stopFlag.isSet { report("\(error)", &memory) }
         pauseMs = Self.longPauseMs
       }
       stopped.wait(limitMs: pauseMs)
@@ -119,11 +119,11 @@ final class SyncWorker: Sendable {
     let summary = try synchronize(apps, ledger, options, configuration)
     if summary.refusedNotifications + summary.refusedTransactions > 0 {
       parts.metrics.count(.alarms, label: OperatorAlarm.syncRefused.metricLabel)
-      say(OperatorAlarm.syncRefused.text, &memory)
+      report(OperatorAlarm.syncRefused.text, &memory)
     }
     memory.afterSale = summary.newestSale
     if options.fetchesNotifications { memory.problems = [] }
-    for problem in summary.problems { say(problem, &memory) }
+    for problem in summary.problems { report(problem, &memory) }
     for gap in summary.gaps where gap.notifications > 0 {
       parts.say(
         "app-store sync: \(gap.bundleID), \(gap.environment): \(gap.notifications) missing notifications appended"
@@ -181,7 +181,7 @@ final class SyncWorker: Sendable {
   }
 
   /// Reports each problem once between two whole synchronizations.
-  private func say(_ problem: String, _ memory: inout Memory) {
+  private func report(_ problem: String, _ memory: inout Memory) {
     if memory.problems.count >= 100 { memory.problems = [] }
     if memory.problems.insert(problem).inserted { parts.say("app-store sync: \(problem)") }
   }
@@ -261,7 +261,7 @@ struct CallPacer {
   var nextMs: Int64 { (nextMicros + 999) / 1000 }
 
   /// Whether a call may be made now; counts it if so.
-  mutating func take(nowMs: Int64) -> Bool {
+  mutating func consume(nowMs: Int64) -> Bool {
     guard nowMs >= nextMs else { return false }
     nextMicros = max(nextMicros, nowMs * 1000 - Self.slackMicros) + intervalMicros
     return true

@@ -69,7 +69,7 @@ package struct CircuitBreaker: Sendable {
   }
 
   /// Lets the next call through at once.
-  package mutating func hurry(nowMs: Int64) {
+  package mutating func probeNow(nowMs: Int64) {
     if case .open(_, let pauseMs) = state { state = .open(untilMs: nowMs, pauseMs: pauseMs) }
   }
 }
@@ -89,7 +89,7 @@ final class ForgeryBudget: Sendable {
   private let state = Monitor(State())
 
   /// Whether this many bytes of an app family fit into the day; counts them if they do.
-  func take(_ byteCount: Int, of appFamily: UUID16, bytesMax: Int64, nowMs: Int64) -> Bool {
+  func consume(_ byteCount: Int, of appFamily: UUID16, bytesMax: Int64, nowMs: Int64) -> Bool {
     let day = Timestamp.utcDay(ms: nowMs)
     return state.withLock { state in
       if state.day != day { state = State(day: day) }
@@ -110,7 +110,7 @@ extension WorkflowShared {
 
   /// Whether the evidence of a fraud fits into the day.
   func hasRoomForForgery(_ byteCount: Int, of appFamily: UUID16) -> Bool {
-    forgeries.take(
+    forgeries.consume(
       byteCount, of: appFamily, bytesMax: settings.forgedBytesDailyMax, nowMs: clock.nowMs())
   }
 }

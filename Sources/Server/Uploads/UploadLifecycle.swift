@@ -63,7 +63,9 @@ struct UploadLifecycle: Sendable {
   // MARK: prepared → appending
 
   /// Appends an upload, together with what is already known from the App Store.
-  func begin(_ prepared: PreparedUpload, _ upload: ClientUpload, _ response: PendingResponse) {
+  func begin(
+    _ prepared: PreparedUpload, _ upload: ClientUpload<UploadFields>, _ response: PendingResponse
+  ) {
     var drafts = prepared.drafts
     let next: SubmittedUpload.Next
     let decision =

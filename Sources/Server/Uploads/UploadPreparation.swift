@@ -28,7 +28,7 @@ struct UploadPreparation {
 
   init(_ shared: WorkflowShared) { self.shared = shared }
 
-  func prepare(_ upload: ClientUpload) -> Outcome {
+  func prepare(_ upload: ClientUpload<UploadFields>) -> Outcome {
     let receipt: Receipt
     do throws(ReceiptError) {
       receipt = try ReceiptFile.decode(upload.fields.receiptFile)
@@ -78,7 +78,7 @@ struct UploadPreparation {
   /// How much of an upload is kept. A receipt whose signature contradicts its content is a fraud for ever, and may be
   /// reduced; what other trust, or another registration, may find good is kept whole or not accepted at all.
   private func evidence(
-    of upload: ClientUpload, _ receipt: Receipt, _ local: LocalVerification
+    of upload: ClientUpload<UploadFields>, _ receipt: Receipt, _ local: LocalVerification
   ) -> Metrics.ForgeryKept {
     guard local.outcome == .invalid else { return .whole }
     func isAltered() -> Bool {
@@ -98,11 +98,14 @@ struct UploadPreparation {
     return kept(isAltered() ? .reduced : .refused, isOverBound: true)
   }
 
-  private func signature(of receipt: Receipt, _ upload: ClientUpload) -> LocalVerification {
+  private func signature(of receipt: Receipt, _ upload: ClientUpload<UploadFields>)
+    -> LocalVerification
+  {
     upload.fields.receiptFile.withUnsafeBytes { shared.settings.checker.check($0, receipt) }
   }
 
-  private func check(_ receipt: Receipt, _ upload: ClientUpload) -> LocalVerification {
+  private func check(_ receipt: Receipt, _ upload: ClientUpload<UploadFields>) -> LocalVerification
+  {
     guard shared.projections.appFamily(ofBundle: receipt.bundleID) == upload.appFamily else {
       return .bundleIDMismatch
     }
@@ -130,7 +133,7 @@ struct TransactionPreparation {
 
   /// Checks every signature. Objects that do not have the App Store's form, or are of another time or environment, are
   /// rejected; objects that are forged, or another app's, are kept as evidence of a fraud.
-  func prepare(_ upload: ClientTransactions) -> Outcome {
+  func prepare(_ upload: ClientUpload<SignedUploadFields>) -> Outcome {
     let nowMs = shared.clock.nowMs()
     let checked = CheckedSignedUpload(upload.fields, shared.settings.signedObjects, nowMs: nowMs)
     let acceptsSandbox = shared.settings.acceptsSandbox(appFamily: upload.appFamily.description)

@@ -13,8 +13,8 @@ import Synchronization
 /// and responds; one thread works through the queue. The owner that starts it must stop it.
 package final class UploadWorkflow: ClientService {
   private enum Job: Sendable {
-    case upload(ClientUpload, PendingResponse)
-    case transactions(ClientTransactions, PendingResponse)
+    case upload(ClientUpload<UploadFields>, PendingResponse)
+    case transactions(ClientUpload<SignedUploadFields>, PendingResponse)
     case lookup(UUID16, appFamily: UUID16, PendingResponse)
     case question(UserQuestion, PendingResponse)
   }
@@ -111,7 +111,7 @@ package final class UploadWorkflow: ClientService {
   }
 
   package func upload(
-    _ upload: ClientUpload, completion: @escaping @Sendable (ClientResponse) -> Void
+    _ upload: ClientUpload<UploadFields>, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     // The receipt is held in the request's text, in the file and in the drafts; so is the metadata.
     let bytes =
@@ -121,7 +121,8 @@ package final class UploadWorkflow: ClientService {
   }
 
   package func transactions(
-    _ upload: ClientTransactions, completion: @escaping @Sendable (ClientResponse) -> Void
+    _ upload: ClientUpload<SignedUploadFields>,
+    completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
     let fields = upload.fields
     let objects = fields.transactions + (fields.appTransaction.map { [$0] } ?? [])
@@ -135,7 +136,7 @@ package final class UploadWorkflow: ClientService {
   package func notification(
     _ notification: PostedNotification, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
-    notifications.take(notification, completion: completion)
+    notifications.receive(notification, completion: completion)
   }
 
   package func receipt(
@@ -160,7 +161,7 @@ package final class UploadWorkflow: ClientService {
   package func erase(
     _ order: ErasureOrder, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
-    erasures.take(order, completion: completion)
+    erasures.receive(order, completion: completion)
   }
 
   package func erasure(
@@ -198,11 +199,11 @@ package final class UploadWorkflow: ClientService {
     shared.settings.replace(configuration, checker)
     shared.scheduler.apply(CallSettings(configuration))
     notifications.apply(configuration.notifications)
-    shared.scheduler.hurry(alarmsAlone: true)
+    shared.scheduler.retryNow(alarmsAlone: true)
   }
 
   /// Tries all pending receipts now.
-  package func retryNow() { shared.scheduler.hurry(alarmsAlone: false) }
+  package func retryNow() { shared.scheduler.retryNow(alarmsAlone: false) }
 
   /// Folds what others have appended before it returns, so that the next uploads see an app that was just registered.
   /// Does not wait for a long fold.

@@ -367,13 +367,13 @@ final class VerificationScheduler: Sendable {
   }
 
   /// Makes all waiting receipts due now.
-  func hurry(alarmsAlone: Bool) {
+  func retryNow(alarmsAlone: Bool) {
     monitor.withLock { state in
       let nowMs = clock.monotonicMs()
       state.heap.update { entry in
         if !alarmsAlone || entry.isAlarm { entry.dueMs = min(entry.dueMs, nowMs) }
       }
-      if !alarmsAlone { state.breaker.hurry(nowMs: nowMs) }
+      if !alarmsAlone { state.breaker.probeNow(nowMs: nowMs) }
       monitor.signal(0)
     }
   }

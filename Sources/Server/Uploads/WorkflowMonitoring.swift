@@ -79,7 +79,7 @@ package final class OperatorNotes: Sendable {
   /// More kinds than an installation has; beyond this the memory is cleared.
   private static let keysMax = 1024
 
-  private let lastSaidMs = Monitor<[String: Int64]>([:])
+  private let lastReportedMs = Monitor<[String: Int64]>([:])
   private let clock: WorkflowClock
   private let metrics: Metrics
   private let write: @Sendable (String) -> Void
@@ -95,12 +95,12 @@ package final class OperatorNotes: Sendable {
   /// Counts an alarm and reports it.
   func alarm(_ alarm: OperatorAlarm, appFamily: String) {
     metrics.count(.alarms, label: alarm.metricLabel)
-    say("app family \(appFamily): \(alarm.text)", key: "\(appFamily) \(alarm.rawValue)")
+    report("app family \(appFamily): \(alarm.text)", key: "\(appFamily) \(alarm.rawValue)")
   }
 
   /// Reports that customers pay for a product that its app does not declare.
   func undeclared(_ product: UndeclaredProduct) {
-    say(
+    report(
       PrintableText.shortened(
         "app family \(product.appFamilyID): product \(product.productID) is sold but not declared, so its "
           + "buyers get 402: \(product.declaringCommand)",
@@ -111,16 +111,16 @@ package final class OperatorNotes: Sendable {
   /// Reports a fault, beginning with the operation.
   func fault(_ operation: String, _ error: any Error) {
     // Errors of the ledger and of the projections contain no event data.
-    say("\(operation): \(error)", key: operation)
+    report("\(operation): \(error)", key: operation)
   }
 
   /// Writes a message, unless one with this key was written recently.
-  func say(_ text: String, key: String) {
+  func report(_ text: String, key: String) {
     let nowMs = clock.monotonicMs()
-    let isDue = lastSaidMs.withLock { said in
-      if let last = said[key], nowMs - last < Self.pauseMs { return false }
-      if said.count >= Self.keysMax { said.removeAll() }
-      said[key] = nowMs
+    let isDue = lastReportedMs.withLock { reported in
+      if let last = reported[key], nowMs - last < Self.pauseMs { return false }
+      if reported.count >= Self.keysMax { reported.removeAll() }
+      reported[key] = nowMs
       return true
     }
     if isDue { write(text) }

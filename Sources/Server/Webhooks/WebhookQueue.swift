@@ -103,28 +103,28 @@ package struct WebhookQueue: Sendable {
     var lines: Set<String> = []
     var due: [WebhookDelivery] = []
     var next: Int?
-    for place in entries.indices {
-      let entry = entries[place]
+    for index in entries.indices {
+      let entry = entries[index]
       let isFirst = lines.insert(entry.delivery.line).inserted
       guard isFirst, !entry.isInFlight else { continue }
       if entry.dueMs > nowMs {
-        if next.map({ entry.dueMs < entries[$0].dueMs }) ?? true { next = place }
+        if next.map({ entry.dueMs < entries[$0].dueMs }) ?? true { next = index }
         continue
       }
-      due.append(take(place, nowMs))
+      due.append(beginAttempt(index, nowMs))
       if inFlightCount == Self.inFlightMax { break }
     }
     if let next, room == 0, inFlightCount == 0, !wasAttempted(nowMs) {
-      due.append(take(next, nowMs))
+      due.append(beginAttempt(next, nowMs))
     }
     return due
   }
 
-  private mutating func take(_ place: Int, _ nowMs: Int64) -> WebhookDelivery {
-    entries[place].isInFlight = true
+  private mutating func beginAttempt(_ index: Int, _ nowMs: Int64) -> WebhookDelivery {
+    entries[index].isInFlight = true
     inFlightCount += 1
     attemptedAtMs = nowMs
-    return entries[place].delivery
+    return entries[index].delivery
   }
 
   /// Whether an attempt began within the pause between two probes. A clock may have been set back since.
@@ -132,7 +132,7 @@ package struct WebhookQueue: Sendable {
     attemptedAtMs <= nowMs && attemptedAtMs > nowMs - Self.probePauseMs
   }
 
-  /// Notes how an attempt ended. One that is not under way changes nothing.
+  /// Records how an attempt ended. One that is not under way changes nothing.
   /// - Parameters:
   ///   - webhookSHA256Hex: which webhook is disabled if it comes to that.
   ///   - disableAfterMs: how long there may be no success.
@@ -140,20 +140,20 @@ package struct WebhookQueue: Sendable {
     _ point: ChangePoint, _ outcome: WebhookOutcome, nowMs: Int64, webhookSHA256Hex: String,
     disableAfterMs: Int64
   ) {
-    guard let place = entries.firstIndex(where: { $0.delivery.point == point }),
-      entries[place].isInFlight
+    guard let index = entries.firstIndex(where: { $0.delivery.point == point }),
+      entries[index].isInFlight
     else { return }
-    entries[place].isInFlight = false
+    entries[index].isInFlight = false
     inFlightCount -= 1
     switch outcome {
     case .delivered:
-      entries.remove(at: place)
+      entries.remove(at: index)
       succeed(nowMs)
     case .gone:
       disabled = .init(atMs: nowMs, cause: .gone, webhookSHA256Hex: webhookSHA256Hex)
     case .failed(let cause):
-      entries[place].attempts += 1
-      entries[place].dueMs = nowMs + Self.pauseMs(after: entries[place].attempts)
+      entries[index].attempts += 1
+      entries[index].dueMs = nowMs + Self.pauseMs(after: entries[index].attempts)
       failuresInARow += 1
       lastFailure = cause
       let sinceMs = failingSinceMs ?? nowMs
@@ -169,24 +169,24 @@ package struct WebhookQueue: Sendable {
     (failuresInARow, failingSinceMs, lastSuccessMs) = (0, nil, nowMs)
     guard wasOutage, hurriedAtMs <= nowMs - Self.hurryPauseMs else { return }
     hurriedAtMs = nowMs
-    for place in entries.indices { entries[place].dueMs = min(entries[place].dueMs, nowMs) }
+    for index in entries.indices { entries[index].dueMs = min(entries[index].dueMs, nowMs) }
   }
 
   /// Takes back an attempt that was given up.
   package mutating func release(_ point: ChangePoint) {
-    guard let place = entries.firstIndex(where: { $0.delivery.point == point }),
-      entries[place].isInFlight
+    guard let index = entries.firstIndex(where: { $0.delivery.point == point }),
+      entries[index].isInFlight
     else { return }
-    entries[place].isInFlight = false
+    entries[index].isInFlight = false
     inFlightCount -= 1
   }
 
   /// Goes on where it stopped, at once.
   package mutating func enable() {
     (disabled, failingSinceMs, failuresInARow) = (nil, nil, 0)
-    for place in entries.indices {
-      entries[place].attempts = 0
-      entries[place].dueMs = 0
+    for index in entries.indices {
+      entries[index].attempts = 0
+      entries[index].dueMs = 0
     }
   }
 }

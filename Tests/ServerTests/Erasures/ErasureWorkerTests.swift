@@ -213,7 +213,7 @@ final class ErasureFixture {
     func statuses(_ users: [String]) throws -> [Int] {
       let answers = users.map { user in
         let answer = AwaitedResponse()
-        intake.take(
+        intake.receive(
           ErasureOrder(
             user: user, reason: "user_request", isUrgent: false, appFamily: .random(),
             receivedAtMs: ms("2026-01-05"))

@@ -2,6 +2,7 @@
 import Base
 import Foundation
 import Glibc
+import Intake
 import Projections
 import Server
 import Testing
@@ -165,9 +166,9 @@ final class ScriptedService: ClientService {
   typealias Completion = @Sendable (ClientResponse) -> Void
 
   private struct State {
-    var onUpload: @Sendable (ClientUpload, @escaping Completion) -> Void
-    var uploads: [ClientUpload] = []
-    var transactions: [ClientTransactions] = []
+    var onUpload: @Sendable (ClientUpload<UploadFields>, @escaping Completion) -> Void
+    var uploads: [ClientUpload<UploadFields>] = []
+    var transactions: [ClientUpload<SignedUploadFields>] = []
     var questions: [UserQuestion] = []
     var purchasesBody = Array("{}".utf8)
     var entitlementsBody = Array("{}".utf8)
@@ -192,7 +193,7 @@ final class ScriptedService: ClientService {
   init(
     knownBody: [UInt8] = ScriptedService.receiptBody,
     transactionsBody: [UInt8] = ScriptedService.receiptBody,
-    onUpload: @escaping @Sendable (ClientUpload, @escaping Completion) -> Void = {
+    onUpload: @escaping @Sendable (ClientUpload<UploadFields>, @escaping Completion) -> Void = {
       $1(.receipt(status: 200, body: .init(ScriptedService.receiptBody)))
     }
   ) {
@@ -201,8 +202,8 @@ final class ScriptedService: ClientService {
     state = Monitor(State(onUpload: onUpload))
   }
 
-  var uploads: [ClientUpload] { state.withLock { $0.uploads } }
-  var transactions: [ClientTransactions] { state.withLock { $0.transactions } }
+  var uploads: [ClientUpload<UploadFields>] { state.withLock { $0.uploads } }
+  var transactions: [ClientUpload<SignedUploadFields>] { state.withLock { $0.transactions } }
   var notifications: [PostedNotification] { state.withLock { $0.notifications } }
 
   /// Gives this response to notifications from now on.
@@ -214,7 +215,7 @@ final class ScriptedService: ClientService {
 
   func setRefusal(_ value: UploadRefusal?) { state.withLock { $0.refusal = value } }
 
-  func upload(_ upload: ClientUpload, completion: @escaping Completion) {
+  func upload(_ upload: ClientUpload<UploadFields>, completion: @escaping Completion) {
     let onUpload = state.withLock { state in
       state.uploads.append(upload)
       return state.onUpload
@@ -222,7 +223,7 @@ final class ScriptedService: ClientService {
     onUpload(upload, completion)
   }
 
-  func transactions(_ upload: ClientTransactions, completion: @escaping Completion) {
+  func transactions(_ upload: ClientUpload<SignedUploadFields>, completion: @escaping Completion) {
     state.withLock { $0.transactions.append(upload) }
     completion(.receipt(status: 200, body: ResponseBody(transactionsBody)))
   }

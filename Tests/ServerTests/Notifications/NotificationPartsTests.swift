@@ -8,14 +8,14 @@ import Server
 @Suite("parts of the path of notifications") struct NotificationPartsTests {
   @Test("a bucket holds four seconds' tokens and fills evenly") func bucket() {
     var bucket = TokenBucket(perSecond: 3, nowMs: 1000)
-    for _ in 0..<12 { #expect(bucket.take(perSecond: 3, nowMs: 1000) == nil) }
-    expectEqual(bucket.take(perSecond: 3, nowMs: 1000), 1)
-    expectEqual(bucket.take(perSecond: 3, nowMs: 1333), 1)
-    #expect(bucket.take(perSecond: 3, nowMs: 1334) == nil)
+    for _ in 0..<12 { #expect(bucket.consume(perSecond: 3, nowMs: 1000) == nil) }
+    expectEqual(bucket.consume(perSecond: 3, nowMs: 1000), 1)
+    expectEqual(bucket.consume(perSecond: 3, nowMs: 1333), 1)
+    #expect(bucket.consume(perSecond: 3, nowMs: 1334) == nil)
     // A clock that goes back neither adds nor removes tokens.
-    expectEqual(bucket.take(perSecond: 3, nowMs: 0), 1)
-    for _ in 0..<12 { #expect(bucket.take(perSecond: 3, nowMs: .max) == nil) }
-    expectEqual(bucket.take(perSecond: 3, nowMs: .max), 1)
+    expectEqual(bucket.consume(perSecond: 3, nowMs: 0), 1)
+    for _ in 0..<12 { #expect(bucket.consume(perSecond: 3, nowMs: .max) == nil) }
+    expectEqual(bucket.consume(perSecond: 3, nowMs: .max), 1)
     // A lower rate cuts what was saved.
     expectEqual(TokenBucket(perSecond: 100, nowMs: 0).tokens(perSecond: 1, nowMs: 0), 4)
   }
@@ -58,7 +58,7 @@ extension TokenBucket {
   fileprivate func tokens(perSecond: Int, nowMs: Int64) -> Int {
     var copy = self
     var count = 0
-    while copy.take(perSecond: perSecond, nowMs: nowMs) == nil { count += 1 }
+    while copy.consume(perSecond: perSecond, nowMs: nowMs) == nil { count += 1 }
     return count
   }
 }
