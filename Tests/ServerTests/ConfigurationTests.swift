@@ -267,12 +267,12 @@ enum ConfigurationSample {
       """)
     let read = try ledger.file.read()
     var expected = Configuration()
-    expected.appStore.productionURL = "http://127.0.0.1:8081/verifyReceipt"
-    expected.appStore.sandboxURL = "https://sandbox.example/x?y=1"
-    expected.appStore.connectTimeoutMs = 100
-    expected.appStore.timeoutMs = 200
-    expected.appStore.answerBytesMax = 4096
-    expected.appStore.callsMax = 3
+    expected.appStore.clientOptions.productionURL = "http://127.0.0.1:8081/verifyReceipt"
+    expected.appStore.clientOptions.sandboxURL = "https://sandbox.example/x?y=1"
+    expected.appStore.clientOptions.connectTimeoutMs = 100
+    expected.appStore.clientOptions.timeoutMs = 200
+    expected.appStore.clientOptions.answerBytesMax = 4096
+    expected.appStore.clientOptions.callsMax = 3
     expected.verification.retryFirstMs = 200
     expected.verification.retryCeilingMs = 300
     expected.verification.reuseReplyMs = 0

@@ -1,4 +1,5 @@
-// config.json while a server runs: what takes effect, and what is reported.
+// config.json while a server runs: what takes effect, and what is told.
+import AppStoreClient
 import Foundation
 import Glibc
 import Ledger
@@ -49,13 +50,13 @@ import Testing
     try ledger.write(#"{"app_store":{"calls_max":0}}"#)
     for _ in 0..<3 { watcher.look() }
     expectEqual(told.problemCount, 1)
-    expectEqual(watcher.current.appStore.callsMax, 7)
+    expectEqual(watcher.current.appStore.clientOptions.callsMax, 7)
     try ledger.write(#"{"app_store":{"calls_max":8}}"#)
     watcher.look()
-    expectEqual(watcher.current.appStore.callsMax, 8)
+    expectEqual(watcher.current.appStore.clientOptions.callsMax, 8)
     try FileManager.default.removeItem(atPath: ledger.file.path)
     for _ in 0..<3 { watcher.look() }
-    expectEqual(watcher.current.appStore.callsMax, 8)
+    expectEqual(watcher.current.appStore.clientOptions.callsMax, 8)
     expectEqual(told.problemCount, 2)
     expectEqual(told.changeCount, 1)
   }
@@ -94,7 +95,8 @@ import Testing
     #expect(told.problemCount >= 1)
     expectEqual(told.lastProblem, ConfigurationSample.linkCause)
     expectEqual(
-      watcher.current.appStore.callsMax, (hadFile ? 7 : Configuration().appStore.callsMax))
+      watcher.current.appStore.clientOptions.callsMax,
+      (hadFile ? 7 : Configuration().appStore.clientOptions.callsMax))
   }
 
   @Test func aNamedFileThatIsMendedTakesEffect() throws {

@@ -116,8 +116,8 @@ import Testing
     expectEqual(breaker.admit(nowMs: 5_000), .probe)
   }
 
-  @Test("hurry lets the next call through at once")
-  func hurry() {
+  @Test("A probe that is asked for goes through at once")
+  func probeNow() {
     var breaker = opened()
     breaker.probeNow(nowMs: 5)
     expectEqual(breaker.admit(nowMs: 5), .probe)

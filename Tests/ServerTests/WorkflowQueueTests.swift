@@ -203,7 +203,7 @@ import Testing
     let appStore = ScriptedAppStore { _, _ in .none(.connectionFailed) }
     let fixture = try WorkflowFixture(appStore) {
       Self.lastingPauses(&$0)
-      $0.appStore.callsMax = 1
+      $0.appStore.clientOptions.callsMax = 1
     }
     for number in 0..<30 { try fixture.upload("\(number)") }
     fixture.stop()
@@ -240,7 +240,7 @@ import Testing
     let appStore = ScriptedAppStore { _, _ in nil }
     let fixture = try WorkflowFixture(appStore) {
       Self.lastingPauses(&$0)
-      $0.appStore.callsMax = 4
+      $0.appStore.clientOptions.callsMax = 4
     }
     let answers = try (0..<20).map { try fixture.send(WorkflowFixture.file("\($0)")) }
     // One more than the limit waits for its turn.
@@ -322,7 +322,7 @@ import Testing
   @Test("at the end, calls in progress are cancelled, answered 206, and wait for the next start")
   func stopInTheMiddle() throws {
     let appStore = ScriptedAppStore { _, _ in nil }
-    let fixture = try WorkflowFixture(appStore) { $0.appStore.callsMax = 2 }
+    let fixture = try WorkflowFixture(appStore) { $0.appStore.clientOptions.callsMax = 2 }
     let answers = try (0..<6).map { try fixture.send(WorkflowFixture.file("\($0)")) }
     try waitUntil { appStore.heldCount == 2 && answers.compactMap(\.now).count >= 3 }
     fixture.stop()

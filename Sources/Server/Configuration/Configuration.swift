@@ -50,20 +50,11 @@ package struct Configuration: Sendable, Equatable, SettingsSection {
 
   /// Where the App Store is asked, and how long it may take.
   package struct AppStore: Sendable, Equatable, SettingsSection {
-    private static let standard = VerifyReceiptOptions()
-    private static let standardServerAPI = ServerAPIOptions()
-
-    package var productionURL = standard.productionURL
-    package var sandboxURL = standard.sandboxURL
-    package var connectTimeoutMs = standard.connectTimeoutMs
-    /// Of a whole call, connecting included.
-    package var timeoutMs = standard.timeoutMs
-    package var answerBytesMax = standard.answerBytesMax
-    /// Calls at once.
-    package var callsMax = standard.callsMax
+    /// What `VerifyReceiptClient` is made with.
+    package var clientOptions = VerifyReceiptOptions()
     /// The base of the App Store Server API's paths.
-    package var serverAPIProductionURL = standardServerAPI.productionURL
-    package var serverAPISandboxURL = standardServerAPI.sandboxURL
+    package var serverAPIProductionURL = ServerAPIOptions().productionURL
+    package var serverAPISandboxURL = ServerAPIOptions().sandboxURL
     /// In each environment.
     package var serverAPICallsPerSecond = 50
     /// Whether a server synchronizes once a day.
@@ -73,13 +64,13 @@ package struct Configuration: Sendable, Equatable, SettingsSection {
 
     static var settings: [Setting<Self>] {
       [
-        Setting("production_url", \.productionURL, .url),
-        Setting("sandbox_url", \.sandboxURL, .url),
-        Setting("connect_timeout_ms", \.connectTimeoutMs, .integer(1...600_000)),
-        Setting("timeout_ms", \.timeoutMs, .integer(1...600_000)),
+        Setting("production_url", \.clientOptions.productionURL, .url),
+        Setting("sandbox_url", \.clientOptions.sandboxURL, .url),
+        Setting("connect_timeout_ms", \.clientOptions.connectTimeoutMs, .integer(1...600_000)),
+        Setting("timeout_ms", \.clientOptions.timeoutMs, .integer(1...600_000)),
         // A reply of 16 MiB would fit no event, and so could not be kept as evidence.
-        Setting("answer_bytes_max", \.answerBytesMax, .integer(1024...15 << 20)),
-        Setting("calls_max", \.callsMax, .integer(1...1024)),
+        Setting("answer_bytes_max", \.clientOptions.answerBytesMax, .integer(1024...15 << 20)),
+        Setting("calls_max", \.clientOptions.callsMax, .integer(1...1024)),
         Setting("server_api_production_url", \.serverAPIProductionURL, .baseURL),
         Setting("server_api_sandbox_url", \.serverAPISandboxURL, .baseURL),
         Setting("server_api_calls_per_second", \.serverAPICallsPerSecond, .integer(1...10_000)),
@@ -87,27 +78,15 @@ package struct Configuration: Sendable, Equatable, SettingsSection {
       ]
     }
 
-    /// What `VerifyReceiptClient` is made with.
-    package var clientOptions: VerifyReceiptOptions {
-      var options = VerifyReceiptOptions()
-      options.productionURL = productionURL
-      options.sandboxURL = sandboxURL
-      options.connectTimeoutMs = connectTimeoutMs
-      options.timeoutMs = timeoutMs
-      options.answerBytesMax = answerBytesMax
-      options.callsMax = callsMax
-      return options
-    }
-
     /// What `ServerAPIClient` is made with.
     package var serverAPIOptions: ServerAPIOptions {
       var options = ServerAPIOptions()
       options.productionURL = serverAPIProductionURL
       options.sandboxURL = serverAPISandboxURL
-      options.connectTimeoutMs = connectTimeoutMs
+      options.connectTimeoutMs = clientOptions.connectTimeoutMs
       // A page of a history takes longer than a receipt.
-      options.timeoutMs = max(timeoutMs, options.timeoutMs)
-      options.answerBytesMax = answerBytesMax
+      options.timeoutMs = max(clientOptions.timeoutMs, options.timeoutMs)
+      options.answerBytesMax = clientOptions.answerBytesMax
       return options
     }
   }

@@ -82,7 +82,7 @@ struct RemoteAppendWriter {
 /// Reads the content of frames; never beyond its end.
 struct RemoteAppendReader {
   private let bytes: [UInt8]
-  private var place = 0
+  private var offset = 0
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
@@ -96,22 +96,22 @@ struct RemoteAppendReader {
     _ type: Value.Type
   ) throws(RemoteAppendFault) -> Value {
     let count = Value.bitWidth / 8
-    guard bytes.count - place >= count else {
+    guard bytes.count - offset >= count else {
       throw RemoteAppendFault(cause: "a frame is too short")
     }
     var value: Value = 0
-    for index in 0..<count { value |= Value(bytes[place + index]) << (8 * index) }
-    place += count
+    for index in 0..<count { value |= Value(bytes[offset + index]) << (8 * index) }
+    offset += count
     return value
   }
 
   mutating func block() throws(RemoteAppendFault) -> [UInt8] {
     let count = Int(try number(UInt32.self))
-    guard bytes.count - place >= count else {
+    guard bytes.count - offset >= count else {
       throw RemoteAppendFault(cause: "a frame is too short")
     }
-    defer { place += count }
-    return Array(bytes[place..<place + count])
+    defer { offset += count }
+    return Array(bytes[offset..<offset + count])
   }
 
   mutating func text() throws(RemoteAppendFault) -> String {
@@ -119,7 +119,7 @@ struct RemoteAppendReader {
   }
 
   func expectEnd() throws(RemoteAppendFault) {
-    if place != bytes.count { throw RemoteAppendFault(cause: "a frame is too long") }
+    if offset != bytes.count { throw RemoteAppendFault(cause: "a frame is too long") }
   }
 
   mutating func drafts() throws(RemoteAppendFault) -> [EventDraft] {

@@ -1,5 +1,6 @@
 // State that the parts of the workflow share: clocks, settings, projections, the writer.
 import AppStore
+import AppStoreClient
 package import Base
 import Glibc
 import Intake
@@ -33,7 +34,7 @@ struct CallSettings {
   let schedule: RetrySchedule
 
   init(_ configuration: Configuration) {
-    callsMax = max(1, configuration.appStore.callsMax)
+    callsMax = max(1, configuration.appStore.clientOptions.callsMax)
     schedule = RetrySchedule(
       firstMs: configuration.verification.retryFirstMs,
       ceilingMs: configuration.verification.retryCeilingMs)

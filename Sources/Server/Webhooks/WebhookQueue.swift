@@ -21,7 +21,7 @@ package struct WebhookQueue: Sendable {
   /// So many failures in a row are the receiver's and not those of single deliveries: after them, the first success
   /// makes all that wait due, though not too often.
   private static let outageFailures = 5
-  private static let hurryPauseMs: Int64 = 300_000
+  private static let outageRetryPauseMs: Int64 = 300_000
   /// A full queue learns of nothing new that could be sent, so it tries one of its own so often.
   private static let probePauseMs: Int64 = 60_000
 
@@ -39,7 +39,7 @@ package struct WebhookQueue: Sendable {
   private var lastFailure: String?
   private var lastSuccessMs: Int64?
   private var failuresInARow = 0
-  private var hurriedAtMs = Int64.min
+  private var outageRetriedAtMs = Int64.min
   private var attemptedAtMs = Int64.min
   package private(set) var inFlightCount = 0
 
@@ -167,8 +167,8 @@ package struct WebhookQueue: Sendable {
   private mutating func succeed(_ nowMs: Int64) {
     let wasOutage = failuresInARow >= Self.outageFailures
     (failuresInARow, failingSinceMs, lastSuccessMs) = (0, nil, nowMs)
-    guard wasOutage, hurriedAtMs <= nowMs - Self.hurryPauseMs else { return }
-    hurriedAtMs = nowMs
+    guard wasOutage, outageRetriedAtMs <= nowMs - Self.outageRetryPauseMs else { return }
+    outageRetriedAtMs = nowMs
     for index in entries.indices { entries[index].dueMs = min(entries[index].dueMs, nowMs) }
   }
 
