@@ -135,4 +135,16 @@ import Testing
     }
     expectEqual(((try? result.get()) != nil), isRight)
   }
+
+  @Test func aMembersBitIsItsIndexInTheCatalogue() {
+    func bits<Member: EventMember>(_: Member.Type) -> [UInt32] { Member.allCases.map(\.bit) }
+    let types = [
+      bits(ReceiptUploaded.Member.self), bits(ReceiptVerified.Member.self),
+      bits(TransactionsReceived.Member.self), bits(NotificationReceived.Member.self),
+      bits(TransactionsFetched.Member.self), bits(SignedObjectRecord.Member.self),
+    ]
+    for bits in types {
+      expectEqual(bits, bits.indices.map { 1 << UInt32($0) })
+    }
+  }
 }

@@ -149,6 +149,12 @@ package struct JSONWriter: Sendable {
     endArray()
   }
 
+  /// Writes a member whose value is encoded already.
+  package mutating func member(_ key: StaticString, json value: [UInt8]) {
+    self.key(key)
+    value.withUnsafeBytes { raw($0) }
+  }
+
   // MARK: Escapes
 
   /// Appends the content of a string literal: escapes `"`, `\` and control characters, copies the rest.

@@ -1,5 +1,6 @@
 // Reads the members of rare events: their data is small and is parsed into memory as a whole.
-import Base
+package import Base
+import Glibc
 
 /// The members of an event's data, or of an object inside it. A missing or wrong member throws `badField`.
 struct EventMembers {
@@ -128,40 +129,177 @@ extension JSONValue {
   }
 }
 
-// MARK: - Collects missing and invalid members while an event is decoded
+// MARK: - The members of frequent events: an enumeration for each type, and views that allocate nothing
 
-/// The members of one event that were present, and those that were invalid, by their index in the catalogue's list.
-struct MemberValidator {
-  private var met: UInt32 = 0
-  private var wrong: UInt32 = 0
+/// A member's name, as it stands in an event: compared byte by byte, and never written with escapes.
+package struct MemberName: Equatable, ExpressibleByStringLiteral {
+  /// Empty for the name of a member that is read.
+  fileprivate let literal: StaticString
+  private let start: UnsafeRawPointer
+  private let byteCount: Int
 
-  /// Records that a member is present and whether it is valid.
   @inline(__always)
-  mutating func mark(_ place: Int, isRight: Bool) {
-    let bit = UInt32(1) << UInt32(place)
-    met |= bit
-    if !isRight { wrong |= bit }
+  package init(stringLiteral name: StaticString) {
+    (literal, start) = (name, UnsafeRawPointer(name.utf8Start))
+    byteCount = name.utf8CodeUnitCount
   }
 
-  /// Whether no member is invalid, or missing although required.
   @inline(__always)
-  func isRight(required: UInt32) -> Bool { wrong | (required & ~met) == 0 }
+  init(_ key: JSONString) {
+    literal = ""
+    start = key.raw.baseAddress ?? UnsafeRawPointer(literal.utf8Start)
+    byteCount = key.raw.count
+  }
 
-  /// Throws `badField` for the first member, in the catalogue's order, that is invalid, or missing although required.
-  /// - Parameters:
-  ///   - required: a bit for each required member.
-  ///   - names: the members in the catalogue's order.
   @inline(__always)
-  func check(
-    _ type: EventType, required: UInt32, _ names: @autoclosure () -> [String]
-  ) throws(EventError) {
-    let faults = wrong | (required & ~met)
-    if faults == 0 { return }
-    throw .badField(type, field: names()[faults.trailingZeroBitCount])
+  package static func == (left: MemberName, right: MemberName) -> Bool {
+    left.byteCount == right.byteCount && memcmp(left.start, right.start, left.byteCount) == 0
   }
 }
 
+/// The members of a type of events, or of an object inside it, in the catalogue's order: at most 32.
+package protocol EventMember: RawRepresentable, CaseIterable, Equatable, Sendable
+where RawValue == MemberName {}
+
+extension EventMember {
+  /// The member of this name; nil if the type has none.
+  @inline(__always)
+  package init?(_ key: JSONString) { self.init(rawValue: MemberName(key)) }
+
+  package var name: StaticString { rawValue.literal }
+
+  /// A case's tag is its index: a test compares.
+  @inline(__always)
+  package var bit: UInt32 { 1 << UInt32(unsafeBitCast(self, to: UInt8.self)) }
+}
+
+/// Members of one type.
+struct MemberSet<Member: EventMember> {
+  fileprivate var bits: UInt32 = 0
+
+  /// The members up to this one.
+  static func through(_ last: Member) -> MemberSet { MemberSet(bits: last.bit << 1 &- 1) }
+  func with(_ member: Member) -> MemberSet { MemberSet(bits: bits | member.bit) }
+  func without(_ member: Member) -> MemberSet { MemberSet(bits: bits & ~member.bit) }
+}
+
+/// The members of one event that were present, and those that were invalid.
+struct MemberValidator<Member: EventMember> {
+  fileprivate var present: UInt32 = 0
+  fileprivate var invalid: UInt32 = 0
+
+  /// The first member, in the catalogue's order, that is invalid, or missing although required.
+  @inline(__always)
+  func fault(required: MemberSet<Member>) -> Member? {
+    let faults = invalid | (required.bits & ~present)
+    return faults == 0 ? nil : Member.allCases.first { faults & $0.bit != 0 }
+  }
+}
+
+/// An event, or an object inside it, as the fold reads it: its members point into the event's bytes.
+protocol EventView {
+  associatedtype Member: EventMember
+
+  /// Reads the value of a member and moves past it; returns whether the value is valid.
+  mutating func read(_ member: Member, _ cursor: inout JSONCursor) throws(JSONError) -> Bool
+}
+
+extension EventView {
+  /// Reads the members of the object that the cursor has entered, and moves past it.
+  @inline(__always)
+  mutating func readMembers(
+    _ cursor: inout JSONCursor
+  ) throws(JSONError) -> MemberValidator<Member> {
+    var validator = MemberValidator<Member>()
+    while let key = try cursor.nextKey() {
+      guard let member = Member(key) else {
+        try cursor.skipValue()
+        continue
+      }
+      validator.present |= member.bit
+      if try !read(member, &cursor) { validator.invalid |= member.bit }
+    }
+    return validator
+  }
+
+  /// Reads an event's data. Throws `badField` for the first member that is missing or violates the catalogue,
+  /// `malformed` for invalid JSON.
+  @inline(__always)
+  mutating func read(
+    _ data: JSONBytes, of type: EventType, required: MemberSet<Member>
+  ) throws(EventError) {
+    let validator: MemberValidator<Member>
+    do throws(JSONError) {
+      var cursor = JSONCursor(data)
+      try cursor.beginObject()
+      validator = try readMembers(&cursor)
+    } catch { throw .malformed(type, error) }
+    if let fault = validator.fault(required: required) {
+      throw .badField(type, field: fault.name.description)
+    }
+  }
+}
+
+/// Each function moves past a value, puts it where it belongs, and returns whether it is valid.
 extension JSONCursor {
+  mutating func read(_ text: inout JSONString?) throws(JSONError) -> Bool {
+    text = try readStringOrSkip()
+    return text != nil
+  }
+
+  mutating func read(uuid text: inout JSONString?) throws(JSONError) -> Bool {
+    text = try readStringOrSkip()
+    return text.map { EventUUID.isOne($0.raw) } ?? false
+  }
+
+  mutating func read(nonEmpty text: inout JSONString?) throws(JSONError) -> Bool {
+    text = try readStringOrSkip()
+    return text.map { !$0.raw.isEmpty } ?? false
+  }
+
+  /// The value stays nil if the text is empty.
+  mutating func read(possiblyEmpty text: inout JSONString?) throws(JSONError) -> Bool {
+    let value = try readStringOrSkip()
+    text = value.flatMap { $0.raw.isEmpty ? nil : $0 }
+    return value != nil
+  }
+
+  mutating func read(timeMs: inout Int64?) throws(JSONError) -> Bool {
+    timeMs = try readStringOrSkip().flatMap { Timestamp.parseFixed($0.raw) }
+    return timeMs != nil
+  }
+
+  mutating func read(digest: inout SHA256Digest?) throws(JSONError) -> Bool {
+    digest = try readStringOrSkip().flatMap { SHA256Digest(hex: $0.raw) }
+    return digest != nil
+  }
+
+  mutating func read(_ number: inout Int64?) throws(JSONError) -> Bool {
+    number = try readIntegerOrSkip()
+    return number != nil
+  }
+
+  mutating func read(object bytes: inout JSONBytes) throws(JSONError) -> Bool {
+    let isObject = try kind() == .object
+    bytes = try readRaw()
+    return isObject
+  }
+
+  mutating func read(object bytes: inout JSONBytes?) throws(JSONError) -> Bool {
+    let isObject = try kind() == .object
+    bytes = try readRaw()
+    return isObject
+  }
+
+  /// The value of the last member, without looking at it: what reads it finds its end.
+  @inline(__always)
+  mutating func readLast() throws(JSONError) -> JSONBytes {
+    let rest = try readRest()
+    // Back before the brace, where `nextKey` finds the object's end.
+    offset -= 1
+    return rest
+  }
+
   /// Reads a string; skips a value of any other kind and returns nil.
   @inline(__always)
   mutating func readStringOrSkip() throws(JSONError) -> JSONString? {
@@ -176,6 +314,17 @@ extension JSONCursor {
     if try kind() == .number { return JSONNumber.integer(try readNumber()) }
     try skipValue()
     return nil
+  }
+}
+
+/// So that a `switch` may have words as cases.
+@inline(__always)
+func ~= (word: StaticString, text: JSONString) -> Bool { text == word }
+
+extension JSONString? {
+  @inline(__always)
+  static func == (left: JSONString?, right: StaticString) -> Bool {
+    left.map { $0 == right } ?? false
   }
 }
 

@@ -51,35 +51,21 @@ package enum EventType: String, CaseIterable, Sendable {
   /// The type whose name is `bytes`, without creating a string.
   @inline(__always)
   package init?(_ bytes: JSONBytes) {
-    let name = JSONString(raw: bytes, hasEscapes: false)
-    if name == "receipt.verified" {
-      self = .receiptVerified
-    } else if name == "receipt.uploaded" {
-      self = .receiptUploaded
-    } else if name == "transactions.received" {
-      self = .transactionsReceived
-    } else if name == "notification.received" {
-      self = .notificationReceived
-    } else if name == "transactions.fetched" {
-      self = .transactionsFetched
-    } else if name == "signatures.accepted" {
-      self = .signaturesAccepted
-    } else if name == "app.registered" {
-      self = .appRegistered
-    } else if name == "prices.declared" {
-      self = .pricesDeclared
-    } else if name == "rates.declared" {
-      self = .ratesDeclared
-    } else if name == "snapshot.created" {
-      self = .snapshotCreated
-    } else if name == "history.accepted" {
-      self = .historyAccepted
-    } else if name == "trust.declared" {
-      self = .trustDeclared
-    } else if name == "data.redacted" {
-      self = .dataRedacted
-    } else {
-      return nil
+    switch JSONString(raw: bytes, hasEscapes: false) {
+    case "receipt.verified": self = .receiptVerified
+    case "receipt.uploaded": self = .receiptUploaded
+    case "transactions.received": self = .transactionsReceived
+    case "notification.received": self = .notificationReceived
+    case "transactions.fetched": self = .transactionsFetched
+    case "signatures.accepted": self = .signaturesAccepted
+    case "app.registered": self = .appRegistered
+    case "prices.declared": self = .pricesDeclared
+    case "rates.declared": self = .ratesDeclared
+    case "snapshot.created": self = .snapshotCreated
+    case "history.accepted": self = .historyAccepted
+    case "trust.declared": self = .trustDeclared
+    case "data.redacted": self = .dataRedacted
+    default: return nil
     }
   }
 }
@@ -130,10 +116,50 @@ package enum EventError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 }
 
-// MARK: - Where the data of an old version would become that of the next one. Stored bytes are never rewritten
+// MARK: - What other modules need to know of each type
 
 extension EventType {
-  /// Throws unless the decoder takes data of a version as it is: no type has an older one yet.
+  /// What the events of a type are to the figures.
+  package enum Role: Sendable {
+    /// They show purchases, or judge what shows them. They may hold personal data.
+    case purchases
+    /// They state what applies to the whole ledger.
+    case declaration
+    /// They record what was done to the ledger, and change no figures.
+    case record
+  }
+
+  package var role: Role {
+    switch self {
+    case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
+      .transactionsFetched, .signaturesAccepted:
+      .purchases
+    case .appRegistered, .pricesDeclared, .ratesDeclared: .declaration
+    case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted: .record
+    }
+  }
+
+  /// Throws unless data that was never redacted is what the catalogue says. Events that it names are not looked at.
+  package func validate(_ data: JSONBytes, version: Int) throws(EventError) {
+    switch self {
+    case .appRegistered: _ = try AppRegistered(data: data)
+    case .receiptUploaded: _ = try ReceiptUploadedView(data: data, version: version)
+    case .receiptVerified: _ = try ReceiptVerifiedView(data: data)
+    case .transactionsReceived: _ = try TransactionsReceivedView(data: data)
+    case .notificationReceived: _ = try NotificationReceivedView(data: data)
+    case .transactionsFetched: _ = try TransactionsFetchedView(data: data)
+    case .signaturesAccepted: _ = try SignaturesAccepted(data: data)
+    case .pricesDeclared: _ = try PricesDeclared(data: data)
+    case .ratesDeclared: _ = try RatesDeclared(data: data)
+    case .snapshotCreated: _ = try SnapshotCreated(data: data)
+    case .historyAccepted: _ = try HistoryAccepted(data: data)
+    case .trustDeclared: _ = try TrustDeclared(data: data)
+    case .dataRedacted: _ = try DataRedacted(data: data)
+    }
+  }
+
+  /// Throws unless the decoder takes data of a version as it is: no type has an older one yet. Where the data of an old
+  /// version would become that of the next one: stored bytes are never rewritten.
   package func checkVersion(_ version: Int) throws(EventError) {
     if reads(version) { return }
     throw version > currentVersion

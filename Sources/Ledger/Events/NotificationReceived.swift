@@ -15,6 +15,23 @@ package struct NotificationReceived: Sendable {
     }
   }
 
+  /// The members, in the catalogue's order.
+  package enum Member: MemberName, EventMember {
+    case notificationUUID = "notification_uuid"
+    case appFamilyID = "app_family_id"
+    case bundleID = "bundle_id"
+    case environment = "environment"
+    case occurredAt = "occurred_at"
+    case via = "via"
+    case line = "line"
+    case lineSHA256 = "line_sha256"
+    case type = "type"
+    case subtype = "subtype"
+    case transaction = "transaction"
+    case renewal = "renewal"
+    case notification = "notification"
+  }
+
   /// `notificationUUID`, as sent: the same notification has the same one each time that it comes.
   package var notificationUUID: String
   package var appFamilyID: String
@@ -55,25 +72,27 @@ package struct NotificationReceived: Sendable {
     var writer = JSONWriter()
     writer.reserve(notification.byteCount + 1024)
     writer.beginObject()
-    writer.member("notification_uuid", notificationUUID)
-    writer.member("app_family_id", appFamilyID)
-    writer.member("bundle_id", bundleID)
-    writer.member("environment", environment)
-    writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
+    writer.member(Member.notificationUUID.name, notificationUUID)
+    writer.member(Member.appFamilyID.name, appFamilyID)
+    writer.member(Member.bundleID.name, bundleID)
+    writer.member(Member.environment.name, environment)
+    writer.member(Member.occurredAt.name, Timestamp.fixedText(ms: occurredAtMs))
     origin.writeMembers(to: &writer)
-    writer.member("type", type)
-    writer.member("subtype", ifPresent: subtype)
-    func verdict(_ name: StaticString, _ inner: Inner?) {
+    writer.member(Member.type.name, type)
+    writer.member(Member.subtype.name, ifPresent: subtype)
+    func verdict(_ member: Member, _ inner: Inner?) {
       guard let inner else { return }
-      writer.key(name)
+      writer.key(member.name)
       writer.beginObject()
       inner.verdict.writeMembers(to: &writer)
-      writer.member("signed_at", ifPresent: inner.signedAtMs.map { Timestamp.fixedText(ms: $0) })
+      if let signedAtMs = inner.signedAtMs {
+        writer.member(SignedObjectRecord.Member.signedAt.name, Timestamp.fixedText(ms: signedAtMs))
+      }
       writer.endObject()
     }
-    verdict("transaction", transaction)
-    verdict("renewal", renewal)
-    writer.key("notification")
+    verdict(.transaction, transaction)
+    verdict(.renewal, renewal)
+    writer.key(Member.notification.name)
     notification.write(to: &writer)
     writer.endObject()
     return writer.bytes
@@ -81,7 +100,9 @@ package struct NotificationReceived: Sendable {
 }
 
 /// A notification as the fold reads it: its members point into the event's bytes.
-package struct NotificationReceivedView {
+package struct NotificationReceivedView: EventView {
+  typealias Member = NotificationReceived.Member
+
   package private(set) var notificationUUID: JSONString?
   package private(set) var appFamilyID: JSONString?
   package private(set) var bundleID: JSONString?
@@ -101,13 +122,6 @@ package struct NotificationReceivedView {
   package private(set) var renewal: SignedObjectView?
   package private(set) var notification: SignedObjectView?
 
-  /// The members in the catalogue's order.
-  package static let members = [
-    "notification_uuid", "app_family_id", "bundle_id", "environment", "occurred_at", "via", "line",
-    "line_sha256", "type", "subtype", "transaction", "renewal", "notification",
-  ]
-  private static var required: UInt32 { 0b1_0001_0011_1111 }
-
   /// Whether the event was redacted: what was kept of the objects inside is then with the verdicts on them.
   package let isRedacted: Bool
 
@@ -115,69 +129,35 @@ package struct NotificationReceivedView {
   /// - Parameter isRedacted: whether the data is what a redaction kept.
   package init(data: JSONBytes, isRedacted: Bool = false) throws(EventError) {
     self.isRedacted = isRedacted
-    var review = MemberValidator()
-    do throws(JSONError) {
-      var cursor = JSONCursor(data)
-      try cursor.beginObject()
-      while let key = try cursor.nextKey() { try read(key, &cursor, &review) }
-    } catch { throw .malformed(.notificationReceived, error) }
-    try review.check(.notificationReceived, required: Self.required, Self.members)
+    try read(
+      data, of: .notificationReceived,
+      required: .through(.via).with(.type).with(.notification))
   }
 
-  private mutating func read(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
-  ) throws(JSONError) {
-    switch key.raw.count {
-    case 4 where key == "line":
-      line = try cursor.readIntegerOrSkip()
-      review.mark(6, isRight: line != nil)
-    case 7 where key == "renewal":
-      renewal = try SignedObjectView.verdict(&cursor)
-      review.mark(11, isRight: renewal != nil)
-    case 11 where key == "transaction":
+  mutating func read(_ member: Member, _ cursor: inout JSONCursor) throws(JSONError) -> Bool {
+    switch member {
+    case .notificationUUID: return try cursor.read(&notificationUUID)
+    case .appFamilyID: return try cursor.read(uuid: &appFamilyID)
+    case .bundleID: return try cursor.read(&bundleID)
+    case .environment: return try cursor.read(&environment)
+    case .occurredAt: return try cursor.read(timeMs: &occurredAtMs)
+    case .via:
+      let word = try cursor.readStringOrSkip()
+      (isImport, isFetched) = (word == "import", word == "fetch")
+      return isImport || isFetched || word == "http"
+    case .line: return try cursor.read(&line)
+    case .lineSHA256: return try cursor.read(&lineSHA256Hex)
+    case .type: return try cursor.read(&type)
+    case .subtype: return try cursor.read(&subtype)
+    case .transaction:
       transaction = try SignedObjectView.verdict(&cursor)
-      review.mark(10, isRight: transaction != nil)
-    case 12 where key == "notification":
+      return transaction != nil
+    case .renewal:
+      renewal = try SignedObjectView.verdict(&cursor)
+      return renewal != nil
+    case .notification:
       notification = try SignedObjectView.object(&cursor, isRedacted: isRedacted)
-      review.mark(12, isRight: notification != nil)
-    default: try readText(key, &cursor, &review)
-    }
-  }
-
-  private mutating func readText(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
-  ) throws(JSONError) {
-    let text = try cursor.readStringOrSkip()
-    switch key.raw.count {
-    case 3 where key == "via":
-      isImport = text.map { $0 == "import" } ?? false
-      isFetched = text.map { $0 == "fetch" } ?? false
-      review.mark(5, isRight: isImport || isFetched || text.map { $0 == "http" } ?? false)
-    case 4 where key == "type":
-      type = text
-      review.mark(8, isRight: text != nil)
-    case 7 where key == "subtype":
-      subtype = text
-      review.mark(9, isRight: text != nil)
-    case 9 where key == "bundle_id":
-      bundleID = text
-      review.mark(2, isRight: text != nil)
-    case 11 where key == "environment":
-      environment = text
-      review.mark(3, isRight: text != nil)
-    case 11 where key == "occurred_at":
-      occurredAtMs = text.flatMap { Timestamp.parseFixed($0.raw) }
-      review.mark(4, isRight: occurredAtMs != nil)
-    case 11 where key == "line_sha256":
-      lineSHA256Hex = text
-      review.mark(7, isRight: text != nil)
-    case 13 where key == "app_family_id":
-      appFamilyID = text
-      review.mark(1, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
-    case 17 where key == "notification_uuid":
-      notificationUUID = text
-      review.mark(0, isRight: text != nil)
-    default: break
+      return notification != nil
     }
   }
 }

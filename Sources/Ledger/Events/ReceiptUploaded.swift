@@ -15,6 +15,27 @@ package struct ReceiptUploaded {
   /// The version of an upload with facts in place of its receipt, a forgery's; that of all others is 1.
   package static let reducedVersion = 2
 
+  /// The members, in the catalogue's order; `receipt` is the last in an event.
+  package enum Member: MemberName, EventMember {
+    case receiptID = "receipt_id"
+    case appFamilyID = "app_family_id"
+    case style = "style"
+    case bundleID = "bundle_id"
+    case receiptSHA256 = "receipt_sha256"
+    case occurredAt = "occurred_at"
+    case via = "via"
+    case line = "line"
+    case lineSHA256 = "line_sha256"
+    case countryCode = "country_code"
+    case identifierForVendor = "identifier_for_vendor"
+    case userIdentifier = "user_identifier"
+    case ipAddress = "ip_address"
+    case metadata = "metadata"
+    case receipt = "receipt"
+    /// Of redacted events alone.
+    case receiptUntil = "receipt_until"
+  }
+
   /// UUID version 5 of the receipt's content within its app family.
   package var receiptID: String
   package var appFamilyID: String
@@ -63,14 +84,14 @@ package struct ReceiptUploaded {
     var writer = JSONWriter()
     writer.reserve(receipt.count + (metadata?.count ?? 0) + 640)
     writer.beginObject()
-    writer.member("receipt_id", receiptID)
-    writer.member("app_family_id", appFamilyID)
-    writer.member("style", style)
-    writer.member("bundle_id", bundleID)
-    writer.member("receipt_sha256", receiptSHA256Hex)
-    writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
+    writer.member(Member.receiptID.name, receiptID)
+    writer.member(Member.appFamilyID.name, appFamilyID)
+    writer.member(Member.style.name, style)
+    writer.member(Member.bundleID.name, bundleID)
+    writer.member(Member.receiptSHA256.name, receiptSHA256Hex)
+    writer.member(Member.occurredAt.name, Timestamp.fixedText(ms: occurredAtMs))
     writeRequestMembers(to: &writer)
-    writer.key("receipt")
+    writer.key(Member.receipt.name)
     write(&writer)
     writer.endObject()
     return writer.bytes
@@ -78,7 +99,9 @@ package struct ReceiptUploaded {
 }
 
 /// An upload as the fold reads it: its members point into the event's bytes.
-package struct ReceiptUploadedView {
+package struct ReceiptUploadedView: EventView {
+  typealias Member = ReceiptUploaded.Member
+
   package private(set) var receiptID: JSONString?
   package private(set) var appFamilyID: JSONString?
   package private(set) var style: JSONString?
@@ -104,63 +127,21 @@ package struct ReceiptUploadedView {
   private var lastMember: JSONString?
   private var hasFacts = false
 
-  /// The members in the catalogue's order; those up to `via`, and `receipt`, are required. The last is one of redacted
-  /// events, and stands before `receipt`.
-  package static let members = [
-    "receipt_id", "app_family_id", "style", "bundle_id", "receipt_sha256", "occurred_at", "via",
-    "line", "line_sha256", "country_code", "identifier_for_vendor", "user_identifier",
-    "ip_address", "metadata", "receipt", "receipt_until",
-  ]
-  private static var required: UInt32 { 0b100_0000_0111_1111 }
-  /// A redacted event may have neither the receipt nor its SHA-256.
-  private static var requiredIfRedacted: UInt32 { 0b000_0000_0110_1111 }
+  private let isRedacted: Bool
+  private let isReduced: Bool
 
   /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
   /// - Parameters:
   ///   - isRedacted: whether the data is what a redaction kept.
   ///   - version: the event's.
   package init(data: JSONBytes, isRedacted: Bool = false, version: Int = 1) throws(EventError) {
-    var review = MemberValidator()
-    let isReduced = version == ReceiptUploaded.reducedVersion
-    do throws(JSONError) { try read(data, isRedacted, isReduced, &review) } catch {
-      throw .malformed(.receiptUploaded, error)
-    }
-    try review.check(
-      .receiptUploaded, required: isRedacted ? Self.requiredIfRedacted : Self.required,
-      Self.members)
-  }
-
-  private mutating func read(
-    _ data: JSONBytes, _ isRedacted: Bool, _ isReduced: Bool, _ review: inout MemberValidator
-  ) throws(JSONError) {
-    var cursor = JSONCursor(data)
-    try cursor.beginObject()
-    while let key = try cursor.nextKey() {
-      let length = key.raw.count
-      if length == 7, key == "receipt" {
-        // The receipt is last and is base64; a caller that needs it decodes it strictly.
-        let rest = try cursor.readRest()
-        if isRedacted || isReduced, let facts = Self.lastObject(rest) {
-          (lastMember, hasFacts) = (JSONString(raw: facts, hasEscapes: false), true)
-        } else if !isReduced {
-          lastMember = Self.lastString(rest)
-        }
-        review.mark(14, isRight: lastMember != nil)
-        return
-      } else if length == 8, key == "metadata" {
-        let isObject = try cursor.kind() == .object
-        metadata = try cursor.readRaw()
-        review.mark(13, isRight: isObject)
-      } else if isRedacted, length == 13, key == "receipt_until" {
-        receiptUntilMs = try cursor.readStringOrSkip().flatMap { Timestamp.parseFixed($0.raw) }
-        review.mark(15, isRight: receiptUntilMs != nil)
-      } else if length == 4, key == "line" {
-        line = try cursor.readIntegerOrSkip()
-        review.mark(7, isRight: line != nil)
-      } else {
-        try readText(key, &cursor, &review)
-      }
-    }
+    self.isRedacted = isRedacted
+    isReduced = version == ReceiptUploaded.reducedVersion
+    // A redacted event may have neither the receipt nor its SHA-256.
+    let required = MemberSet<Member>.through(.via)
+    try read(
+      data, of: .receiptUploaded,
+      required: isRedacted ? required.without(.receiptSHA256) : required.with(.receipt))
   }
 
   /// The string that forms the rest of the data; nil if the rest is anything else.
@@ -179,49 +160,40 @@ package struct ReceiptUploadedView {
     return object
   }
 
-  private mutating func readText(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
-  ) throws(JSONError) {
-    let text = try cursor.readStringOrSkip()
-    // The length alone distinguishes most keys.
-    switch key.raw.count {
-    case 3 where key == "via":
-      isImport = text.map { $0 == "import" } ?? false
-      review.mark(6, isRight: isImport || text.map { $0 == "http" } ?? false)
-    case 5 where key == "style":
-      style = text
-      review.mark(2, isRight: text.map { $0 == "unified" || $0 == "transaction" } ?? false)
-    case 9 where key == "bundle_id":
-      bundleID = text
-      review.mark(3, isRight: text != nil)
-    case 10 where key == "receipt_id":
-      receiptID = text
-      review.mark(0, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
-    case 10 where key == "ip_address":
-      ipAddress = text
-      review.mark(12, isRight: text != nil)
-    case 11 where key == "occurred_at":
-      occurredAtMs = text.flatMap { Timestamp.parseFixed($0.raw) }
-      review.mark(5, isRight: occurredAtMs != nil)
-    case 11 where key == "line_sha256":
-      lineSHA256Hex = text
-      review.mark(8, isRight: text != nil)
-    case 12 where key == "country_code":
-      countryCode = text.flatMap { $0.raw.isEmpty ? nil : $0 }
-      review.mark(9, isRight: text != nil)
-    case 13 where key == "app_family_id":
-      appFamilyID = text
-      review.mark(1, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
-    case 14 where key == "receipt_sha256":
-      receiptSHA256Hex = text
-      review.mark(4, isRight: text != nil)
-    case 15 where key == "user_identifier":
-      userIdentifier = text
-      review.mark(11, isRight: text != nil)
-    case 21 where key == "identifier_for_vendor":
-      identifierForVendor = text
-      review.mark(10, isRight: text != nil)
-    default: break
+  mutating func read(_ member: Member, _ cursor: inout JSONCursor) throws(JSONError) -> Bool {
+    switch member {
+    case .receiptID: return try cursor.read(uuid: &receiptID)
+    case .appFamilyID: return try cursor.read(uuid: &appFamilyID)
+    case .style:
+      style = try cursor.readStringOrSkip()
+      return style == "unified" || style == "transaction"
+    case .bundleID: return try cursor.read(&bundleID)
+    case .receiptSHA256: return try cursor.read(&receiptSHA256Hex)
+    case .occurredAt: return try cursor.read(timeMs: &occurredAtMs)
+    case .via:
+      let word = try cursor.readStringOrSkip()
+      isImport = word == "import"
+      return isImport || word == "http"
+    case .line: return try cursor.read(&line)
+    case .lineSHA256: return try cursor.read(&lineSHA256Hex)
+    case .countryCode: return try cursor.read(possiblyEmpty: &countryCode)
+    case .identifierForVendor: return try cursor.read(&identifierForVendor)
+    case .userIdentifier: return try cursor.read(&userIdentifier)
+    case .ipAddress: return try cursor.read(&ipAddress)
+    case .metadata: return try cursor.read(object: &metadata)
+    case .receipt:
+      // It is base64; a caller that needs it decodes it strictly.
+      let last = try cursor.readLast()
+      if isRedacted || isReduced, let facts = Self.lastObject(last) {
+        (lastMember, hasFacts) = (JSONString(raw: facts, hasEscapes: false), true)
+      } else if !isReduced {
+        lastMember = Self.lastString(last)
+      }
+      return lastMember != nil
+    case .receiptUntil:
+      let isValid = try cursor.read(timeMs: &receiptUntilMs)
+      if !isRedacted { receiptUntilMs = nil }
+      return isValid || !isRedacted
     }
   }
 }
@@ -260,29 +232,27 @@ extension TransactionsReceived: UploadContent {}
 extension UploadContent {
   /// Writes `via` to `metadata`, in the catalogue's order.
   func writeRequestMembers(to writer: inout JSONWriter) {
+    typealias Member = ReceiptUploaded.Member
     origin.writeMembers(to: &writer)
-    writer.member("country_code", ifPresent: countryCode)
-    writer.member("identifier_for_vendor", ifPresent: identifierForVendor)
-    writer.member("user_identifier", ifPresent: userIdentifier)
-    writer.member("ip_address", ifPresent: ipAddress)
-    guard let metadata else { return }
-    writer.key("metadata")
-    metadata.withUnsafeBytes { writer.raw($0) }
+    writer.member(Member.countryCode.name, ifPresent: countryCode)
+    writer.member(Member.identifierForVendor.name, ifPresent: identifierForVendor)
+    writer.member(Member.userIdentifier.name, ifPresent: userIdentifier)
+    writer.member(Member.ipAddress.name, ifPresent: ipAddress)
+    if let metadata { writer.member(Member.metadata.name, json: metadata) }
   }
 }
 
 extension ReceiptUploaded.Origin {
-  /// Writes `via` and, for an import, the line.
+  /// Writes `via` and, for an import, the line: other types call these members the same.
   func writeMembers(to writer: inout JSONWriter) {
+    typealias Member = ReceiptUploaded.Member
     switch self {
-    case .http:
-      writer.member("via", "http")
+    case .http: writer.member(Member.via.name, "http")
     case .importLine(let number, let sha256Hex):
-      writer.member("via", "import")
-      writer.member("line", number)
-      writer.member("line_sha256", sha256Hex)
-    case .fetch:
-      writer.member("via", "fetch")
+      writer.member(Member.via.name, "import")
+      writer.member(Member.line.name, number)
+      writer.member(Member.lineSHA256.name, sha256Hex)
+    case .fetch: writer.member(Member.via.name, "fetch")
     }
   }
 }

@@ -32,6 +32,26 @@ package enum ReplySource: Equatable, Sendable {
 
 /// The content of a verification's event.
 package struct ReceiptVerified {
+  /// The members, in the catalogue's order; a reply is the last.
+  package enum Member: MemberName, EventMember {
+    case upload = "upload"
+    case authority = "authority"
+    case outcome = "outcome"
+    case environment = "environment"
+    case status = "status"
+    case reason = "reason"
+    case attempt = "attempt"
+    case endpoint = "endpoint"
+    case mismatch = "mismatch"
+    case host = "host"
+    case via = "via"
+    case occurredAt = "occurred_at"
+    case notification = "notification"
+    case reply = "reply"
+    case replyBase64 = "reply_base64"
+    case replyOf = "reply_of"
+  }
+
   /// The App Store's reply.
   package enum Reply {
     case none
@@ -87,28 +107,25 @@ package struct ReceiptVerified {
     var writer = JSONWriter()
     if case .json(let bytes) = reply { writer.reserve(bytes.count + 320) }
     writer.beginObject()
-    writer.key("upload")
+    writer.key(Member.upload.name)
     if let upload { writer.integer(upload) } else { writer.raw(JSONBytes(start: nil, count: 0)) }
-    writer.member("authority", authority.rawValue)
-    writer.member("outcome", outcome.rawValue)
-    writer.member("environment", ifPresent: environment)
-    writer.member("status", ifPresent: status)
-    writer.member("reason", ifPresent: reason)
-    writer.member("attempt", attempt)
-    writer.member("endpoint", ifPresent: endpoint?.rawValue)
-    writer.member("mismatch", ifPresent: mismatch)
+    writer.member(Member.authority.name, authority.rawValue)
+    writer.member(Member.outcome.name, outcome.rawValue)
+    writer.member(Member.environment.name, ifPresent: environment)
+    writer.member(Member.status.name, ifPresent: status)
+    writer.member(Member.reason.name, ifPresent: reason)
+    writer.member(Member.attempt.name, attempt)
+    writer.member(Member.endpoint.name, ifPresent: endpoint?.rawValue)
+    writer.member(Member.mismatch.name, ifPresent: mismatch)
     switch source {
     case .host(let host):
-      writer.member("host", host)
+      writer.member(Member.host.name, host)
     case .imported:
-      writer.member("via", ReplySource.importWord)
+      writer.member(Member.via.name, ReplySource.importWord)
     case nil: break
     }
-    writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
-    if let notification {
-      writer.key("notification")
-      notification.withUnsafeBytes { writer.raw($0) }
-    }
+    writer.member(Member.occurredAt.name, Timestamp.fixedText(ms: occurredAtMs))
+    if let notification { writer.member(Member.notification.name, json: notification) }
     write(reply, to: &writer)
     writer.endObject()
     return writer.bytes
@@ -117,23 +134,23 @@ package struct ReceiptVerified {
   private func write(_ reply: Reply, to writer: inout JSONWriter) {
     switch reply {
     case .none: break
-    case .json(let bytes):
-      writer.key("reply")
-      bytes.withUnsafeBytes { writer.raw($0) }
+    case .json(let bytes): writer.member(Member.reply.name, json: bytes)
     case .other(let base64):
-      writer.key("reply_base64")
+      writer.key(Member.replyBase64.name)
       base64.withUnsafeBytes { writer.string($0) }
     case .reused(let position):
-      writer.member("reply_of", position)
+      writer.member(Member.replyOf.name, position)
     case .reusedOfSameAppend:
-      writer.key("reply_of")
+      writer.key(Member.replyOf.name)
       writer.raw(JSONBytes(start: nil, count: 0))
     }
   }
 }
 
 /// A verification as the fold reads it: its members point into the event's bytes.
-package struct ReceiptVerifiedView {
+package struct ReceiptVerifiedView: EventView {
+  typealias Member = ReceiptVerified.Member
+
   /// The upload's position.
   package private(set) var upload = -1
   package private(set) var authority: Authority = .local
@@ -159,36 +176,13 @@ package struct ReceiptVerifiedView {
   /// The position of the verification whose reply was reused.
   package private(set) var replyOf: Int64?
 
-  /// The members in the catalogue's order.
-  package static let members = [
-    "upload", "authority", "outcome", "environment", "status", "reason", "attempt", "endpoint",
-    "mismatch", "host", "via", "occurred_at", "notification", "reply", "reply_base64", "reply_of",
-  ]
-  private static var required: UInt32 { 0b1000_0100_0111 }
-
   /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
   /// Does not check what is at the positions that it names, or that the reply, which is last, is one JSON value; the
   /// caller must.
   package init(data: JSONBytes) throws(EventError) {
-    var review = MemberValidator()
-    do throws(JSONError) {
-      var cursor = JSONCursor(data)
-      try cursor.beginObject()
-      while let key = try cursor.nextKey() {
-        if key == "upload" {
-          let position = try cursor.readIntegerOrSkip() ?? -1
-          upload = Int(position)
-          review.mark(0, isRight: position >= 0)
-        } else if key.raw.count == 5, key == "reply" {
-          // The reply is last, and decoding it scans it, so it is not scanned here.
-          reply = try cursor.readRest()
-          break
-        } else {
-          try read(key, &cursor, &review)
-        }
-      }
-    } catch { throw .malformed(.receiptVerified, error) }
-    try review.check(.receiptVerified, required: Self.required, Self.members)
+    try read(
+      data, of: .receiptVerified,
+      required: .through(.outcome).with(.attempt).with(.occurredAt))
   }
 
   /// The same result with other positions in place of those that it names.
@@ -199,75 +193,59 @@ package struct ReceiptVerifiedView {
     return view
   }
 
-  private mutating func read(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
-  ) throws(JSONError) {
-    // The length alone distinguishes most keys.
-    switch key.raw.count {
-    case 3 where key == "via":
-      isImported = try cursor.readStringOrSkip().map { $0 == "import" } ?? false
-      review.mark(10, isRight: isImported)
-    case 4 where key == "host":
-      host = try cursor.readStringOrSkip()
-      review.mark(9, isRight: host.map { !$0.raw.isEmpty } ?? false)
-    case 6 where key == "status":
-      status = try cursor.readIntegerOrSkip()
-      review.mark(4, isRight: status != nil)
-    case 6 where key == "reason":
-      reason = try cursor.readStringOrSkip()
-      review.mark(5, isRight: reason != nil)
-    case 7 where key == "outcome":
+  mutating func read(_ member: Member, _ cursor: inout JSONCursor) throws(JSONError) -> Bool {
+    switch member {
+    case .upload:
+      let position = try cursor.readIntegerOrSkip() ?? -1
+      upload = Int(position)
+      return position >= 0
+    case .authority:
+      let word = try cursor.readStringOrSkip()
+      authority = word == "app_store" ? .appStore : .local
+      return authority == .appStore || word == "local"
+    case .outcome:
       let word = try cursor.readStringOrSkip().flatMap { Outcome($0) }
       outcome = word ?? .unreachable
-      review.mark(2, isRight: word != nil)
-    case 7 where key == "attempt":
+      return word != nil
+    case .environment: return try cursor.read(&environment)
+    case .status: return try cursor.read(&status)
+    case .reason: return try cursor.read(&reason)
+    case .attempt:
       let number = try cursor.readIntegerOrSkip()
       attempt = number ?? 1
-      review.mark(6, isRight: number != nil)
-    case 8 where key == "endpoint":
+      return number != nil
+    case .endpoint:
       let word = try cursor.readStringOrSkip()
-      let isSandbox = word.map { $0 == "sandbox" } ?? false
-      endpoint = isSandbox ? .sandbox : .production
-      review.mark(7, isRight: isSandbox || word.map { $0 == "production" } ?? false)
-    case 8 where key == "mismatch":
-      mismatch = try cursor.readStringOrSkip()
-      review.mark(8, isRight: mismatch != nil)
-    case 8 where key == "reply_of":
-      replyOf = try cursor.readIntegerOrSkip()
-      review.mark(15, isRight: replyOf.map { $0 >= 0 } ?? false)
-    case 9 where key == "authority":
-      let word = try cursor.readStringOrSkip()
-      let isAppStore = word.map { $0 == "app_store" } ?? false
-      authority = isAppStore ? .appStore : .local
-      review.mark(1, isRight: isAppStore || word.map { $0 == "local" } ?? false)
-    case 11 where key == "environment":
-      environment = try cursor.readStringOrSkip()
-      review.mark(3, isRight: environment != nil)
-    case 11 where key == "occurred_at":
-      occurredAtMs = try cursor.readStringOrSkip().flatMap { Timestamp.parseFixed($0.raw) }
-      review.mark(11, isRight: occurredAtMs != nil)
-    case 12 where key == "reply_base64":
+      endpoint = word == "sandbox" ? .sandbox : .production
+      return endpoint == .sandbox || word == "production"
+    case .mismatch: return try cursor.read(&mismatch)
+    case .host: return try cursor.read(nonEmpty: &host)
+    case .via:
+      isImported = try cursor.readStringOrSkip() == "import"
+      return isImported
+    case .occurredAt: return try cursor.read(timeMs: &occurredAtMs)
+    case .notification: return try cursor.read(object: &notification)
+    case .reply:
+      // Decoding it scans it, so it is not scanned here.
+      reply = try cursor.readLast()
+      return true
+    case .replyBase64:
       hasOtherReply = try cursor.readStringOrSkip() != nil
-      review.mark(14, isRight: hasOtherReply)
-    case 12 where key == "notification":
-      let isObject = try cursor.kind() == .object
-      notification = try cursor.readRaw()
-      review.mark(12, isRight: isObject)
-    default: try cursor.skipValue()
+      return hasOtherReply
+    case .replyOf:
+      replyOf = try cursor.readIntegerOrSkip()
+      return replyOf ?? -1 >= 0
     }
   }
 }
 
 extension Outcome {
   fileprivate init?(_ word: JSONString) {
-    if word == "valid" {
-      self = .valid
-    } else if word == "invalid" {
-      self = .invalid
-    } else if word == "unreachable" {
-      self = .unreachable
-    } else {
-      return nil
+    switch word {
+    case "valid": self = .valid
+    case "invalid": self = .invalid
+    case "unreachable": self = .unreachable
+    default: return nil
     }
   }
 }

@@ -3,6 +3,20 @@ package import Base
 
 /// A signed object as an event stores it.
 package struct SignedObjectRecord: Equatable, Sendable {
+  /// The members, in the catalogue's order.
+  package enum Member: MemberName, EventMember {
+    case outcome = "outcome"
+    case reason = "reason"
+    case root = "root_sha256"
+    case signer = "signer_sha256"
+    case signedAt = "signed_at"
+    case payload = "payload"
+    case payloadBase64URL = "payload_base64url"
+    case signature = "signature"
+    case header = "header"
+    case headerBase64URL = "header_base64url"
+  }
+
   /// The deepest nesting of a payload or header.
   package static let depthLimit = 32
 
@@ -60,22 +74,27 @@ package struct SignedObjectRecord: Equatable, Sendable {
   func write(to writer: inout JSONWriter) {
     writer.beginObject()
     verdict.writeMembers(to: &writer)
-    writer.member("signed_at", ifPresent: signedAtMs.map { Timestamp.fixedText(ms: $0) })
-    func part(_ name: StaticString, _ bytes: [UInt8]) {
-      writer.key(name)
-      bytes.withUnsafeBytes { writer.raw($0) }
-    }
-    func text(_ name: StaticString, _ bytes: [UInt8]?) {
+    if let signedAtMs { writer.member(Member.signedAt.name, Timestamp.fixedText(ms: signedAtMs)) }
+    func text(_ member: Member, _ bytes: [UInt8]?) {
       guard let bytes else { return }
-      writer.key(name)
+      writer.key(member.name)
       bytes.withUnsafeBytes { writer.string($0) }
     }
-    part("payload", payload)
-    text("payload_base64url", payloadBase64URL)
-    text("signature", signatureBase64URL)
-    part("header", header)
-    text("header_base64url", headerBase64URL)
+    writer.member(Member.payload.name, json: payload)
+    text(.payloadBase64URL, payloadBase64URL)
+    text(.signature, signatureBase64URL)
+    writer.member(Member.header.name, json: header)
+    text(.headerBase64URL, headerBase64URL)
     writer.endObject()
+  }
+}
+
+extension [SignedObjectRecord] {
+  /// Writes them as one value.
+  func write(to writer: inout JSONWriter) {
+    writer.beginArray()
+    for object in self { object.write(to: &writer) }
+    writer.endArray()
   }
 }
 
@@ -90,17 +109,20 @@ extension SignedObjectRecord.Verdict {
 
   /// Writes `outcome` and what goes with it.
   func writeMembers(to writer: inout JSONWriter) {
-    writer.member("outcome", isValid ? Self.validWord : Self.invalidWord)
+    typealias Member = SignedObjectRecord.Member
+    writer.member(Member.outcome.name, isValid ? Self.validWord : Self.invalidWord)
     switch self {
-    case .valid(let root): writer.member("root_sha256", root.hex)
-    case .locallyValid(let signer): writer.member("signer_sha256", signer.hex)
-    case .invalid(let reason): writer.member("reason", reason)
+    case .valid(let root): writer.member(Member.root.name, root.hex)
+    case .locallyValid(let signer): writer.member(Member.signer.name, signer.hex)
+    case .invalid(let reason): writer.member(Member.reason.name, reason)
     }
   }
 }
 
 /// A signed object as readers of an event see it: its members point into the event's bytes.
-package struct SignedObjectView {
+package struct SignedObjectView: EventView {
+  typealias Member = SignedObjectRecord.Member
+
   /// The object as the event holds it.
   package private(set) var bytes = JSONBytes(start: nil, count: 0)
   package private(set) var isValid = false
@@ -120,24 +142,21 @@ package struct SignedObjectView {
   package private(set) var header = JSONBytes(start: nil, count: 0)
   package private(set) var headerBase64URL: JSONString?
 
-  /// A bit for each required member, in the catalogue's order.
-  private static var requiredOfObject: UInt32 { 0b01_1010_0001 }
-  private static var requiredOfVerdict: UInt32 { 0b00_0000_0001 }
-  /// What a redaction took facts from has neither signature nor header any more.
-  private static var requiredOfRedacted: UInt32 { 0b00_0010_0001 }
-
   private init() {}
 
   /// Reads a signed object and moves past it; nil, and past it too, if the value violates the catalogue.
   static func object(
     _ cursor: inout JSONCursor, isRedacted: Bool
   ) throws(JSONError) -> SignedObjectView? {
-    try read(&cursor, required: isRedacted ? requiredOfRedacted : requiredOfObject)
+    let required = MemberSet<Member>.through(.outcome).with(.payload)
+    // What a redaction took facts from has neither signature nor header any more.
+    return try read(
+      &cursor, required: isRedacted ? required : required.with(.signature).with(.header))
   }
 
   /// Reads the verdict on an object that is stored elsewhere, in the same way.
   static func verdict(_ cursor: inout JSONCursor) throws(JSONError) -> SignedObjectView? {
-    try read(&cursor, required: requiredOfVerdict)
+    try read(&cursor, required: .through(.outcome))
   }
 
   /// Reads a list of signed objects; nil, and past it too, if it is none or longer than `max`.
@@ -167,67 +186,36 @@ package struct SignedObjectView {
   }
 
   private static func read(
-    _ cursor: inout JSONCursor, required: UInt32
+    _ cursor: inout JSONCursor, required: MemberSet<Member>
   ) throws(JSONError) -> SignedObjectView? {
     guard try cursor.kind() == .object else {
       try cursor.skipValue()
       return nil
     }
     var view = SignedObjectView()
-    var review = MemberValidator()
     try cursor.beginObject()
     let first = cursor.offset - 1
-    while let key = try cursor.nextKey() { try view.read(key, &cursor, &review) }
+    let validator = try view.readMembers(&cursor)
     view.bytes = cursor.passed(since: first)
-    return review.isRight(required: required) ? view : nil
+    return validator.fault(required: required) == nil ? view : nil
   }
 
-  private mutating func read(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
-  ) throws(JSONError) {
-    // The length alone distinguishes most keys.
-    switch key.raw.count {
-    case 6 where key == "reason":
-      reason = try cursor.readStringOrSkip()
-      review.mark(1, isRight: reason != nil)
-    case 6 where key == "header":
-      header = try readObject(8, &cursor, &review)
-    case 7 where key == "outcome":
+  mutating func read(_ member: Member, _ cursor: inout JSONCursor) throws(JSONError) -> Bool {
+    switch member {
+    case .outcome:
       let word = try cursor.readStringOrSkip()
-      isValid = word.map { $0 == "valid" } ?? false
-      review.mark(
-        0, isRight: isValid || word.map { $0 == "invalid" } ?? false)
-    case 7 where key == "payload":
-      payload = try readObject(5, &cursor, &review)
-    case 9 where key == "signed_at":
-      signedAtMs = try cursor.readStringOrSkip().flatMap { Timestamp.parseFixed($0.raw) }
-      review.mark(4, isRight: signedAtMs != nil)
-    case 9 where key == "signature":
-      signature = try cursor.readStringOrSkip()
-      review.mark(7, isRight: signature != nil)
-    case 11 where key == "root_sha256":
-      root = try cursor.readStringOrSkip().flatMap { SHA256Digest(hex: $0.raw) }
-      review.mark(2, isRight: root != nil)
-    case 13 where key == "signer_sha256":
-      signer = try cursor.readStringOrSkip().flatMap { SHA256Digest(hex: $0.raw) }
-      review.mark(3, isRight: signer != nil)
-    case 16 where key == "header_base64url":
-      headerBase64URL = try cursor.readStringOrSkip()
-      review.mark(9, isRight: headerBase64URL != nil)
-    case 17 where key == "payload_base64url":
-      payloadBase64URL = try cursor.readStringOrSkip()
-      review.mark(6, isRight: payloadBase64URL != nil)
-    default: try cursor.skipValue()
+      isValid = word == "valid"
+      return isValid || word == "invalid"
+    case .reason: return try cursor.read(&reason)
+    case .root: return try cursor.read(digest: &root)
+    case .signer: return try cursor.read(digest: &signer)
+    case .signedAt: return try cursor.read(timeMs: &signedAtMs)
+    case .payload: return try cursor.read(object: &payload)
+    case .payloadBase64URL: return try cursor.read(&payloadBase64URL)
+    case .signature: return try cursor.read(&signature)
+    case .header: return try cursor.read(object: &header)
+    case .headerBase64URL: return try cursor.read(&headerBase64URL)
     }
-  }
-
-  private func readObject(
-    _ place: Int, _ cursor: inout JSONCursor, _ review: inout MemberValidator
-  ) throws(JSONError) -> JSONBytes {
-    let isObject = try cursor.kind() == .object
-    let bytes = try cursor.readRaw()
-    review.mark(place, isRight: isObject)
-    return bytes
   }
 
   /// Whether only facts of it are left, so that its signature can't be judged again.

@@ -19,6 +19,24 @@ package struct TransactionsFetched: Sendable {
     }
   }
 
+  /// The members, in the catalogue's order.
+  package enum Member: MemberName, EventMember {
+    case appFamilyID = "app_family_id"
+    case bundleID = "bundle_id"
+    case environment = "environment"
+    case occurredAt = "occurred_at"
+    case call = "call"
+    case host = "host"
+    case transactionID = "transaction_id"
+    case from = "from"
+    case to = "to"
+    case revision = "revision"
+    case errorCode = "error_code"
+    case hasMore = "has_more"
+    case transactions = "transactions"
+    case renewals = "renewals"
+  }
+
   package var appFamilyID: String
   /// The page's.
   package var bundleID: String
@@ -66,34 +84,32 @@ package struct TransactionsFetched: Sendable {
     var writer = JSONWriter()
     writer.reserve((transactions + renewals).reduce(640) { $0 + $1.byteCount })
     writer.beginObject()
-    writer.member("app_family_id", appFamilyID)
-    writer.member("bundle_id", bundleID)
-    writer.member("environment", environment)
-    writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
-    writer.member("call", call.rawValue)
-    writer.member("host", host)
-    writer.member("transaction_id", ifPresent: transactionID)
-    writer.member("from", ifPresent: fromMs.map { Timestamp.fixedText(ms: $0) })
-    writer.member("to", ifPresent: toMs.map { Timestamp.fixedText(ms: $0) })
-    writer.member("revision", ifPresent: revision)
-    writer.member("error_code", ifPresent: errorCode)
-    writer.key("has_more")
+    writer.member(Member.appFamilyID.name, appFamilyID)
+    writer.member(Member.bundleID.name, bundleID)
+    writer.member(Member.environment.name, environment)
+    writer.member(Member.occurredAt.name, Timestamp.fixedText(ms: occurredAtMs))
+    writer.member(Member.call.name, call.rawValue)
+    writer.member(Member.host.name, host)
+    writer.member(Member.transactionID.name, ifPresent: transactionID)
+    if let fromMs { writer.member(Member.from.name, Timestamp.fixedText(ms: fromMs)) }
+    if let toMs { writer.member(Member.to.name, Timestamp.fixedText(ms: toMs)) }
+    writer.member(Member.revision.name, ifPresent: revision)
+    writer.member(Member.errorCode.name, ifPresent: errorCode)
+    writer.key(Member.hasMore.name)
     writer.boolean(hasMore)
-    func list(_ name: StaticString, _ objects: [SignedObjectRecord]) {
-      writer.key(name)
-      writer.beginArray()
-      for object in objects { object.write(to: &writer) }
-      writer.endArray()
-    }
-    list("transactions", transactions)
-    list("renewals", renewals)
+    writer.key(Member.transactions.name)
+    transactions.write(to: &writer)
+    writer.key(Member.renewals.name)
+    renewals.write(to: &writer)
     writer.endObject()
     return writer.bytes
   }
 }
 
 /// A fetched page as the fold reads it: its members point into the event's bytes.
-package struct TransactionsFetchedView {
+package struct TransactionsFetchedView: EventView {
+  typealias Member = TransactionsFetched.Member
+
   package private(set) var appFamilyID: JSONString?
   package private(set) var bundleID: JSONString?
   package private(set) var environment: JSONString?
@@ -110,91 +126,50 @@ package struct TransactionsFetchedView {
   package private(set) var transactions: [SignedObjectView] = []
   package private(set) var renewals: [SignedObjectView] = []
 
-  /// The members in the catalogue's order.
-  package static let members = [
-    "app_family_id", "bundle_id", "environment", "occurred_at", "call", "host", "transaction_id",
-    "from", "to", "revision", "error_code", "has_more", "transactions", "renewals",
-  ]
-  private static var required: UInt32 { 0b11_1000_0011_1111 }
-
   private let isRedacted: Bool
 
   /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
   /// - Parameter isRedacted: whether the data is what a redaction kept.
   package init(data: JSONBytes, isRedacted: Bool = false) throws(EventError) {
     self.isRedacted = isRedacted
-    var review = MemberValidator()
-    do throws(JSONError) {
-      var cursor = JSONCursor(data)
-      try cursor.beginObject()
-      while let key = try cursor.nextKey() { try read(key, &cursor, &review) }
-    } catch { throw .malformed(.transactionsFetched, error) }
-    try review.check(.transactionsFetched, required: Self.required, Self.members)
+    try read(
+      data, of: .transactionsFetched,
+      required: .through(.host).with(.hasMore).with(.transactions).with(.renewals))
   }
 
-  private mutating func read(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
-  ) throws(JSONError) {
-    switch key.raw.count {
-    case 8 where key == "has_more":
+  mutating func read(_ member: Member, _ cursor: inout JSONCursor) throws(JSONError) -> Bool {
+    switch member {
+    case .appFamilyID: return try cursor.read(uuid: &appFamilyID)
+    case .bundleID: return try cursor.read(&bundleID)
+    case .environment:
+      environment = try cursor.readStringOrSkip()
+      return environment == "Production" || environment == "Sandbox"
+    case .occurredAt: return try cursor.read(timeMs: &occurredAtMs)
+    case .call:
+      let word = try cursor.readStringOrSkip().flatMap { TransactionsFetched.Call($0) }
+      call = word ?? .history
+      return word != nil
+    case .host: return try cursor.read(nonEmpty: &host)
+    case .transactionID: return try cursor.read(&transactionID)
+    case .from: return try cursor.read(timeMs: &fromMs)
+    case .to: return try cursor.read(timeMs: &toMs)
+    case .revision: return try cursor.read(&revision)
+    case .errorCode: return try cursor.read(&errorCode)
+    case .hasMore:
       let isBoolean = try cursor.kind() == .boolean
       if isBoolean { hasMore = try cursor.readBoolean() } else { try cursor.skipValue() }
-      review.mark(11, isRight: isBoolean)
-    case 8 where key == "renewals":
-      let list = try SignedObjectView.list(
-        &cursor, max: TransactionsFetched.objectCountMax, isRedacted: isRedacted)
-      renewals = list ?? []
-      review.mark(13, isRight: list != nil)
-    case 10 where key == "error_code":
-      errorCode = try cursor.readIntegerOrSkip()
-      review.mark(10, isRight: errorCode != nil)
-    case 12 where key == "transactions":
-      let list = try SignedObjectView.list(
-        &cursor, max: TransactionsFetched.objectCountMax, isRedacted: isRedacted)
-      transactions = list ?? []
-      review.mark(12, isRight: list != nil)
-    default: try readText(key, &cursor, &review)
+      return isBoolean
+    case .transactions: return try read(&transactions, &cursor)
+    case .renewals: return try read(&renewals, &cursor)
     }
   }
 
-  private mutating func readText(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
-  ) throws(JSONError) {
-    let text = try cursor.readStringOrSkip()
-    switch key.raw.count {
-    case 2 where key == "to":
-      toMs = text.flatMap { Timestamp.parseFixed($0.raw) }
-      review.mark(8, isRight: toMs != nil)
-    case 4 where key == "call":
-      let word = text.flatMap { TransactionsFetched.Call($0) }
-      call = word ?? .history
-      review.mark(4, isRight: word != nil)
-    case 4 where key == "from":
-      fromMs = text.flatMap { Timestamp.parseFixed($0.raw) }
-      review.mark(7, isRight: fromMs != nil)
-    case 4 where key == "host":
-      host = text
-      review.mark(5, isRight: text.map { !$0.raw.isEmpty } ?? false)
-    case 8 where key == "revision":
-      revision = text
-      review.mark(9, isRight: text != nil)
-    case 9 where key == "bundle_id":
-      bundleID = text
-      review.mark(1, isRight: text != nil)
-    case 11 where key == "environment":
-      environment = text
-      let isApples = text.map { $0 == "Production" || $0 == "Sandbox" } ?? false
-      review.mark(2, isRight: isApples)
-    case 11 where key == "occurred_at":
-      occurredAtMs = text.flatMap { Timestamp.parseFixed($0.raw) }
-      review.mark(3, isRight: occurredAtMs != nil)
-    case 13 where key == "app_family_id":
-      appFamilyID = text
-      review.mark(0, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
-    case 14 where key == "transaction_id":
-      transactionID = text
-      review.mark(6, isRight: text != nil)
-    default: break
-    }
+  private func read(
+    _ objects: inout [SignedObjectView], _ cursor: inout JSONCursor
+  ) throws(JSONError) -> Bool {
+    let list = try SignedObjectView.list(
+      &cursor, max: TransactionsFetched.objectCountMax, isRedacted: isRedacted)
+    objects = list ?? []
+    return list != nil
   }
 }

@@ -14,6 +14,26 @@ package struct TransactionsReceived: Sendable {
     case bundleIDMismatch = "bundle_id_mismatch"
   }
 
+  /// The members, in the catalogue's order.
+  package enum Member: MemberName, EventMember {
+    case uploadID = "upload_id"
+    case appFamilyID = "app_family_id"
+    case occurredAt = "occurred_at"
+    case via = "via"
+    case line = "line"
+    case lineSHA256 = "line_sha256"
+    case countryCode = "country_code"
+    case identifierForVendor = "identifier_for_vendor"
+    case userIdentifier = "user_identifier"
+    case ipAddress = "ip_address"
+    case metadata = "metadata"
+    case outcome = "outcome"
+    case fraudReason = "fraud_reason"
+    case transactions = "transactions"
+    case appTransaction = "app_transaction"
+    case environment = "environment"
+  }
+
   /// `uploadID(of:in:)` of its signed objects.
   package var uploadID: String
   package var appFamilyID: String
@@ -64,28 +84,28 @@ package struct TransactionsReceived: Sendable {
     let objects = transactions + (appTransaction.map { [$0] } ?? [])
     writer.reserve(objects.reduce((metadata?.count ?? 0) + 640) { $0 + $1.byteCount })
     writer.beginObject()
-    writer.member("upload_id", uploadID)
-    writer.member("app_family_id", appFamilyID)
-    writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
+    writer.member(Member.uploadID.name, uploadID)
+    writer.member(Member.appFamilyID.name, appFamilyID)
+    writer.member(Member.occurredAt.name, Timestamp.fixedText(ms: occurredAtMs))
     writeRequestMembers(to: &writer)
-    writer.member("outcome", fraudReason == nil ? "valid" : "invalid")
-    writer.member("fraud_reason", ifPresent: fraudReason?.rawValue)
-    writer.key("transactions")
-    writer.beginArray()
-    for transaction in transactions { transaction.write(to: &writer) }
-    writer.endArray()
+    writer.member(Member.outcome.name, fraudReason == nil ? "valid" : "invalid")
+    writer.member(Member.fraudReason.name, ifPresent: fraudReason?.rawValue)
+    writer.key(Member.transactions.name)
+    transactions.write(to: &writer)
     if let appTransaction {
-      writer.key("app_transaction")
+      writer.key(Member.appTransaction.name)
       appTransaction.write(to: &writer)
     }
-    writer.member("environment", ifPresent: environment)
+    writer.member(Member.environment.name, ifPresent: environment)
     writer.endObject()
     return writer.bytes
   }
 }
 
 /// An upload of signed transactions as the fold reads it: its members point into the event's bytes.
-package struct TransactionsReceivedView {
+package struct TransactionsReceivedView: EventView {
+  typealias Member = TransactionsReceived.Member
+
   package private(set) var uploadID: JSONString?
   package private(set) var appFamilyID: JSONString?
   /// Epoch milliseconds; nil if the event does not contain it.
@@ -105,95 +125,48 @@ package struct TransactionsReceivedView {
   /// As an operator says of objects that name none.
   package private(set) var environment: JSONString?
 
-  /// The members in the catalogue's order.
-  package static let members = [
-    "upload_id", "app_family_id", "occurred_at", "via", "line", "line_sha256", "country_code",
-    "identifier_for_vendor", "user_identifier", "ip_address", "metadata", "outcome",
-    "fraud_reason", "transactions", "app_transaction", "environment",
-  ]
-  private static var required: UInt32 { 0b010_1000_0000_1111 }
-
   private let isRedacted: Bool
 
   /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
   /// - Parameter isRedacted: whether the data is what a redaction kept.
   package init(data: JSONBytes, isRedacted: Bool = false) throws(EventError) {
     self.isRedacted = isRedacted
-    var review = MemberValidator()
-    do throws(JSONError) {
-      var cursor = JSONCursor(data)
-      try cursor.beginObject()
-      while let key = try cursor.nextKey() { try read(key, &cursor, &review) }
-    } catch { throw .malformed(.transactionsReceived, error) }
-    try review.check(.transactionsReceived, required: Self.required, Self.members)
+    try read(
+      data, of: .transactionsReceived,
+      required: .through(.via).with(.outcome).with(.transactions))
   }
 
-  private mutating func read(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
-  ) throws(JSONError) {
-    switch key.raw.count {
-    case 4 where key == "line":
-      line = try cursor.readIntegerOrSkip()
-      review.mark(4, isRight: line != nil)
-    case 8 where key == "metadata":
-      let isObject = try cursor.kind() == .object
-      metadata = try cursor.readRaw()
-      review.mark(10, isRight: isObject)
-    case 12 where key == "transactions":
-      let list = try SignedObjectView.list(
-        &cursor, max: TransactionsReceived.transactionCounts.upperBound, isRedacted: isRedacted)
-      transactions = list ?? []
-      review.mark(13, isRight: !transactions.isEmpty)
-    case 15 where key == "app_transaction":
+  mutating func read(_ member: Member, _ cursor: inout JSONCursor) throws(JSONError) -> Bool {
+    switch member {
+    case .uploadID: return try cursor.read(uuid: &uploadID)
+    case .appFamilyID: return try cursor.read(uuid: &appFamilyID)
+    case .occurredAt: return try cursor.read(timeMs: &occurredAtMs)
+    case .via:
+      let word = try cursor.readStringOrSkip()
+      isImport = word == "import"
+      return isImport || word == "http"
+    case .line: return try cursor.read(&line)
+    case .lineSHA256: return try cursor.read(&lineSHA256Hex)
+    case .countryCode: return try cursor.read(possiblyEmpty: &countryCode)
+    case .identifierForVendor: return try cursor.read(&identifierForVendor)
+    case .userIdentifier: return try cursor.read(&userIdentifier)
+    case .ipAddress: return try cursor.read(&ipAddress)
+    case .metadata: return try cursor.read(object: &metadata)
+    case .outcome:
+      let word = try cursor.readStringOrSkip()
+      isValid = word == "valid"
+      return isValid || word == "invalid"
+    case .fraudReason: return try cursor.read(&fraudReason)
+    case .transactions:
+      let max = TransactionsReceived.transactionCounts.upperBound
+      transactions = try SignedObjectView.list(&cursor, max: max, isRedacted: isRedacted) ?? []
+      return !transactions.isEmpty
+    case .appTransaction:
       appTransaction = try SignedObjectView.object(&cursor, isRedacted: isRedacted)
-      review.mark(14, isRight: appTransaction != nil)
-    default: try readText(key, &cursor, &review)
-    }
-  }
-
-  private mutating func readText(
-    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberValidator
-  ) throws(JSONError) {
-    let text = try cursor.readStringOrSkip()
-    // The length alone distinguishes most keys.
-    switch key.raw.count {
-    case 3 where key == "via":
-      isImport = text.map { $0 == "import" } ?? false
-      review.mark(3, isRight: isImport || text.map { $0 == "http" } ?? false)
-    case 7 where key == "outcome":
-      isValid = text.map { $0 == "valid" } ?? false
-      review.mark(11, isRight: isValid || text.map { $0 == "invalid" } ?? false)
-    case 9 where key == "upload_id":
-      uploadID = text
-      review.mark(0, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
-    case 10 where key == "ip_address":
-      ipAddress = text
-      review.mark(9, isRight: text != nil)
-    case 11 where key == "occurred_at":
-      occurredAtMs = text.flatMap { Timestamp.parseFixed($0.raw) }
-      review.mark(2, isRight: occurredAtMs != nil)
-    case 11 where key == "environment":
-      environment = text
-      review.mark(15, isRight: text.map { $0 == "Production" || $0 == "Sandbox" } ?? false)
-    case 11 where key == "line_sha256":
-      lineSHA256Hex = text
-      review.mark(5, isRight: text != nil)
-    case 12 where key == "country_code":
-      countryCode = text.flatMap { $0.raw.isEmpty ? nil : $0 }
-      review.mark(6, isRight: text != nil)
-    case 12 where key == "fraud_reason":
-      fraudReason = text
-      review.mark(12, isRight: fraudReason != nil)
-    case 13 where key == "app_family_id":
-      appFamilyID = text
-      review.mark(1, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
-    case 15 where key == "user_identifier":
-      userIdentifier = text
-      review.mark(8, isRight: text != nil)
-    case 21 where key == "identifier_for_vendor":
-      identifierForVendor = text
-      review.mark(7, isRight: text != nil)
-    default: break
+      return appTransaction != nil
+    case .environment:
+      environment = try cursor.readStringOrSkip()
+      return environment == "Production" || environment == "Sandbox"
     }
   }
 

@@ -169,19 +169,9 @@ enum EventClass {
   private static func read(_ line: EventLine) throws(EventError) -> EventClass {
     guard let type = EventType(line.type) else { throw .unknownType }
     try type.checkVersion(line.version)
+    if type.role == .purchases { return .malformed }
     do throws(EventError) {
-      switch type {
-      case .appRegistered: _ = try AppRegistered(data: line.data)
-      case .pricesDeclared: _ = try PricesDeclared(data: line.data)
-      case .ratesDeclared: _ = try RatesDeclared(data: line.data)
-      case .snapshotCreated: _ = try SnapshotCreated(data: line.data)
-      case .historyAccepted: _ = try HistoryAccepted(data: line.data)
-      case .trustDeclared: _ = try TrustDeclared(data: line.data)
-      case .dataRedacted: _ = try DataRedacted(data: line.data)
-      case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
-        .transactionsFetched, .signaturesAccepted:
-        return .malformed
-      }
+      try type.validate(line.data, version: line.version)
       return .declaration
     } catch { return .malformed }
   }

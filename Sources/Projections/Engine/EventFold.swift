@@ -256,9 +256,6 @@ final class EventFold {
       case .signaturesAccepted:
         keeper.removeAll()
         return try fold(try SignaturesAccepted(data: data), event)
-      // These events do not affect sales or revenue.
-      case .snapshotCreated: _ = try SnapshotCreated(data: data)
-      case .historyAccepted: _ = try HistoryAccepted(data: data)
       case .trustDeclared:
         try declarations.add(
           try TrustDeclared(data: data), data: data, position: event.position)
@@ -266,6 +263,9 @@ final class EventFold {
         try declarations.add(
           try DataRedacted(data: data), position: event.position,
           recordedAtMs: event.recordedAtMs)
+      default:
+        precondition(type.role == .record, "an event that affects figures must be folded")
+        try type.validate(data, version: event.version)
       }
       return nil
     } catch let error as EventError where error.malformation != nil {

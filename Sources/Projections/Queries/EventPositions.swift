@@ -65,59 +65,41 @@ extension LedgerQueries {
   /// of them.
   package func positions(of types: Set<EventType>, before end: Position) throws -> [Position] {
     var result: [Position] = []
-    if !types.isDisjoint(with: Self.unlistedTypes) { result += try unlisted(before: end) }
     for type in types {
-      switch type {
-      case .receiptUploaded:
-        result += try positions("SELECT position FROM uploads WHERE receipt IS NOT NULL", end)
-      case .transactionsReceived:
-        result += try positions("SELECT position FROM signed_uploads", end)
-      case .receiptVerified: result += try positions("SELECT position FROM verifications", end)
-      case .pricesDeclared:
-        result += try positions("SELECT position FROM declarations WHERE type = 0", end)
-      case .ratesDeclared:
-        result += try positions("SELECT position FROM declarations WHERE type = 1", end)
-      case .trustDeclared:
-        result += try positions("SELECT position FROM trust_declarations", end)
-      case .notificationReceived:
-        result += try positions("SELECT position FROM notifications", end)
-      case .transactionsFetched:
-        result += try positions("SELECT position FROM fetched_pages", end)
-      case .signaturesAccepted:
-        result += try positions("SELECT position FROM signature_acceptances", end)
-      case .dataRedacted:
-        result += try positions("SELECT position FROM redactions", end)
-      case .appRegistered, .snapshotCreated, .historyAccepted: break
-      }
+      guard let listing = Self.listing(of: type) else { continue }
+      let rows = try database.prepare(listing)
+      while try rows.step() { result.append(try rows.ordinal(0)) }
+    }
+    result.removeAll { $0 >= end }
+    if types.contains(where: { Self.listing(of: $0) == nil }) {
+      result += try unlisted(before: end)
     }
     result.sort()
     return result
   }
 
-  private static let unlistedTypes: Set<EventType> = [
-    .appRegistered, .snapshotCreated, .historyAccepted,
-  ]
-
-  private func positions(_ sql: String, _ end: Position) throws -> [Position] {
-    let rows = try database.prepare(sql)
-    var result: [Position] = []
-    while try rows.step() { result.append(try rows.ordinal(0)) }
-    return result.filter { $0 < end }
+  /// SQL: the positions of all events of a type; nil if no table lists them completely. Of registrations the tables
+  /// hold only each app's latest.
+  private static func listing(of type: EventType) -> String? {
+    switch type {
+    case .receiptUploaded: "SELECT position FROM uploads WHERE receipt IS NOT NULL"
+    case .transactionsReceived: "SELECT position FROM signed_uploads"
+    case .receiptVerified: "SELECT position FROM verifications"
+    case .pricesDeclared: "SELECT position FROM declarations WHERE type = 0"
+    case .ratesDeclared: "SELECT position FROM declarations WHERE type = 1"
+    case .trustDeclared: "SELECT position FROM trust_declarations"
+    case .notificationReceived: "SELECT position FROM notifications"
+    case .transactionsFetched: "SELECT position FROM fetched_pages"
+    case .signaturesAccepted: "SELECT position FROM signature_acceptances"
+    case .dataRedacted: "SELECT position FROM redactions"
+    default: nil
+    }
   }
 
-  /// The positions of the events that no table lists. The tables list every upload, verification, notification,
-  /// fetched page and declaration. The other events are registrations, of which the tables hold only each app's
-  /// latest, and types that the tables do not hold at all.
+  /// The positions of the events that no table lists.
   private func unlisted(before end: Position) throws -> [Position] {
-    let others = try database.prepare(
-      """
-      SELECT position FROM uploads UNION ALL SELECT position FROM verifications
-      UNION ALL SELECT position FROM declarations
-      UNION ALL SELECT position FROM trust_declarations
-      UNION ALL SELECT position FROM notifications
-      UNION ALL SELECT position FROM fetched_pages
-      UNION ALL SELECT position FROM signature_acceptances ORDER BY position
-      """)
+    let listings = EventType.allCases.compactMap(Self.listing).joined(separator: " UNION ALL ")
+    let others = try database.prepare(listings + " ORDER BY position")
     var result: [Position] = []
     var next = 0
     while next < end {

@@ -246,10 +246,6 @@ package final class LedgerQueries {
       return try row.step() ? try row.ordinal(0) : 0
     }
     switch type {
-    case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
-      .transactionsFetched, .signaturesAccepted, .snapshotCreated, .historyAccepted, .trustDeclared,
-      .dataRedacted:
-      return nil
     case .appRegistered:
       return .app(
         receipts: try count(
@@ -276,6 +272,7 @@ package final class LedgerQueries {
       return .rates(
         rates: try row.ordinal(0), days: try row.ordinal(1), firstDay: try day(2),
         lastDay: try day(3))
+    default: return nil
     }
   }
 }

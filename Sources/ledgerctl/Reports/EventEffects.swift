@@ -70,9 +70,11 @@ enum EventEffects {
       self = .acceptance(
         event.position, try queries.sales(shownBySignedEvent: line),
         try queries.exceptions(at: event.position))
-    case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted: self = .nothing
-    case .appRegistered, .pricesDeclared, .ratesDeclared:
-      self = try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none
+    default:
+      self =
+        type.role == .record
+        ? .nothing
+        : try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none
     }
   }
 
