@@ -2,7 +2,7 @@
 package import AppStore
 package import Base
 package import Erasure
-import Intake
+package import HTTPClient
 
 /// The configuration of a ledger's intake. Everything has a default: a ledger without config.json works.
 package struct Configuration: Sendable, Equatable, SettingsSection {
