@@ -162,7 +162,9 @@ let package = Package(
       path: "Benchmarks/empty-program", swiftSettings: strict),
     .target(
       name: "TestSupport",
-      dependencies: ["Base", "Ledger", "Revenue", "Projections", "Replication"],
+      dependencies: [
+        "Base", "Ledger", "Revenue", "Projections", "Replication", "AppStoreAuthority",
+      ],
       path: "Tests/TestSupport", swiftSettings: strict + [unoptimized]),
     tests("BaseTests", of: ["Base"]),
     tests("LedgerTests", of: ["Ledger", "Base", "CCrypto"]),

@@ -38,8 +38,8 @@ struct NotificationSenderTests {
 
   /// The notifications that the server received, decoded.
   func told(_ server: ScriptedServer) throws -> [JSONValue] {
-    try server.seen.map {
-      try ServerAPIShop.payload(JSONValue(Array($0.body.utf8))["signedPayload"])
+    try server.requests.map {
+      try ServerAPIShop.payload(JSONValue($0.body)["signedPayload"])
     }
   }
 
@@ -53,7 +53,7 @@ struct NotificationSenderTests {
 
   @Test("each comes once, in the order of the customers, as the App Store posts it")
   func once() throws {
-    let server = try ScriptedServer { .answer($0 % 2 == 0 ? 200 : 206) }
+    let server = try ScriptedServer { .answer($0.index % 2 == 0 ? 200 : 206) }
     defer { server.stop() }
     let composer = try composer()
     let counts = try NotificationSender(plan(server, customers: 12), composer).run()
@@ -61,9 +61,9 @@ struct NotificationSenderTests {
     expectEqual(uuids(try told(server)), all)
     #expect(counts.notifications == all.count && counts.delivered == all.count)
     #expect(counts.givenUp == 0 && counts.pending == 0 && server.connectionCount == 1)
-    let head = try #require(server.seen.first).head
-    #expect(head.hasPrefix("POST /app_store/notifications HTTP/1.1\r\n"))
-    #expect(head.contains("\r\nContent-Type: application/json\r\n"))
+    let head = try #require(server.requests.first).head
+    expectEqual(head[0], "POST /app_store/notifications HTTP/1.1")
+    #expect(head.contains("Content-Type: application/json"))
   }
 
   @Test("a refused notification comes again five times with the same UUID, but not after a 400")
@@ -93,8 +93,8 @@ struct NotificationSenderTests {
 
   @Test("a connection that ends without a response, or with it, costs no notification")
   func brokenConnections() throws {
-    let server = try ScriptedServer { number in
-      number % 3 == 0 ? .cut : number % 3 == 1 ? .answerAndClose(200) : .answer(503)
+    let server = try ScriptedServer {
+      [.close, .answerAndClose(200), .answer(503)][$0.index % 3]
     }
     defer { server.stop() }
     let composer = try composer()
@@ -106,7 +106,7 @@ struct NotificationSenderTests {
 
   @Test("without a listener, each is tried six times and given up")
   func nobodyListens() throws {
-    let server = try ScriptedServer { _ in .cut }
+    let server = try ScriptedServer { _ in .close }
     let plan = try plan(server, customers: 1)
     server.stop()
     let composer = try composer()
@@ -137,8 +137,8 @@ struct NotificationSenderTests {
     case .clockSkew:
       #expect(found.allSatisfy { $0["signedDate"]?.integerValue == Self.atMs + 3_600_000 })
     case .expiredLeaf:
-      let first = try #require(server.seen.first)
-      let body = try JSONValue(Array(first.body.utf8))
+      let first = try #require(server.requests.first)
+      let body = try JSONValue(first.body)
       let text = try #require(body["signedPayload"]?.stringValue)
       let header = try JSONValue(
         Base64.decode(Array(text.prefix { $0 != "." }.utf8), .url))
@@ -197,7 +197,7 @@ struct NotificationSenderTests {
   @Test("the program logs each attempt and prints the counts")
   func program() throws {
     let directory = try SharedAuthority.directory.get()
-    let server = try ScriptedServer { $0 < 3 ? .answer(503) : .answer(200) }
+    let server = try ScriptedServer { $0.index < 3 ? .answer(503) : .answer(200) }
     defer { server.stop() }
     let outcome = try Outcome(
       of: "app-store-stand-in",
@@ -236,7 +236,7 @@ struct NotificationSenderTests {
 
   /// Waits until the server has seen this many requests.
   func wait(for count: Int, _ server: ScriptedServer) {
-    _ = eventually { server.seen.count >= count }
+    _ = eventually { server.requests.count >= count }
   }
 
   @Test("a test notification is sent on request, and its outcome is reported")
@@ -269,7 +269,7 @@ struct NotificationSenderTests {
 
   @Test("changes of a customer's purchase by control requests are notified, until accepted")
   func controlRequests() throws {
-    let server = try ScriptedServer { .answer($0 == 0 ? 503 : 200) }
+    let server = try ScriptedServer { .answer($0.index == 0 ? 503 : 200) }
     defer { server.stop() }
     let shop = try ServerAPIShop(
       notifications: NotificationTarget(

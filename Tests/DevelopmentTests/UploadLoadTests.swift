@@ -32,7 +32,7 @@ struct UploadLoadTests {
 
   @Test("responses are counted by status, and recorded with the receipt's id")
   func countsByStatus() throws {
-    let server = try ScriptedServer { .answer([200, 200, 206, 402, 503][$0 % 5]) }
+    let server = try ScriptedServer { .answer([200, 200, 206, 402, 503][$0.index % 5]) }
     defer { server.stop() }
     let outcome = try run(
       "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--rate", "2000",
@@ -46,10 +46,10 @@ struct UploadLoadTests {
     expectEqual(json["connections_made"], .number("4"))
     let answers = try lines("answers").map { try JSONValue(Array($0.utf8)) }
     expectEqual(Set(answers.compactMap { $0["upload"]?.integerValue }), Set(0..<200))
-    #expect(answers.allSatisfy { $0["receipt"] == .string(ScriptedServer.receiptID) })
+    #expect(answers.allSatisfy { $0["receipt"] == .string(ScriptedServer.Reaction.receiptID) })
     let statuses = answers.compactMap { $0["status"]?.integerValue }
     expectEqual(statuses.count { $0 == 402 }, 40)
-    expectEqual(server.seen.count, 200)
+    expectEqual(server.requests.count, 200)
   }
 
   @Test("each body is sent unchanged, in turn, with the token; keep-alive is used")
@@ -60,13 +60,13 @@ struct UploadLoadTests {
       "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--in-flight", "1",
       "--count", "7", "--json")
     expectEqual(outcome.exitCode, 0, "\(outcome.diagnostics)")
-    expectEqual(server.seen.map(\.body), (try (0..<7).map { try lines("bodies")[$0 % 3] }))
+    expectEqual(server.requests.map(\.text), (try (0..<7).map { try lines("bodies")[$0 % 3] }))
     expectEqual(server.connectionCount, 1)
     #expect(
-      server.seen.allSatisfy {
-        $0.head.hasPrefix("POST /client/itunes_connect/receipts HTTP/1.1\r\n")
-          && $0.head.contains("\r\nAuthorization: Bearer secret-token\r\n")
-          && $0.head.contains("\r\nContent-Type: application/json\r\n")
+      server.requests.allSatisfy {
+        $0.head[0] == "POST /client/itunes_connect/receipts HTTP/1.1"
+          && $0.head.contains("Authorization: Bearer secret-token")
+          && $0.head.contains("Content-Type: application/json")
       })
     #expect(!(outcome.output + outcome.diagnostics).contains("secret-token"))
   }
@@ -83,7 +83,7 @@ struct UploadLoadTests {
       let digits = String(repeating: "0", count: number < 10 ? 11 : 10) + String(number)
       return #"{"receipt":"A\#(number % 3)","metadata":{"upload":"\#(digits)"}}"#
     }
-    expectEqual(Set(server.seen.map(\.body)), Set(expected))
+    expectEqual(Set(server.requests.map(\.text)), Set(expected))
     try write(#"{"receipt":"A"}"#, "plain")
     let refused = try run(
       "--url", url(server), "--bodies", "plain", "--token-file", "token", "--in-flight", "1",
@@ -104,12 +104,12 @@ struct UploadLoadTests {
       "--url", url(server), "--bodies", "large", "--token-file", "token", "--in-flight", "2",
       "--count", "4", "--json")
     try expectEqual(outcome.json()["by_status"], .object([.init("422", .number("4"))]))
-    expectEqual(server.seen.map(\.body), [body, body, body, body])
+    expectEqual(server.requests.map(\.text), [body, body, body, body])
   }
 
   @Test("connections that the server closes after a response lose nothing")
   func closedAfterAnswer() throws {
-    let server = try ScriptedServer { $0 % 3 == 2 ? .answerAndClose(200) : .answer(200) }
+    let server = try ScriptedServer { $0.index % 3 == 2 ? .answerAndClose(200) : .answer(200) }
     defer { server.stop() }
     let outcome = try run(
       "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--in-flight", "3",
@@ -121,7 +121,7 @@ struct UploadLoadTests {
 
   @Test("with --reconnect cut connections are counted as unanswered, and it continues")
   func reconnect() throws {
-    let server = try ScriptedServer { $0 % 10 == 9 ? .cut : .answer(206) }
+    let server = try ScriptedServer { $0.index % 10 == 9 ? .close : .answer(206) }
     defer { server.stop() }
     let outcome = try run(
       "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--rate", "1000",
@@ -135,7 +135,7 @@ struct UploadLoadTests {
 
   @Test("without --reconnect a cut connection ends it; earlier responses stay on file")
   func cutEndsIt() throws {
-    let server = try ScriptedServer { $0 == 5 ? .cut : .answer(200) }
+    let server = try ScriptedServer { $0.index == 5 ? .close : .answer(200) }
     defer { server.stop() }
     let outcome = try run(
       "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--in-flight", "1",
@@ -154,7 +154,7 @@ struct UploadLoadTests {
     let port = first.port
     let second = Monitor<ScriptedServer?>(nil)
     let revival = try WorkerThread {
-      _ = eventually { first.seen.count >= 50 }
+      _ = eventually { first.requests.count >= 50 }
       first.stop()
       // The time without a server. Nothing waits for it.
       usleep(150_000)
@@ -208,5 +208,20 @@ struct UploadLoadTests {
     let outcome = try Outcome(of: "upload-load", arguments, in: directory.path)
     expectEqual(outcome.diagnostics, "upload-load: \(message)\nTry 'upload-load --help'.\n")
     #expect(outcome.exitCode == 2 && outcome.output.isEmpty)
+  }
+}
+
+extension ScriptedServer.Reaction {
+  static let receiptID = "6f1c0f5e-3d4a-5b6c-8d7e-9f0a1b2c3d4e"
+
+  /// A status, with a receipt's id in the body.
+  static func answer(_ status: Int, headers: [String] = []) -> Self {
+    let body = #"{"id":"\#(receiptID)","in_app_purchases":[{"id":""}]}"#
+    return .respond(status, Array(body.utf8), headers: headers)
+  }
+
+  /// Says that the connection closes after the answer, and closes it.
+  static func answerAndClose(_ status: Int) -> Self {
+    .all([.answer(status, headers: ["Connection: close"]), .close])
   }
 }

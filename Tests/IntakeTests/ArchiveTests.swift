@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite("Archives") struct ArchiveTests {
-  private let sign = SignedSample.self
+  private let sign = SignedSample.app
 
   /// The lines of an archive, with `FILE:RECORD` of each; a fault stands for a record without a
   /// line.
@@ -103,7 +103,7 @@ import Testing
   )
   func transactions() throws {
     let named = try sign.transaction()
-    let nameless = try sign.transaction(["environment": nil], transaction: 2)
+    let nameless = try sign.transaction("2", ["environment": nil])
     let found = try lines(
       [
         ("a.txt", "\(named)\n\(nameless)\n"),
@@ -224,7 +224,7 @@ import Testing
     let content = [
       Sample.line(#""user_identifier":"7","metadata":{"price":"1","currency":"EUR"}"#),
       Sample.recorded(transaction: 2), "{}",
-      sign.line([try sign.transaction(["bundleId": "\"b\""])]),
+      sign.line([try sign.transaction("1", ["bundleId": "\"b\""])]),
       sign.line(notification: try sign.notification()),
     ].joined(separator: "\n")
     let path = try directory.write("import.ndjson", content)

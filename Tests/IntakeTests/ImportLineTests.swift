@@ -12,6 +12,7 @@ import Testing
     let taken = { (number: String) in
       Int64(number).map { (0...Timestamp.rangeMs.upperBound).contains($0) } ?? false
     }
+    let sample = SignedSample.app
     var lines: [String] = []
     var refused: [Int] = []
     for number in JSONText.boundaryNumbers.map(\.text) {
@@ -20,16 +21,16 @@ import Testing
         + #""request_date_ms":\#(number),"in_app":[{"transaction_id":"1","quantity":\#(number),"#
         + #""purchase_date_ms":\#(number),"expires_date_ms":\#(number)}]}}"#
       let prices = #""metadata":{"prices":[{"product_id":"coins","price":\#(number)}]}"#
-      let notification = try SignedSample.sign(
-        SignedSample.notificationPayload(environment: "Xcode", signedDate: number))
+      let notification = try sample.sign(
+        sample.notificationPayload(signedDate: number, ["environment": "\"Xcode\""]))
       refused += ((taken(number) ? [] : [1, 2]) + [5, 7]).map { lines.count + $0 }
       lines += [
         Sample.line(#""occurred_at":\#(number)"#),
         Sample.recorded(#""occurred_at":\#(number)"#, transaction: 2),
         Sample.recorded(reply: reply), Sample.line(prices),
-        SignedSample.line([try SignedSample.transaction(["signedDate": number])]),
-        SignedSample.line([try SignedSample.transaction(["price": number, "expiresDate": number])]),
-        SignedSample.line(notification: notification), Sample.line(transaction: lines.count + 9),
+        sample.line([try sample.transaction("1", ["signedDate": number])]),
+        sample.line([try sample.transaction("1", ["price": number, "expiresDate": number])]),
+        sample.line(notification: notification), Sample.line(transaction: lines.count + 9),
       ]
     }
     let run = try ImportRun.signed()

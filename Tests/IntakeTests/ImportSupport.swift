@@ -1,5 +1,6 @@
 // Shared by import tests: inputs, fakes of the ledger, lines.
 import AppStore
+import AppStoreAuthority
 import Base
 import Foundation
 import Intake
@@ -234,5 +235,41 @@ final class MemorySource: ByteSource {
     buffer.copyBytes(from: bytes[place..<place + count])
     place += count
     return count
+  }
+}
+
+extension SignedSample {
+  static let app = SignedSample(bundleID: Sample.bundleID)
+
+  /// A line with these transactions and these other members.
+  func line(_ transactions: [String], _ members: String = "") -> String {
+    let list = transactions.map { "\"\($0)\"" }.joined(separator: ",")
+    let rest = members.isEmpty ? "" : "," + members
+    return #"{"marketplace":"itunes","signed_transactions":[\#(list)]\#(rest)}"#
+  }
+
+  func line(notification: String, _ members: String = "") -> String {
+    let rest = members.isEmpty ? "" : "," + members
+    return #"{"marketplace":"itunes","notification":"\#(notification)"\#(rest)}"#
+  }
+
+  /// A notification about signed objects.
+  func notification(transaction: String, renewal: String? = nil) throws -> String {
+    try sign(
+      notificationPayload(
+        subtype: "BILLING_RECOVERY",
+        [
+          "signedTransactionInfo": "\"\(transaction)\"",
+          "signedRenewalInfo": renewal.map { "\"\($0)\"" },
+        ]))
+  }
+}
+
+extension ImportRun {
+  /// An import that trusts the test chain.
+  static func signed() throws -> ImportRun {
+    var run = ImportRun()
+    run.signedObjects = try SignedSample.authority.get().verifier
+    return run
   }
 }

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite("Import lines with signed objects") struct SignedImportTests {
-  private let sign = SignedSample.self
+  private let sign = SignedSample.app
 
   private func reasons(_ problems: [ImportProblem], _ severity: ImportProblem.Severity) -> [String]
   {
@@ -23,7 +23,7 @@ import Testing
     let run = try ImportRun.signed()
     let first = try sign.transaction()
     let second = try sign.transaction(
-      ["signedDate": "\(sign.signedDateMs + 1000)"], transaction: 2)
+      "2", ["signedDate": "\(SignedSample.signedDateMs + 1000)"])
     let line = sign.line(
       [first, second],
       #""country_code":"de","user_identifier":"42","identifier_for_vendor":"v","ip_address":"::1","#
@@ -44,7 +44,7 @@ import Testing
       "country_code": "DE", "user_identifier": "42", "identifier_for_vendor": "v",
       "ip_address": "::1", "outcome": "valid",
       // The greatest signedDate.
-      "occurred_at": Timestamp.fixedText(ms: sign.signedDateMs + 1000),
+      "occurred_at": Timestamp.fixedText(ms: SignedSample.signedDateMs + 1000),
     ]
     for (key, value) in expected { expectEqual(data[key], .string(value), "\(key)") }
     expectEqual(data["line"], .number("1"))
@@ -53,7 +53,7 @@ import Testing
       data["metadata"].map { String(decoding: $0.bytes, as: UTF8.self) }, #"{"p":[1.50]}"#)
     guard case .array(let objects) = try #require(data["transactions"]) else { return }
     try #require(objects.count == 2)
-    let root = try sign.authority.get().root.fingerprint.hex
+    let root = try SignedSample.authority.get().root.fingerprint.hex
     #expect(objects.allSatisfy { $0["outcome"] == .string("valid") })
     #expect(objects.allSatisfy { $0["root_sha256"] == .string(root) })
     expectEqual(objects[1]["payload"]?["transactionId"], .string("2"))
@@ -63,8 +63,8 @@ import Testing
     "the operator's environment is recorded for objects that name none, in version 2 of the event"
   )
   func statedEnvironment() throws {
-    let nameless = try sign.transaction(["environment": nil])
-    let named = try sign.transaction(transaction: 2)
+    let nameless = try sign.transaction("1", ["environment": nil])
+    let named = try sign.transaction("2")
     // (the line, what is recorded, why it is refused)
     let cases: [(String, String?, [String])] = [
       (sign.line([nameless], #""environment":"Sandbox""#), "Sandbox", []),
@@ -100,7 +100,7 @@ import Testing
     let renewal = try sign.sign(#"{"signedDate":1779999999000}"#)
     let line = sign.line(
       notification: try sign.notification(
-        transaction: try sign.transaction(["environment": nil]), renewal: renewal))
+        transaction: try sign.transaction("1", ["environment": nil]), renewal: renewal))
     let (summary, problems) = try run(lines: line)
     #expect(problems.isEmpty)
     expectEqual(summary.notifications, 1)
@@ -135,7 +135,7 @@ import Testing
   @Test("the same line, and the same list in the ledger, append nothing") func knownLine() throws {
     let run = try ImportRun.signed()
     let line = sign.line([try sign.transaction()])
-    let old = sign.line([try sign.transaction(transaction: 2)])
+    let old = sign.line([try sign.transaction("2")])
     run.known.digests = [Array(old.utf8).withUnsafeBytes { SHA256.hash($0) }]
     let (summary, _) = try run(lines: line, old, line)
     expectEqual(summary.uploads, 1)
@@ -159,10 +159,10 @@ import Testing
     try #require(run.appender.events.map(\.type) == ["notification.received"])
     let data = run.appender.events[0].data
     let expected = [
-      "notification_uuid": sign.uuid, "app_family_id": FakeFamilies.id,
+      "notification_uuid": SignedSample.uuid, "app_family_id": FakeFamilies.id,
       "bundle_id": Sample.bundleID, "environment": "Production", "via": "import",
       "line_sha256": Sample.hex(line), "type": "DID_RENEW", "subtype": "BILLING_RECOVERY",
-      "occurred_at": Timestamp.fixedText(ms: sign.signedDateMs),
+      "occurred_at": Timestamp.fixedText(ms: SignedSample.signedDateMs),
     ]
     for (key, value) in expected { expectEqual(data[key], .string(value), "\(key)") }
     for key in ["transaction", "renewal", "notification"] {
@@ -196,7 +196,7 @@ import Testing
 
   @Test("a forged notification with a known UUID is refused, not known") func forgedKnown() throws {
     let run = try ImportRun.signed()
-    run.known.notifications = [sign.uuid]
+    run.known.notifications = [SignedSample.uuid]
     let forged = try sign.sign(sign.notificationPayload(), by: .stranger.get())
     let (summary, _) = try run(lines: sign.line(notification: forged))
     expectEqual(summary.refused, 1)
@@ -248,12 +248,11 @@ import Testing
     run.options.registersApps = true
     let other = ["bundleId": "\"com.example.other\""]
     let (summary, problems) = try run(
-      lines: sign.line([try sign.transaction(), try sign.transaction(transaction: 2)]),
-      sign.line([try sign.transaction(transaction: 3)]), Sample.line(),
+      lines: sign.line([try sign.transaction(), try sign.transaction("2")]),
+      sign.line([try sign.transaction("3")]), Sample.line(),
       sign.line(
-        notification: try sign.notification(
-          transaction: try sign.transaction(other),
-          bundleID: "com.example.other")))
+        notification: try SignedSample(bundleID: "com.example.other").notification(
+          transaction: try sign.transaction("1", other))))
     #expect(problems.isEmpty)
     expectEqual(summary.registered, 2)
     expectEqual(
@@ -321,13 +320,13 @@ import Testing
       (try sign.sign(sign.payload(), derForm), .malformedSignature),
       (try sign.sign("[]"), .payloadNotJSON),
       (try sign.sign(#"{"a":1,"a":2}"#), .payloadNotJSON),
-      (try sign.transaction(["signedDate": nil]), .missingSignedDate),
-      (try sign.transaction(["bundleId": nil]), .missingBundleID),
-      (try sign.transaction(["environment": nil]), .missingEnvironment),
-      (try sign.transaction(["environment": "\"Moon\""]), .unknownEnvironment),
-      (try sign.transaction(["environment": "\"Xcode\""]), .localTestingEnvironment),
-      (try sign.transaction(["environment": "\"LocalTesting\""]), .localTestingEnvironment),
-      (try sign.transaction(["signedDate": "\(Sample.nowMs + 60_001)"]), .signedInFuture),
+      (try sign.transaction("1", ["signedDate": nil]), .missingSignedDate),
+      (try sign.transaction("1", ["bundleId": nil]), .missingBundleID),
+      (try sign.transaction("1", ["environment": nil]), .missingEnvironment),
+      (try sign.transaction("1", ["environment": "\"Moon\""]), .unknownEnvironment),
+      (try sign.transaction("1", ["environment": "\"Xcode\""]), .localTestingEnvironment),
+      (try sign.transaction("1", ["environment": "\"LocalTesting\""]), .localTestingEnvironment),
+      (try sign.transaction("1", ["signedDate": "\(Sample.nowMs + 60_001)"]), .signedInFuture),
       (try sign.sign(sign.payload(), by: .stranger.get()), .untrustedRoot),
     ]
     for (text, fault) in cases {
@@ -354,11 +353,11 @@ import Testing
     throws
   {
     var run = try ImportRun.signed()
-    let authority = try sign.authority.get()
+    let authority = try SignedSample.authority.get()
     run.signedObjects = SignedObjectVerifier(
       pinnedRoots: [authority.root.fingerprint], localTestingSigners: [authority.leaf.fingerprint])
     let (summary, problems) = try run(
-      lines: sign.line([try sign.transaction(["environment": "\"Xcode\""])]))
+      lines: sign.line([try sign.transaction("1", ["environment": "\"Xcode\""])]))
     expectEqual(summary.refused, 1)
     expectEqual(
       reasons(problems, .refused),
@@ -382,7 +381,7 @@ import Testing
         [Self.refused("notification", .missingNotificationUUID)]
       ),
       (
-        try sign.sign(sign.notificationPayload(environment: "Xcode")),
+        try sign.sign(sign.notificationPayload(["environment": "\"Xcode\""])),
         [Self.refused("notification", .localTestingEnvironment)]
       ),
       (
@@ -390,11 +389,11 @@ import Testing
         [Self.refused("notification", .missingSignedDate)]
       ),
       (
-        try sign.sign(sign.notificationPayload(uuid: "\"\(String(repeating: "x", count: 256))\"")),
+        try sign.sign(sign.notificationPayload(uuid: String(repeating: "x", count: 256))),
         ["notification has a UUID, a type or a subtype of more than 255 bytes"]
       ),
       (
-        try sign.notification(bundleID: "com.example.other"),
+        try sign.notification(["bundleId": "\"com.example.other\""]),
         ["notification has a bundle id that no app has registered"]
       ),
     ]
@@ -409,7 +408,7 @@ import Testing
 
   @Test("a bad line is refused with all its reasons") func badLines() throws {
     let good = try sign.transaction()
-    let other = try sign.transaction(["bundleId": "\"com.example.other\""])
+    let other = try sign.transaction("1", ["bundleId": "\"com.example.other\""])
     let subjects = "receipt, signed_transactions, notification and notification_v1"
     let cases: [(String, [String])] = [
       (#"{"signed_transactions":7}"#, ["signed_transactions is not an array"]),
@@ -458,7 +457,9 @@ import Testing
         (1...2).map { "signed_transactions[\($0)] has a bundle id that no app has registered" }
       ),
       (
-        sign.line([try sign.transaction(["bundleId": "\"\(String(repeating: "x", count: 256))\""])]
+        sign.line([
+          try sign.transaction("1", ["bundleId": "\"\(String(repeating: "x", count: 256))\""])
+        ]
         ),
         ["signed_transactions[0] has a bundle id of more than 255 bytes"]
       ),
@@ -475,12 +476,12 @@ import Testing
   @Test("a notification of Production must name the number that the app declares") func appAppleID()
     throws
   {
-    let right = try sign.sign(sign.notificationPayload(data: #""appAppleId":7"#))
+    let right = try sign.sign(sign.notificationPayload(["appAppleId": "7"]))
     let wrong = try sign.sign(
-      sign.notificationPayload(uuid: "\"u2\"", data: #""appAppleId":8"#))
-    let none = try sign.sign(sign.notificationPayload(uuid: "\"u3\""))
+      sign.notificationPayload(uuid: "u2", ["appAppleId": "8"]))
+    let none = try sign.sign(sign.notificationPayload(uuid: "u3"))
     let sandbox = try sign.sign(
-      sign.notificationPayload(uuid: "\"u4\"", environment: "Sandbox"))
+      sign.notificationPayload(uuid: "u4", ["environment": "\"Sandbox\""]))
     var run = try ImportRun.signed()
     run.families.appAppleID = 7
     let (summary, problems) = try run(
@@ -494,7 +495,7 @@ import Testing
   @Test("a list of two apps is refused, and registers none of them") func twoApps() throws {
     var run = try ImportRun.signed()
     run.options.registersApps = true
-    let other = try sign.transaction(["bundleId": "\"com.example.other\""])
+    let other = try sign.transaction("1", ["bundleId": "\"com.example.other\""])
     let (_, problems) = try run(lines: sign.line([try sign.transaction(), other]))
     expectEqual(
       reasons(problems, .refused),

@@ -11,8 +11,8 @@ import Testing
 
 @Suite("The server: boundary numbers") struct ServerBoundaryNumberTests {
   private static let numbers = JSONText.boundaryNumbers.map(\.text)
-  private let sign = SignedUpload.self
-  private let sample = PostedSample.self
+  private let sign = SignedSample()
+  private let sample = SignedSample()
 
   /// Whether a number, or a text of digits, is a time that signed objects may have.
   private static func isInstant(_ number: String) -> Bool {
@@ -94,8 +94,8 @@ import Testing
       )
       let transaction = try sign.transaction(
         "\(index)", ["expiresDate": number, "webOrderLineItemId": "\"\(index)\""])
-      let text = try sample.signed(
-        uuid: sample.uuid(index),
+      let text = try sample.notification(
+        uuid: SignedSample.uuid(index),
         [
           "appAppleId": number, "signedRenewalInfo": "\"\(renewal)\"",
           "signedTransactionInfo": "\"\(transaction)\"",

@@ -7,8 +7,8 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("evidence of forgeries") struct ForgeryTests {
-  private let sign = SignedUpload.self
+@Suite("Evidence of forgeries") struct ForgeryTests {
+  private let sign = SignedSample()
 
   /// A receipt file of this many bytes, most of them in the name of a product.
   private static func file(_ transaction: String, byteCount: Int) -> [UInt8] {

@@ -9,8 +9,8 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("responses to signed transactions") struct TransactionResponseTests {
-  private let sign = SignedUpload.self
+@Suite("Answers to signed transactions") struct TransactionResponseTests {
+  private let sign = SignedSample()
 
   private func keys(_ value: JSONValue?) -> [String] {
     guard case .object(let members)? = value else { return [] }
@@ -330,7 +330,7 @@ import Testing
   @Test(
     "a transaction of Xcode is answered where its certificate is configured, and counts nowhere")
   func localTesting() throws {
-    let leaf = try sign.authority.get().leaf.fingerprint
+    let leaf = try SignedSample.authority.get().leaf.fingerprint
     let fixture = try WorkflowFixture.signed { $0.trust.localTestingSigners = [leaf] }
     let answer = try fixture.sendTransactions(
       [try sign.transaction("1", ["environment": "\"Xcode\""])], #""user_identifier":"u1""#)

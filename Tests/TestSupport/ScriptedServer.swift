@@ -19,6 +19,8 @@ package final class ScriptedServer: Sendable {
       return words.count > 1 ? String(words[1]) : ""
     }
 
+    package var text: String { String(decoding: body, as: UTF8.self) }
+
     /// The values of a header, by its name in lower case.
     package func values(_ name: String) -> [String] {
       head.dropFirst().compactMap { line in
@@ -64,9 +66,10 @@ package final class ScriptedServer: Sendable {
   private let state = Monitor(State())
   private let script: Script
 
-  package init(_ script: @escaping Script) throws {
+  /// - Parameter port: 0 for one of the system's choice; one that a stopped server had is free at once.
+  package init(port: Int = 0, _ script: @escaping Script) throws {
     self.script = script
-    (listener, port) = try Self.listen(backlog: 512)
+    (listener, self.port) = try Self.listen(port: port, backlog: 512)
     let accept = Thread { [listener, weak self] in
       while true {
         let descriptor = Glibc.accept(listener, nil, nil)
@@ -118,10 +121,15 @@ package final class ScriptedServer: Sendable {
   package func url(_ path: String) -> String { "http://127.0.0.1:\(port)/\(path)" }
 
   /// A loopback socket on a port of the system's choice, which listens unless the backlog is nil.
-  package static func listen(backlog: Int32?) throws -> (descriptor: Int32, port: Int) {
+  package static func listen(
+    port: Int = 0, backlog: Int32?
+  ) throws -> (descriptor: Int32, port: Int) {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var reuses: Int32 = backlog == nil ? 0 : 1
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &reuses, socklen_t(MemoryLayout<Int32>.size))
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = UInt16(port).bigEndian
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     let code = withUnsafeMutablePointer(to: &address) { pointer in

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("HTTP: notifications", .bounded) struct HTTPNotificationTests {
   private func post(
-    _ body: String = PostedSample.body("a.b.c"), path: String = "/app_store/notifications"
+    _ body: String = SignedSample.body("a.b.c"), path: String = "/app_store/notifications"
   ) -> String {
     [
       "POST \(path) HTTP/1.1", "Host: localhost", "Content-Type: application/json",
@@ -59,7 +59,7 @@ import Testing
       (post(#"{"signedPayload":7}"#), 422, "wrong_type"),
       (post(#"{"signedPayload":null}"#), 422, "wrong_type"),
       (
-        post(PostedSample.body(String(repeating: "a", count: 256 << 10))), 413, "body_too_large"
+        post(SignedSample.body(String(repeating: "a", count: 256 << 10))), 413, "body_too_large"
       ),
       (
         post().replacing("application/json", with: "text/plain"), 415, "unsupported_media_type"
@@ -77,7 +77,7 @@ import Testing
       let method = request.hasPrefix("PUT") ? "PUT" : "POST"
       #expect(api.problems(answer, to: method, "/app_store/notifications").isEmpty, "\(status)")
     }
-    let largest = PostedSample.body(String(repeating: "a", count: (256 << 10) - 20))
+    let largest = SignedSample.body(String(repeating: "a", count: (256 << 10) - 20))
     expectEqual(largest.utf8.count, 256 << 10)
     try expectEqual(fixture.exchange(post(largest))?.status, 200)
     expectEqual(fixture.service.notifications.count, 1)
@@ -116,7 +116,7 @@ import Testing
           ServerFixture.upload(#"{"receipt":"\#(String(repeating: "A", count: 900))"}"#)))??.status
           == 503
       })
-    let body = PostedSample.body(String(repeating: "a", count: 900))
+    let body = SignedSample.body(String(repeating: "a", count: 900))
     try expectEqual(fixture.exchange(post(body))?.status, 200)
     let notification = try fixture.connect()
     notification.send(String(post(body).dropLast(1)))

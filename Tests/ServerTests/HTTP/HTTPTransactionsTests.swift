@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite("HTTP: signed transactions", .bounded) struct HTTPTransactionsTests {
-  private let sign = SignedUpload.self
+  private let sign = SignedSample()
 
   /// Field, code and message of each problem; nil for another body.
   private func problems(_ answer: WireResponse?) -> [[String]]? {
@@ -24,7 +24,8 @@ import Testing
     let (one, two) = (try sign.transaction(), try sign.transaction("2"))
     let answer = try fixture.exchange(
       ServerFixture.transactions(
-        sign.body([one, two], #""app_transaction":"\#(one)","country_code":"de","other":7"#)))
+        SignedSample.body(
+          [one, two], #""app_transaction":"\#(one)","country_code":"de","other":7"#)))
     expectEqual(answer?.status, 200)
     let upload = try #require(fixture.service.transactions.first)
     expectEqual(upload.appFamily.description, ServerFixture.family)
@@ -38,7 +39,8 @@ import Testing
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
     let list = Array(repeating: try sign.transaction(), count: 100)
-    try expectEqual(fixture.exchange(ServerFixture.transactions(sign.body(list)))?.status, 200)
+    try expectEqual(
+      fixture.exchange(ServerFixture.transactions(SignedSample.body(list)))?.status, 200)
     expectEqual(fixture.service.transactions.first?.fields.transactions.count, 100)
   }
 
@@ -53,7 +55,7 @@ import Testing
       change(&form)
       return try sign.sign(sign.payload(), form)
     }
-    let chain = try sign.authority.get().chain
+    let chain = try SignedSample.authority.get().chain
     let malformed: [(String, String)] = [
       (parts[0] + "." + parts[1], "not_three_parts"), (good + ".AAAA", "not_three_parts"),
       ("", "not_three_parts"), (good + "=", "not_base64url"), (good + " ", "not_base64url"),
@@ -71,7 +73,8 @@ import Testing
       (String(repeating: "A", count: 1 << 20), "too_large"),
     ]
     for (text, word) in malformed {
-      let answer = try fixture.exchange(ServerFixture.transactions(sign.body([good, text])))
+      let answer = try fixture.exchange(
+        ServerFixture.transactions(SignedSample.body([good, text])))
       expectEqual(answer?.status, 422)
       let problem = try #require(problems(answer)?.first)
       expectEqual(problems(answer)?.count, 1)
@@ -90,7 +93,7 @@ import Testing
         [["signed_transactions", "wrong_type", "is not an array"]]
       ),
       (
-        sign.body(Array(repeating: good, count: 101)),
+        SignedSample.body(Array(repeating: good, count: 101)),
         [["signed_transactions", "too_large", "has more than 100 entries"]]
       ),
       (
@@ -135,7 +138,7 @@ import Testing
   @Test("the path has the checks of the receipts' path") func head() throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }
-    let body = sign.body([try sign.transaction()])
+    let body = SignedSample.body([try sign.transaction()])
     let cases: [(String, Int, String)] = [
       (ServerFixture.transactions(body, token: nil), 401, "unauthorized"),
       (ServerFixture.transactions(body, token: "other"), 401, "unauthorized"),

@@ -9,9 +9,9 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("verdicts on notifications", .bounded) struct NotificationVerdictTests {
-  private let sign = SignedUpload.self
-  private let sample = PostedSample.self
+@Suite("Verdicts on notifications", .bounded) struct NotificationVerdictTests {
+  private let sign = SignedSample()
+  private let sample = SignedSample()
 
   private static let nowMs = ms("2026-01-06")
   private static let clock = WorkflowClock(
@@ -20,7 +20,7 @@ import Testing
   private func fixture(
     appAppleID: Int64? = nil, set: (inout Configuration) -> Void = { _ in }
   ) throws -> WorkflowFixture {
-    let root = try SignedUpload.authority.get().root.fingerprint
+    let root = try SignedSample.authority.get().root.fingerprint
     return try WorkflowFixture(.saying(.status(21000)), appAppleID: appAppleID, clock: Self.clock) {
       $0.trust.additionalRoots = [root]
       set(&$0)
@@ -29,18 +29,18 @@ import Testing
 
   @Test("a good notification is one event, and its sale is folded") func good() throws {
     let fixture = try fixture()
-    let text = try sample.signed([
+    let text = try sample.notification([
       "signedTransactionInfo": "\"\(try sign.transaction())\"",
       "signedRenewalInfo": "\"\(try renewal())\"",
     ])
     try expectEqual(fixture.notify(text), .recorded)
     let events = try fixture.events()
     expectEqual(events.map(\.type), ["app.registered", "notification.received"])
-    expectEqual(events[1].data["notification_uuid"], .string(sample.uuid))
+    expectEqual(events[1].data["notification_uuid"], .string(SignedSample.uuid))
     expectEqual(events[1].data["via"], .string("http"))
     expectEqual(events[1].data["app_family_id"], .string(WorkflowFixture.familyText))
     expectEqual(events[1].data["occurred_at"], .string("2026-01-06T00:00:00.000Z"))
-    try waitUntil { try fixture.notificationIsFolded(sample.uuid) }
+    try waitUntil { try fixture.notificationIsFolded(SignedSample.uuid) }
     expectEqual(fixture.notificationCounts, ["recorded": 1])
     expectEqual(fixture.appStore.calls, 0)
   }
@@ -60,14 +60,14 @@ import Testing
   func kinds(_ type: String, _ subject: String) throws {
     let fixture = try fixture()
     let isToken = subject == "externalPurchaseToken"
-    let text = try sample.signed(
+    let text = try sample.notification(
       type: type, subject: subject,
       isToken ? ["environment": nil, "externalPurchaseId": "\"1-2\""] : [:])
     try expectEqual(fixture.notify(text), .recorded)
     try expectEqual(fixture.events().last?.data["type"], .string(type))
     // Each type shows that its app is not registered.
-    let other = try sample.signed(
-      uuid: sample.uuid(1), type: type, subject: subject,
+    let other = try sample.notification(
+      uuid: SignedSample.uuid(1), type: type, subject: subject,
       (isToken ? ["environment": nil, "externalPurchaseId": "\"1-2\""] : [:])
         .merging(["bundleId": "\"other\""]) { $1 })
     guard case .retry(let problem, _)? = try fixture.notify(other) else {
@@ -97,7 +97,7 @@ import Testing
       }
     let result = fixture.notificationCounts.first { $0.value != before[$0.key, default: 0] }
     for problem in problems {
-      for secret in [text, sample.uuid] where !secret.isEmpty {
+      for secret in [text, SignedSample.uuid] where !secret.isEmpty {
         #expect(!problem.message.contains(secret))
       }
     }
@@ -118,31 +118,31 @@ import Testing
   func refused() throws {
     let fixture = try fixture(appAppleID: 7)
     let stranger = try SignedObjectAuthority.stranger.get()
-    let good = try sample.signed(["appAppleId": "7"])
+    let good = try sample.notification(["appAppleId": "7"])
     let parts = good.split(separator: ".").map(String.init)
     let own = try sign.transaction()
     let alien = try sign.sign(sign.payload(), by: stranger)
-    let forgery = try sign.sign(sample.payload(), by: stranger)
-    let future = try sign.sign(sample.payload(signedMs: Self.nowMs + 61_000))
+    let forgery = try sign.sign(sample.notificationPayload(), by: stranger)
+    let future = try sign.sign(sample.notificationPayload(signedDate: "\(Self.nowMs + 61_000)"))
     func inside(_ transaction: String) throws -> String {
-      try sample.signed(["appAppleId": "7", "signedTransactionInfo": "\"\(transaction)\""])
+      try sample.notification(["appAppleId": "7", "signedTransactionInfo": "\"\(transaction)\""])
     }
     let place = "signedPayload.data.signedTransactionInfo"
     let cases: [(String, String, Expected)] = [
       ("no JWS", "AAAA", .malformed()), ("empty", "", .malformed()),
       ("too large", String(repeating: "A", count: 131_073), .malformed()),
-      ("no UUID", try sample.signed(uuid: nil), .malformed()),
-      ("no type", try sample.signed(type: nil, ["appAppleId": "7"]), .malformed()),
-      ("no bundle", try sample.signed(["bundleId": nil]), .malformed()),
-      ("no environment", try sample.signed(["environment": nil]), .malformed()),
+      ("no UUID", try sample.notification(uuid: nil), .malformed()),
+      ("no type", try sample.notification(type: nil, ["appAppleId": "7"]), .malformed()),
+      ("no bundle", try sample.notification(["bundleId": nil]), .malformed()),
+      ("no environment", try sample.notification(["environment": nil]), .malformed()),
       (
-        "Xcode", try sample.signed(["environment": "\"Xcode\""]),
+        "Xcode", try sample.notification(["environment": "\"Xcode\""]),
         Expected(
           status: 422, result: "environment",
           problems: [["signedPayload", "environment_not_accepted"]])
       ),
       (
-        "another environment", try sample.signed(["environment": "\"Moon\""]),
+        "another environment", try sample.notification(["environment": "\"Moon\""]),
         Expected(
           status: 422, result: "environment",
           problems: [["signedPayload", "environment_not_accepted"]])
@@ -158,14 +158,14 @@ import Testing
       ),
       ("of the future", future, .later("out_of_time", "signature_out_of_time")),
       (
-        "another app", try sample.signed(["bundleId": "\"other\""]),
+        "another app", try sample.notification(["bundleId": "\"other\""]),
         .later("unknown_bundle", "bundle_not_registered")
       ),
       (
-        "another number", try sample.signed(["appAppleId": "8"]),
+        "another number", try sample.notification(["appAppleId": "8"]),
         .later("wrong_app", "wrong_app_apple_id")
       ),
-      ("no number", try sample.signed(), .later("wrong_app", "wrong_app_apple_id")),
+      ("no number", try sample.notification(), .later("wrong_app", "wrong_app_apple_id")),
     ]
     for (situation, text, expected) in cases {
       try expectEqual(outcome(text, fixture), expected, "\(situation)")
@@ -174,7 +174,7 @@ import Testing
     try expectEqual(fixture.notify(try inside(own)), .recorded)
     try expectEqual(fixture.events().count, 2)
     for line in fixture.notes.lines {
-      #expect(!line.contains(parts[1]) && !line.contains(sample.uuid))
+      #expect(!line.contains(parts[1]) && !line.contains(SignedSample.uuid))
     }
   }
 
@@ -182,14 +182,14 @@ import Testing
     let fixture = try fixture()
     var plan = SignedObjectAuthority.Plan()
     plan.leaf.notAfter = "251231235959Z"
-    let authority = try SignedUpload.authority.get()
+    let authority = try SignedSample.authority.get()
     let issued = try plan.leaf.issue(SigningKey(curve: .p256), by: authority.intermediate)
     let expired = SignedObjectAuthority(
       root: authority.root, intermediate: authority.intermediate, leaf: issued)
-    let text = try sign.sign(sample.payload(), by: expired)
+    let text = try sign.sign(sample.notificationPayload(), by: expired)
     try expectEqual(outcome(text, fixture), .later("out_of_time", "signature_out_of_time"))
     let inner = try sign.transaction("1", ["signedDate": "\(Self.nowMs + 61_000)"])
-    let other = try sample.signed(["signedTransactionInfo": "\"\(inner)\""])
+    let other = try sample.notification(["signedTransactionInfo": "\"\(inner)\""])
     let later = Expected.later(
       "out_of_time", "signature_out_of_time", "signedPayload.data.signedTransactionInfo")
     try expectEqual(outcome(other, fixture), later)
@@ -203,7 +203,7 @@ import Testing
       app.acceptsSandbox = false
       $0.apps = [WorkflowFixture.familyText: app]
     }
-    let text = try sample.signed(["environment": "\"Sandbox\""])
+    let text = try sample.notification(["environment": "\"Sandbox\""])
     let expected = Expected(
       status: 422, result: "environment", problems: [["signedPayload", "sandbox_not_accepted"]])
     try expectEqual(outcome(text, fixture), expected)
@@ -216,10 +216,12 @@ import Testing
     let fixture = try fixture()
     for number in 0..<3 {
       _ = try fixture.notify(
-        try sample.signed(uuid: sample.uuid(number), ["bundleId": #""bad\u001b[2Jid""#]))
+        try sample.notification(uuid: SignedSample.uuid(number), ["bundleId": #""bad\u001b[2Jid""#])
+      )
       _ = try fixture.notify(
         try sign.sign(
-          sample.payload(uuid: sample.uuid(number)), by: SignedObjectAuthority.stranger.get()))
+          sample.notificationPayload(uuid: SignedSample.uuid(number)),
+          by: SignedObjectAuthority.stranger.get()))
     }
     expectEqual(
       fixture.notes.lines.sorted(),
@@ -230,7 +232,7 @@ import Testing
           + "'ledgerctl app add' or 'app edit --bundle-id' registers it",
       ])
     for number in 0..<200 {
-      _ = try fixture.notify(try sample.signed(["bundleId": "\"b\(number)\""]))
+      _ = try fixture.notify(try sample.notification(["bundleId": "\"b\(number)\""]))
     }
     #expect(fixture.notes.lines.count <= 17)
   }

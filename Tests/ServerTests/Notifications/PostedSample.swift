@@ -8,39 +8,8 @@ import Server
 import TestSupport
 import Testing
 
-/// Makes notifications about the app that `WorkflowFixture` registers.
-enum PostedSample {
-  static let uuid = "002e14d5-51f5-4503-b5a8-c3a1af68eb20"
-
-  /// A payload whose subject is `data` unless another is named; `members` by name, values as JSON.
-  static func payload(
-    uuid: String? = uuid, type: String? = "DID_RENEW", subject: String = "data",
-    signedMs: Int64 = ms("2026-01-05"), _ changes: [String: String?] = [:]
-  ) -> String {
-    var members: [String: String?] = ["bundleId": "\"app\"", "environment": "\"Production\""]
-    members.merge(changes) { $1 }
-    let inner = members.compactMap { name, value in value.map { "\"\(name)\":\($0)" } }
-    let texts = [
-      type.map { "\"notificationType\":\"\($0)\"" }, uuid.map { "\"notificationUUID\":\"\($0)\"" },
-      "\"version\":\"2.0\"", "\"signedDate\":\(signedMs)",
-      "\"\(subject)\":{\(inner.sorted().joined(separator: ","))}",
-    ]
-    return "{\(texts.compactMap(\.self).joined(separator: ","))}"
-  }
-
-  static func signed(
-    uuid: String? = uuid, type: String? = "DID_RENEW", subject: String = "data",
-    _ changes: [String: String?] = [:]
-  ) throws -> String {
-    try SignedUpload.sign(payload(uuid: uuid, type: type, subject: subject, changes))
-  }
-
-  /// A UUID made from a number.
-  static func uuid(_ number: Int) -> String {
-    let digits = String(number)
-    return "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits
-  }
-
+extension SignedSample {
+  /// The body of a notification.
   static func body(_ text: String) -> String { #"{"signedPayload":"\#(text)"}"# }
 }
 

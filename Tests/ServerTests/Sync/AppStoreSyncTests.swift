@@ -18,7 +18,7 @@ import Testing
   private static func transaction(
     _ id: String, _ changes: [String: String?] = [:]
   ) throws -> String {
-    try SignedUpload.transaction(id, changes)
+    try SignedSample().transaction(id, changes)
   }
 
   // MARK: Histories
@@ -57,7 +57,7 @@ import Testing
   /// A customer with two subscriptions reports one alone: the history has the other.
   @Test func theOtherSubscriptionOfAnAppleAccountIsItsUsers() throws {
     func month(_ id: String, _ product: String) -> String {
-      SignedUpload.payload(
+      SignedSample().payload(
         id,
         [
           "webOrderLineItemId": "\"w\(id)\"", "productId": "\"\(product)\"",
@@ -67,7 +67,7 @@ import Testing
     }
     let (music, video) = (month("1", "music"), month("2", "video"))
     let fixture = try SyncFixture([.signedUpload(JSONText(raw: music), user: "anna")])
-    let both = [try SignedUpload.sign(music), try SignedUpload.sign(video)]
+    let both = [try SignedSample().sign(music), try SignedSample().sign(video)]
     try fixture.run(ScriptedServerAPI { _, _, _ in .page(both, revision: "r1") })
     let live = try LiveProjections(fixture.ledger.directory)
     let answer = try live.answer(
@@ -403,7 +403,7 @@ import Testing
     _ uuid: String, bundle: String = "app", at signedMs: Int64 = ms("2026-01-06")
   ) throws -> String {
     let inner = try transaction("9", ["bundleId": "\"\(bundle)\""])
-    return try SignedUpload.sign(
+    return try SignedSample().sign(
       #"{"notificationType":"ONE_TIME_CHARGE","notificationUUID":"\#(uuid)","version":"2.0","#
         + #""signedDate":\#(signedMs),"data":{"bundleId":"\#(bundle)","environment":"Production","#
         + #""signedTransactionInfo":"\#(inner)"}}"#)

@@ -92,7 +92,7 @@ final class SyncFixture: SyncLedger {
     let family = try #require(UUID16(TestEvent.signedFamily))
     apps = [SyncApp(family: family, accounts: [account], appAppleID: appAppleID)]
     verifier = SignedObjectVerifier(
-      pinnedRoots: [try SignedUpload.authority.get().root.fingerprint])
+      pinnedRoots: [try SignedSample.authority.get().root.fingerprint])
     options.callsPerSecond = 10_000
     options.fetchesNotifications = false
     options.retry = RetrySchedule(firstMs: 1, ceilingMs: 1)

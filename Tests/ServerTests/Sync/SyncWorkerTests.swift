@@ -39,8 +39,8 @@ import Testing
   }
 
   @Test func aServerFetchesWhatIsMissingAfterItsStartAndTheHistoriesOfItsCustomers() throws {
-    let transaction = try SignedUpload.transaction("1")
-    let notification = try SignedUpload.sign(
+    let transaction = try SignedSample().transaction("1")
+    let notification = try SignedSample().sign(
       #"{"notificationType":"ONE_TIME_CHARGE","notificationUUID":"n1","version":"2.0","#
         + #""signedDate":\#(ms("2026-01-06")),"data":{"bundleId":"app","environment":"Production","#
         + #""signedTransactionInfo":"\#(transaction)"}}"#)
@@ -53,7 +53,7 @@ import Testing
     try writer.close()
     let key = String(decoding: try SigningKey(curve: .p256).pem(), as: UTF8.self)
     try ledger.write(key, "key.p8")
-    let root = try SignedUpload.authority.get().root.fingerprint
+    let root = try SignedSample.authority.get().root.fingerprint
     try ledger.write(
       """
       {"app_store":{"server_api_production_url":"\(appStore.url("production"))",
