@@ -1,5 +1,5 @@
 // config.json while a server runs: what takes effect, and what is told.
-import AppStoreClient
+import HTTPClient
 import Foundation
 import Glibc
 import Ledger

@@ -1,5 +1,5 @@
 // The kinds of values in config.json: how each is read, shown and described.
-import AppStoreClient
+import HTTPClient
 import Base
 import Intake
 

@@ -1,6 +1,6 @@
 // State that the parts of the workflow share: clocks, settings, projections, the writer.
 import AppStore
-import AppStoreClient
+import HTTPClient
 package import Base
 import Glibc
 import Intake
