@@ -1,7 +1,5 @@
-// Reports requested by a line of words, as on the command line.
-import Base
+// Reports asked for in a line of words, as a user would ask the program.
 package import Projections
-import Revenue
 
 /// A report, and the columns that a test compares.
 package struct ReportWords: Sendable {
@@ -46,29 +44,14 @@ package struct ReportWords: Sendable {
   private static func set(
     _ option: String, _ value: String, _ request: inout ReportRequest
   ) throws -> Bool {
-    let list = value.split(separator: ",").map(String.init)
     switch option {
-    case "--by" where request.kind == .subscriptions:
-      request.isByMonth = value == ReportRequest.byMonth
     case "--at": request.momentMs = ms(value)
-    case "--by": request.dimensions = list.compactMap { ReportDimension(rawValue: $0) }
-    case "--period": request.granularity = Period.Granularity(rawValue: value) ?? .month
-    case "--timezone": request.zone = try TimeZoneTable(value)
-    case "--refunds": request.refunds = RefundDate(rawValue: value) ?? .eventDate
-    case "--from": request.from = try CivilDate(parsing: value)
-    case "--to": request.to = try CivilDate(parsing: value)
-    case "--environment": request.environments = value == "all" ? nil : list
-    case "--in": request.reportingCurrency = Currency.parse(value)
-    case "--rates-max-age": request.ratesAgeMaxDays = Int(value)
-    case "--app": request.filter.apps = list
-    case "--product": request.filter.products = list.map(ReportFilter.ProductPattern.init)
-    case "--country": request.filter.countries = list
-    case "--user": request.filter.user = value
-    case "--kind": request.filter.kinds = list.compactMap(SaleKind.init)
-    case "--sort": request.sort = ReportSort(value)
-    case "--top": request.top = Int(value)
     case "--version": request.version = Int(value) ?? 0
-    default: return false
+    default:
+      guard let option = ReportOption.allCases.first(where: { "--\($0.name)" == option }),
+        let value = option.value(of: value, for: request.kind)
+      else { return false }
+      try request.set(option, to: value)
     }
     return true
   }

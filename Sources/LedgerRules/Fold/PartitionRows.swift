@@ -226,24 +226,16 @@ struct PartitionTable {
 // MARK: - Filters
 
 enum PartitionFilters {
-  /// The members that `ReportRequest.write(to:)` writes.
-  private static let known: Set<String> = [
-    "by", "period", "refunds", "timezone", "from", "to", "at", "environment", "include_pending",
-    "in", "rates_max_age", "app", "product", "country", "user", "kind",
-  ]
-  /// Members that need all rows at once, or change the form of rows.
-  private static let ofWholeReports: Set<String> = [
-    "sort", "top", "amounts", "columns", "total", "csv_delimiter", "csv_decimal", "csv_dates",
-  ]
-
-  /// Rejects members that this program does not know: a mistyped one would be ignored.
+  /// Refuses members that this program does not know: a mistyped one would be ignored.
   static func check(_ filters: JSONValue, of kind: ReportKind) throws(TaskError) {
     guard case .object(let members) = filters else { throw TaskError("its filters are no object") }
     for key in members.map(\.key) {
-      if ofWholeReports.contains(key) {
+      guard let option = ReportOption(rawValue: key) else {
+        throw TaskError("the filter '\(key)' is unknown")
+      }
+      if option.isOfWholeReports {
         throw TaskError("the filter '\(key)' applies to whole reports, not to those of partitions")
       }
-      guard known.contains(key) else { throw TaskError("the filter '\(key)' is unknown") }
     }
     if let key = members.map(\.key).firstRepeated {
       throw TaskError("the filter '\(key)' is given twice")

@@ -51,7 +51,7 @@ extension SpreadsheetAbout {
       Fact("Last event", lastEventAtMs.map { Timestamp.text(ms: $0) } ?? "none"),
       Fact("Times on the first sheet are in", request.zone.name),
     ]
-    facts += Self.filters(request).map { Fact("Filter \($0.name)", $0.text) }
+    facts += request.options.map { Fact("Filter \($0.rawValue)", Self.text($1)) }
     self.init(
       sheetName: request.kind.rawValue, title: "Receipt Ledger: \(request.kind.rawValue)",
       facts: facts, zone: request.zone, createdAtMs: lastEventAtMs ?? 0)
@@ -74,20 +74,13 @@ extension SpreadsheetAbout {
     ]
   }
 
-  /// The filters, named as in manifests.
-  private static func filters(_ request: ReportRequest) -> [Fact] {
-    var writer = JSONWriter()
-    request.write(to: &writer)
-    guard case .object(let members)? = try? JSONValue(writer.bytes) else { return [] }
-    return members.map { Fact($0.key, text($0.value)) }
-  }
-
   private static func text(_ value: JSONValue) -> String {
     switch value {
     case .null: "none"
     case .boolean(let value): value ? "yes" : "no"
     case .array(let values): values.map { text($0) }.joined(separator: ", ")
-    default: value.stringValue ?? value.integerValue.map { "\($0)" } ?? ""
+    case .string(let text), .number(let text): text
+    case .object: ""
     }
   }
 }

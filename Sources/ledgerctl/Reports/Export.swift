@@ -13,8 +13,8 @@ let exportCommand = Command(
       + "`users`; `subscriptions`, as they stood at a moment or counted by month.",
     "Amounts are exact, with their currency next to them. Different currencies are never added up "
       + "unless `--in` converts them. Without `--format`, the name given to `--output` decides: `.csv`, `.json`, "
-      + "`.ndjson` or `.jsonl`, `.txt`; without either, the format is a table. An Excel file has times in the zone "
-      + "of `--timezone`.",
+      + "`.ndjson` or `.jsonl`, `.txt`; without either, the format is a table. An Excel file has times in the zone of "
+      + "`--timezone`.",
     "In CSV, a text that a spreadsheet would execute gets a `'` in front: the user `+4930` is written "
       + "`'+4930`. This applies to texts that begin with `=`, `+`, `-`, `@`, their full-width forms, TAB, CR, LF "
       + "or NUL, never to numbers. To undo it, remove one `'` if one of these follows; docs/revenue.md shows how. "
@@ -123,20 +123,24 @@ private let exportOutputOptions: [Option] = [
 private func export(
   _ options: ExportOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  let request = try options.request()
-  if invocation.has("period"), !options.dimensions.contains(.period) {
-    context.say("export: --period \(options.period.rawValue): has no effect without --by period")
+  let request = options.request
+  if invocation.has("period"), !request.dimensions.contains(.period) {
+    context.say(
+      "export: --period \(request.granularity.rawValue): has no effect without --by period")
   }
   if invocation.has("timezone"), !options.showsLocalTimes {
-    if request.kind.hasMoment, !options.isByMonth, !options.isAtDay {
+    let isAtDay = (try? CivilDate(parsing: invocation.value("at") ?? "")) != nil
+    if request.kind.hasMoment, !request.isByMonth, !isAtDay {
       context.say("export: --timezone: has no effect without --by month or a day for --at")
     } else if !request.kind.hasMoment, !request.kind.hasDays {
       context.say(
         "export: --timezone: has no effect but in Excel files and with --csv-dates spreadsheet")
     }
   }
-  if invocation.has("rates-max-age"), options.reportingCurrency == nil {
-    context.say("export: --rates-max-age \(options.ratesAgeMaxDays): has no effect without --in")
+  if let days = invocation.value("rates-max-age"), invocation.has("rates-max-age"),
+    request.reportingCurrency == nil
+  {
+    context.say("export: --rates-max-age \(days): has no effect without --in")
   }
   let ledger = try OpenLedger(invocation, context)
   let database = try ledger.projections(asOf: options.asOf)
@@ -177,58 +181,4 @@ private func export(
     for line in lines { context.diagnostics.writeLine(visible(line)) }
   }
   return .done
-}
-
-extension ExportOptions {
-  /// The request for these options; checks that time zone and currency exist.
-  fileprivate func request() throws -> ReportRequest {
-    var request = ReportRequest(report)
-    request.dimensions = dimensions
-    request.granularity = period
-    request.refunds = refunds
-    request.from = from
-    request.to = to
-    request.includesPending = includesPending
-    switch environments {
-    case .all: request.environments = nil
-    case .named(let names): request.environments = names
-    }
-    do throws(TimeZoneError) { request.zone = try TimeZoneTable(timeZone) } catch {
-      throw UsageError("--timezone \(ShownArgument.text(timeZone))", "\(error)")
-    }
-    if let reportingCurrency {
-      guard let currency = Currency.parse(reportingCurrency) else {
-        throw UsageError(
-          "--in \(ShownArgument.text(reportingCurrency))", "is not an ISO 4217 currency")
-      }
-      request.reportingCurrency = currency
-    }
-    request.ratesAgeMaxDays = ratesAgeMaxDays
-    refinements.apply(to: &request)
-    request.isByMonth = isByMonth
-    switch moment {
-    case .instant(let epochMs): request.momentMs = epochMs
-    case .day(let day): request.momentMs = request.zone.startMs(ofDay: day.dayNumber)
-    case nil: break
-    }
-    try request.checkColumns()
-    return request
-  }
-}
-
-extension ReportRequest {
-  /// Checks that the report has the columns asked for.
-  fileprivate func checkColumns() throws(UsageError) {
-    for name in layout.columns where !columns.contains(where: { $0.name == name }) {
-      throw UsageError(
-        "--columns \(ShownArgument.text(name))",
-        "is not a column of this report: \(columns.map(\.name).joined(separator: ", "))")
-    }
-    // The first cell of a row of totals says so.
-    guard layout.hasTotal, let first = layout.columns.first else { return }
-    if columns.contains(where: { $0.name == first && $0.isOfTotals }) {
-      throw UsageError(
-        "--columns \(ShownArgument.text(first))", "cannot come first with --total: it has a total")
-    }
-  }
 }

@@ -13,8 +13,8 @@ let reportCommand = Command(
       + "period before, revenue over time, by country and by product, returns and reversals, subscriptions, what "
       + "the figures rest on, exceptions in words, and the commands that give the same figures again. The file "
       + "needs no network and no scripts, and prints well.",
-    "Every figure is that of `export` with the same filters, to the last digit. `--from` requires `--to`. Without "
-      + "days, the page is about the newest month that has an entry; if there is none, about the month of the last event.",
+    "Every figure is that of `export` with the same filters, to the last digit. `--from` requires `--to`. Without days, "
+      + "the page is about the newest month that has an entry; if there is none, about the month of the last event.",
     "With `--since`, the page also shows what has changed, since an earlier state of the ledger, in months that had "
       + "ended by then.",
     "A revenue report is operational gross at customer prices as clients reported them, not settlement.",
@@ -44,7 +44,7 @@ let reportCommand = Command(
 private func report(
   _ options: PageOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  let base = try options.request()
+  let base = options.request
   let ledger = try OpenLedger(invocation, context)
   let database = try ledger.projections(asOf: options.asOf)
   let older = try options.since.map { point in
@@ -90,18 +90,19 @@ private struct PageOptions {
   let period: PagePeriod?
   let asOf: PointInTime?
   let since: PointInTime?
-  private let filters: PageFilters
+  /// Without days.
+  let request: ReportRequest
 
   init(_ invocation: Invocation) throws(UsageError) {
-    period = try Self.period(invocation)
+    var request = try invocation.reportRequest(.revenue)
+    period = try Self.period(invocation, from: request.from, to: request.to)
+    (request.from, request.to) = (nil, nil)
+    self.request = request
     asOf = try invocation.asOf()
     since = try invocation.moment("since")
     try Self.checkName(invocation)
-    filters = try PageFilters(invocation)
-    if since != nil {
-      guard case .named(let names) = filters.environments, names.count == 1 else {
-        throw UsageError("--since", "requires one environment", command: invocation.command.name)
-      }
+    if since != nil, request.environments?.count != 1 {
+      throw UsageError("--since", "requires one environment", command: invocation.command.name)
     }
   }
 
@@ -116,12 +117,9 @@ private struct PageOptions {
     throw invocation.wrong("output", path, "a page is HTML; the name must end in .html")
   }
 
-  /// The request for these options; checks that time zone and currency exist.
-  func request() throws(UsageError) -> ReportRequest { try filters.request() }
-
-  private static func period(_ invocation: Invocation) throws(UsageError) -> PagePeriod? {
-    let from = try invocation.day("from")
-    let to = try invocation.day("to")
+  private static func period(
+    _ invocation: Invocation, from: CivilDate?, to: CivilDate?
+  ) throws(UsageError) -> PagePeriod? {
     let month = try invocation.value(
       "month", "is not a month, as in 2026-06", read: PagePeriod.init(parsingMonth:))
     let command = invocation.command.name
@@ -131,60 +129,11 @@ private struct PageOptions {
     }
     guard let from else { throw UsageError("--to", "requires --from", command: command) }
     guard let to else { throw UsageError("--from", "requires --to", command: command) }
-    if to < from { throw invocation.wrong("to", to.description, "comes before --from \(from)") }
     guard let period = PagePeriod(from: from, to: to) else {
       throw invocation.wrong(
         "to", to.description, "is more than \(PagePeriod.daysMax) days after --from \(from)")
     }
     return period
-  }
-}
-
-/// The filters of a page, as given.
-private struct PageFilters {
-  let environments: ExportOptions.Environments
-  private let zoneName: String
-  private let refunds: RefundDate
-  private let currencyCode: String?
-  private let ratesAgeMaxDays: Int
-
-  init(_ invocation: Invocation) throws(UsageError) {
-    environments =
-      try invocation.value(
-        "environment", "is not a list of environments", read: ExportOptions.environments)
-      ?? .named([EnvironmentName.production.description])
-    zoneName =
-      try invocation.value(
-        "timezone", "is not the name of a time zone", read: ExportOptions.zoneName) ?? "UTC"
-    refunds = invocation.value("refunds").flatMap { RefundDate(rawValue: $0) } ?? .eventDate
-    currencyCode = try invocation.value(
-      "in", "is not a currency code of three letters", read: ExportOptions.currencyCode)
-    ratesAgeMaxDays =
-      try invocation.value(
-        "rates-max-age", "is not a number of days", read: ExportOptions.dayCount)
-      ?? ReportRequest.ratesAgeMaxDaysStandard
-  }
-
-  func request() throws(UsageError) -> ReportRequest {
-    var request = ReportRequest(.revenue)
-    switch environments {
-    case .all: request.environments = nil
-    case .named(let names): request.environments = names
-    }
-    do throws(TimeZoneError) { request.zone = try TimeZoneTable(zoneName) } catch {
-      throw UsageError("--timezone \(ShownArgument.text(zoneName))", "\(error)", command: "report")
-    }
-    if let currencyCode {
-      guard let currency = Currency.parse(currencyCode) else {
-        throw UsageError(
-          "--in \(ShownArgument.text(currencyCode))", "is not an ISO 4217 currency",
-          command: "report")
-      }
-      request.reportingCurrency = currency
-    }
-    request.refunds = refunds
-    request.ratesAgeMaxDays = ratesAgeMaxDays
-    return request
   }
 }
 

@@ -138,65 +138,24 @@ extension ReportSummary {
 }
 
 extension ReportRequest {
-  /// The filters as options of `export`, defaults included.
+  /// The filters as options of `export`, defaults included. The user is not named: these words go to standard error.
   fileprivate var words: String {
-    var words: [String] = []
-    func add(_ option: String, _ value: String) { words.append("--\(option) \(value)") }
-    if kind == .revenue {
-      add("by", dimensions.map(\.rawValue).joined(separator: ","))
-      if dimensions.contains(.period) { add("period", granularity.rawValue) }
+    var shown = options.filter { option, value in
+      switch option {
+      case .period: dimensions.contains(.period)
+      case .timezone: !kind.hasMoment || isByMonth
+      default: value != .null && value != .boolean(false)
+      }
     }
-    if kind.hasMoment {
-      if isByMonth { add("by", Self.byMonth) }
-      if let momentMs { add("at", Timestamp.text(ms: momentMs)) }
-      if isByMonth { add("timezone", zone.name) }
+    // The days come before what counts on them.
+    if let refunds = shown.firstIndex(where: { $0.option == .refunds }) {
+      let moved = shown.remove(at: refunds)
+      shown.insert(
+        moved, at: shown.firstIndex { $0.option == .environment } ?? shown.endIndex)
     }
-    if kind.hasDays {
-      add("timezone", zone.name)
-      if let from { add("from", from.description) }
-      if let to { add("to", to.description) }
-    }
-    if kind.hasRefundDate { add("refunds", refunds.rawValue) }
-    add("environment", environments?.joined(separator: ",") ?? "all")
-    if includesPending { words.append("--include-pending") }
-    if let reportingCurrency {
-      add("in", reportingCurrency.description)
-      if let ratesAgeMaxDays { add("rates-max-age", "\(ratesAgeMaxDays)") }
-    }
-    words += refinementWords
-    return words.joined(separator: " ")
-  }
-}
-
-extension ReportRequest {
-  /// The filters, order, rounding and layout that differ from the defaults. The user is not named: these words go to
-  /// standard error.
-  private var refinementWords: [String] {
-    var words: [String] = []
-    func add(_ option: String, _ values: [String]?) {
-      guard let values, !values.isEmpty else { return }
-      words.append("--\(option) \(values.joined(separator: ","))")
-    }
-    if !kind.hasDays, !kind.hasMoment, zone.name != "UTC" { add("timezone", [zone.name]) }
-    add("app", filter.apps)
-    add("product", filter.products?.map(\.pattern))
-    add("country", filter.countries)
-    if filter.user != nil { words.append("--user …") }
-    add("kind", filter.kinds?.map { "\($0.word)" })
-    add("sort", sort.map { [$0.text] })
-    add("top", top.map { ["\($0)"] })
-    if amounts != .exact { add("amounts", [amounts.rawValue]) }
-    add("columns", layout.columns)
-    if layout.hasTotal { words.append("--total") }
-    let (csv, standard) = (layout.csv, ReportLayout.CSV())
-    if csv.delimiter != standard.delimiter {
-      let character = String(UnicodeScalar(csv.delimiter))
-      add("csv-delimiter", [character == "\t" ? "tab" : character])
-    }
-    if csv.decimal != standard.decimal {
-      add("csv-decimal", [String(UnicodeScalar(csv.decimal))])
-    }
-    if csv.dates != standard.dates { add("csv-dates", [csv.dates.rawValue]) }
-    return words
+    return shown.map { option, value in
+      let text = option == .user ? "…" : option.text(of: value)
+      return "--\(option.name)" + (text.isEmpty ? "" : " " + text)
+    }.joined(separator: " ")
   }
 }
