@@ -17,19 +17,16 @@ import Testing
     }
 
     func revenue(_ older: Database, _ newer: Database) throws -> RevenueDifference {
-      let request = try request("revenue")
-      return try RevenueDifference(
-        from: older, to: newer, environment: request.environments?.first ?? "",
-        zone: request.zone, fromDay: request.from, toDay: request.to,
-        currency: request.reportingCurrency, ratesAgeMaxDays: request.ratesAgeMaxDays)
+      try RevenueDifference(from: older, to: newer, lines("revenue"))
     }
 
     func journal(_ older: Database, _ newer: Database) throws -> JournalDifference {
-      let request = try request("journal")
-      return try JournalDifference(
-        from: older, to: newer, environment: request.environments?.first ?? "",
-        zone: request.zone, fromDay: request.from, toDay: request.to,
-        currency: request.reportingCurrency, ratesAgeMaxDays: request.ratesAgeMaxDays)
+      try JournalDifference(from: older, to: newer, lines("journal"))
+    }
+
+    private func lines(_ report: String) throws -> ComparedLines {
+      let request = try request(report)
+      return ComparedLines(of: request.environments?.first ?? "", request)
     }
   }
 

@@ -94,8 +94,9 @@ import Testing
         let before = try projector.books(at: size)
         let after = try projector.books(at: whole.eventCount)
         for environment in ["Production", "Sandbox"] {
-          let journal = try JournalDifference(from: before, to: after, environment: environment)
           let request = try ReportWords("journal --environment \(environment)").request
+          let journal = try JournalDifference(
+            from: before, to: after, ComparedLines(of: environment, request))
           func lines(_ database: Database) throws -> [String] {
             let csv = try whole.csv(request, from: database)
             return csv.split(separator: "\n").dropFirst().map(String.init)

@@ -63,23 +63,12 @@ package struct JournalDifference: Sendable {
   /// With a currency, each state's lines are converted with the rates that it knew, so a rate that was declared later
   /// changes lines.
   /// - Parameters:
-  ///   - environment: the environment whose lines are compared, as the App Store names it.
-  ///   - zone: the zone of days.
-  ///   - fromDay: the first day of the lines to compare, by their own dates; nil has no beginning.
-  ///   - toDay: the last day; nil has no end.
-  ///   - currency: the currency to convert to (rule R10); nil converts nothing.
-  ///   - ratesAgeMaxDays: how many days older than its line a rate may be; nil sets no limit.
+  ///   - lines: which lines are compared, and in which currency.
   ///   - isCancelled: called for each line; if it returns true, the initializer throws `interrupted`.
   package init(
-    from older: Database, to newer: Database,
-    environment: String = EnvironmentName.production.description, zone: TimeZoneTable = .utc,
-    fromDay: CivilDate? = nil, toDay: CivilDate? = nil, currency: Currency? = nil,
-    ratesAgeMaxDays: Int? = ReportRequest.ratesAgeMaxDaysStandard,
+    from older: Database, to newer: Database, _ lines: ComparedLines = .init(),
     isCancelled: () -> Bool = { false }
   ) throws(ProjectionError) {
-    let lines = ComparedLines(
-      environment: environment, zone: zone, fromDay: fromDay, toDay: toDay, currency: currency,
-      ratesAgeMaxDays: ratesAgeMaxDays)
     var found: [Entry] = []
     do {
       let since = try Progress(older).position
@@ -278,32 +267,29 @@ package struct JournalDifference: Sendable {
 // MARK: - One state of the compared books
 
 /// Which lines of a journal are compared, and how they are shown.
-struct ComparedLines {
+package struct ComparedLines: Sendable {
   /// As the App Store names it.
-  let environment: String
+  package var environment = EnvironmentName.production.description
   /// The zone of days and months.
-  let zone: TimeZoneTable
-  /// The first and the last day, in days since 1970-01-01 in the zone, both included.
-  let firstDay: Int
-  let lastDay: Int
+  package var zone: TimeZoneTable = .utc
+  /// The first and the last day of the lines, by their own dates in the zone, both included; nil is no limit.
+  package var fromDay: CivilDate?
+  package var toDay: CivilDate?
   /// The currency to convert to (rule R10); nil converts nothing.
-  let currency: Currency?
+  package var currency: Currency?
   /// R10: how many days older than its line a rate may be; nil sets no limit.
-  let ratesAgeMaxDays: Int?
+  package var ratesAgeMaxDays: Int? = ReportRequest.ratesAgeMaxDaysStandard
 
-  /// - Parameters:
-  ///   - fromDay: the first day; nil has no beginning.
-  ///   - toDay: the last day; nil has no end.
-  init(
-    environment: String, zone: TimeZoneTable, fromDay: CivilDate?, toDay: CivilDate?,
-    currency: Currency?, ratesAgeMaxDays: Int?
-  ) {
+  /// All lines of Production, each in its own currency.
+  package init() {}
+
+  /// The lines that a report of one environment shows.
+  package init(of environment: String, _ request: ReportRequest) {
     self.environment = environment
-    self.zone = zone
-    firstDay = fromDay?.dayNumber ?? .min
-    lastDay = toDay?.dayNumber ?? .max
-    self.currency = currency
-    self.ratesAgeMaxDays = ratesAgeMaxDays
+    zone = request.zone
+    (fromDay, toDay) = (request.from, request.to)
+    currency = request.reportingCurrency
+    ratesAgeMaxDays = request.ratesAgeMaxDays
   }
 }
 
@@ -317,7 +303,8 @@ package struct ComparedRates: Equatable, Sendable {
 
 /// One state of the books, as a comparison reads it. Amounts are converted with the rates that were known then.
 struct ComparedBooks {
-  private let lines: ComparedLines
+  /// The first and the last day, in days since 1970-01-01; nil compares all days.
+  private let days: ClosedRange<Int>?
   private var calendar: PeriodCalendar
   private var conversion: ReportingCurrency?
   private var unconvertedCount = 0
@@ -325,7 +312,9 @@ struct ComparedBooks {
   private var lastMonth = ""
 
   init(_ database: Database, _ lines: ComparedLines) throws(ProjectionError) {
-    self.lines = lines
+    let (first, last) = (lines.fromDay?.dayNumber ?? .min, lines.toDay?.dayNumber ?? .max)
+    guard first <= last else { throw .usage("the last day comes before the first") }
+    days = first == .min && last == .max ? nil : first...last
     calendar = PeriodCalendar(.month, in: lines.zone)
     guard let currency = lines.currency else { return }
     conversion = try ReportingCurrency(currency, ageMaxDays: lines.ratesAgeMaxDays, database)
@@ -333,9 +322,7 @@ struct ComparedBooks {
 
   /// Whether a line of this date, in epoch milliseconds, is compared.
   mutating func isWithinDays(_ dateMs: Int64) -> Bool {
-    if lines.firstDay == .min, lines.lastDay == .max { return true }
-    let day = calendar.dayNumber(atMs: dateMs)
-    return lines.firstDay <= day && day <= lines.lastDay
+    days?.contains(calendar.dayNumber(atMs: dateMs)) ?? true
   }
 
   /// The month of a date in epoch milliseconds, such as `2026-03`.

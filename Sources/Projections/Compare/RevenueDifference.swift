@@ -1,7 +1,7 @@
 // Compares revenue between two states of the books, by month, country and currency, and lists the sales behind it.
 import AppStore
-package import Base
-package import Revenue
+import Base
+import Revenue
 
 /// The revenue of one environment before and after, where it differs. It is read from `journal_view`, whose columns
 /// are stable, so the two databases may be of different versions.
@@ -63,24 +63,13 @@ package struct RevenueDifference: Equatable, Sendable {
   /// With a currency, each state's lines are converted with the rates that it knew. A rate that was declared later is
   /// therefore a difference, and both databases must be of this program's version.
   /// - Parameters:
-  ///   - environment: the environment whose revenue is compared, as the App Store names it.
-  ///   - zone: the zone of days and months.
-  ///   - fromDay: the first day of the lines to compare, by their own dates; nil has no beginning.
-  ///   - toDay: the last day; nil has no end.
-  ///   - currency: the currency to convert to (rule R10); nil converts nothing.
-  ///   - ratesAgeMaxDays: how many days older than its line a rate may be; nil sets no limit.
+  ///   - lines: which lines are compared, and in which currency.
   ///   - saleLimit: the maximum number of sales to keep for each row.
   ///   - isCancelled: called for each sale; if it returns true, the initializer throws `interrupted`.
   package init(
-    from older: Database, to newer: Database,
-    environment: String = EnvironmentName.production.description, zone: TimeZoneTable = .utc,
-    fromDay: CivilDate? = nil, toDay: CivilDate? = nil, currency: Currency? = nil,
-    ratesAgeMaxDays: Int? = ReportRequest.ratesAgeMaxDaysStandard, saleLimit: Int = 10,
+    from older: Database, to newer: Database, _ lines: ComparedLines = .init(), saleLimit: Int = 10,
     isCancelled: () -> Bool = { false }
   ) throws(ProjectionError) {
-    let lines = ComparedLines(
-      environment: environment, zone: zone, fromDay: fromDay, toDay: toDay, currency: currency,
-      ratesAgeMaxDays: ratesAgeMaxDays)
     var sums = DifferenceSums(saleLimit: saleLimit)
     var olderSales = try JournalCursor(older, lines)
     var newerSales = try JournalCursor(newer, lines)

@@ -161,10 +161,9 @@ struct PageChanges {
       rows = []
       return
     }
-    let difference = try RevenueDifference(
-      from: older, to: newer, environment: environment, zone: request.report.zone,
-      currency: request.report.reportingCurrency,
-      ratesAgeMaxDays: request.report.ratesAgeMaxDays, saleLimit: 0)
+    var lines = ComparedLines(of: environment, request.report)
+    (lines.fromDay, lines.toDay) = (nil, nil)
+    let difference = try RevenueDifference(from: older, to: newer, lines, saleLimit: 0)
     rows = difference.rows.compactMap { row in
       guard let month = PagePeriod(parsingMonth: row.place.month),
         request.report.zone.startMs(ofDay: month.last.dayNumber + 1) <= atMs

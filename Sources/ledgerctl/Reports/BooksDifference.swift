@@ -14,14 +14,14 @@ struct BooksDifference {
   private let before: Side
   private let after: Side
   private let eventCounts: [(type: String, count: Int)]
-  private let lines: DiffLines
+  private let lines: ComparedLines
   private let revenue: RevenueDifference
   /// Whether the environment is one of the App Store's or named by an event.
   private let isOfKnownEnvironment: Bool
   let journal: JournalDifference
 
   init(
-    _ ledger: OpenLedger, _ range: Range<Position>, _ lines: DiffLines, _ context: Context
+    _ ledger: OpenLedger, _ range: Range<Position>, _ lines: ComparedLines, _ context: Context
   ) throws {
     self.lines = lines
     let projector = try ledger.projector()
@@ -35,13 +35,8 @@ struct BooksDifference {
     let isCancelled = { context.interruption.isRequested }
     // Its sales are those whose lines are listed.
     revenue = try RevenueDifference(
-      from: older, to: newer, environment: lines.environment, zone: lines.zone,
-      fromDay: lines.fromDay, toDay: lines.toDay, currency: lines.currency,
-      ratesAgeMaxDays: lines.ratesAgeMaxDays, saleLimit: 0, isCancelled: isCancelled)
-    journal = try JournalDifference(
-      from: older, to: newer, environment: lines.environment, zone: lines.zone,
-      fromDay: lines.fromDay, toDay: lines.toDay, currency: lines.currency,
-      ratesAgeMaxDays: lines.ratesAgeMaxDays, isCancelled: isCancelled)
+      from: older, to: newer, lines, saleLimit: 0, isCancelled: isCancelled)
+    journal = try JournalDifference(from: older, to: newer, lines, isCancelled: isCancelled)
   }
 
   /// What a reader of the figures must know, in any format.
@@ -116,23 +111,10 @@ struct BooksDifference {
   private var otherRatesCount: Int { journal.entries.lazy.filter(\.hasOnlyOtherRates).count }
 
   private var revenueTable: TextTable {
-    var table = TextTable([
+    revenue.table([
       "period", "country_code", "currency", .number("units before"), .number("units after"),
       .number("net before"), .number("net after"), .number("change"), .number("sales"),
     ])
-    for row in revenue.rows {
-      let (old, new) = (row.before, row.after)
-      table.append([
-        row.place.month, row.place.countryCode, row.place.currency ?? "", "\(old.netUnits)",
-        "\(new.netUnits)", amount(old.netMicros, row.place), amount(new.netMicros, row.place),
-        amount(new.netMicros - old.netMicros, row.place), "\(row.saleCount)",
-      ])
-    }
-    return table
-  }
-
-  private func amount(_ micros: Int128, _ place: RevenueDifference.Place) -> String {
-    place.amountText(micros) ?? ""
   }
 
   private var lineTable: TextTable {
@@ -197,12 +179,10 @@ struct BooksDifference {
 
   private func record(_ row: RevenueDifference.Row) -> Record {
     let (place, old, new) = (row.place, row.before, row.after)
+    let change = place.amountText(new.netMicros - old.netMicros)
     return [
       "period": place.month, "country_code": place.countryCode, "currency": place.currency,
-      "units_before": old.netUnits, "units_after": new.netUnits,
-      "net_before": place.amountText(old.netMicros), "net_after": place.amountText(new.netMicros),
-      "net_change": place.amountText(new.netMicros - old.netMicros), "sales": row.saleCount,
-    ]
+    ] + place.record(old, new) + ["net_change": change, "sales": row.saleCount]
   }
 
   private func record(_ line: JournalDifference.Line) -> Record {

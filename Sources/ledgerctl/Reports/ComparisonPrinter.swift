@@ -31,7 +31,11 @@ struct ComparisonPrinter {
     try sheet.table("Views", overview(comparison.views))
     try sheet.table("Rows", rows(comparison.tables + comparison.views))
     guard let revenue = comparison.revenue else { return }
-    try sheet.table("Revenue of production", figures(revenue))
+    let columns: [TextTable.Column] = [
+      "month", "country", "currency", .number("units"), .number("units after"), .number("net"),
+      .number("net after"), .number("difference"), .number("sales"),
+    ]
+    try sheet.table("Revenue of production", revenue.table(columns))
     try sheet.table("Sales behind this revenue", sales(revenue))
   }
 
@@ -80,23 +84,6 @@ struct ComparisonPrinter {
     return "\(column.name) \(value(column.before)) → \(value(column.after))"
   }
 
-  private func figures(_ revenue: RevenueDifference) -> TextTable {
-    var table = TextTable([
-      "month", "country", "currency", .number("units"), .number("units after"), .number("net"),
-      .number("net after"), .number("difference"), .number("sales"),
-    ])
-    for row in revenue.rows {
-      let place = row.place
-      table.append([
-        place.month, place.countryCode, place.currency ?? "", "\(row.before.netUnits)",
-        "\(row.after.netUnits)", amount(row.before.netMicros, place),
-        amount(row.after.netMicros, place),
-        amount(row.after.netMicros - row.before.netMicros, place), "\(row.saleCount)",
-      ])
-    }
-    return table
-  }
-
   private func sales(_ revenue: RevenueDifference) -> TextTable {
     var table = TextTable([
       "month", "country", "currency", "bundle", "sale key", "product", .number("units"),
@@ -107,15 +94,12 @@ struct ComparisonPrinter {
         table.append([
           row.place.month, row.place.countryCode, row.place.currency ?? "", sale.bundleID,
           sale.saleKey, sale.productID, "\(sale.before.netUnits)", "\(sale.after.netUnits)",
-          amount(sale.before.netMicros, row.place), amount(sale.after.netMicros, row.place),
+          row.place.amountText(sale.before.netMicros) ?? "",
+          row.place.amountText(sale.after.netMicros) ?? "",
         ])
       }
     }
     return table
-  }
-
-  private func amount(_ micros: Int128, _ place: RevenueDifference.Place) -> String {
-    place.amountText(micros) ?? ""
   }
 
   // MARK: JSON
@@ -157,22 +141,28 @@ struct ComparisonPrinter {
     let place = row.place
     let sales = row.sales.map { sale in
       ["bundle_id": sale.bundleID, "sale_key": sale.saleKey, "product_id": sale.productID]
-        + record(sale.before, sale.after, place)
+        + place.record(sale.before, sale.after)
     }
     return [
       "month": place.month, "country_code": place.countryCode, "currency": place.currency,
-    ] + record(row.before, row.after, place) + ["sale_count": row.saleCount, "sales": sales]
+    ] + place.record(row.before, row.after) + ["sale_count": row.saleCount, "sales": sales]
   }
+}
 
-  private func record(
-    _ before: RevenueDifference.Figures, _ after: RevenueDifference.Figures,
-    _ place: RevenueDifference.Place
-  ) -> Record {
-    [
-      "units_before": before.netUnits, "units_after": after.netUnits,
-      "net_before": place.amountText(before.netMicros),
-      "net_after": place.amountText(after.netMicros),
-    ]
+extension RevenueDifference {
+  /// A row for each place.
+  func table(_ columns: [TextTable.Column]) -> TextTable {
+    var table = TextTable(columns)
+    for row in rows {
+      let (place, old, new) = (row.place, row.before, row.after)
+      let amounts = [old.netMicros, new.netMicros, new.netMicros - old.netMicros]
+      table.append(
+        [
+          place.month, place.countryCode, place.currency ?? "", "\(old.netUnits)",
+          "\(new.netUnits)",
+        ] + amounts.map { place.amountText($0) ?? "" } + ["\(row.saleCount)"])
+    }
+    return table
   }
 }
 
@@ -180,5 +170,15 @@ extension RevenueDifference.Place {
   /// An amount in the place's currency; nil if there is none, and so no price (rule R9).
   func amountText(_ micros: Int128) -> String? {
     currency.map { Amount.text(micros: micros, currency: Currency.parse($0)) }
+  }
+
+  /// The figures of both states here.
+  func record(
+    _ before: RevenueDifference.Figures, _ after: RevenueDifference.Figures
+  ) -> Record {
+    [
+      "units_before": before.netUnits, "units_after": after.netUnits,
+      "net_before": amountText(before.netMicros), "net_after": amountText(after.netMicros),
+    ]
   }
 }

@@ -73,7 +73,7 @@ struct DiffOptions: Sendable {
   let since: PointInTime
   /// Nil is the log's end.
   let until: PointInTime?
-  let lines: DiffLines
+  let lines: ComparedLines
   let format: Format
   /// Nil is standard output.
   let outputPath: String?
@@ -84,7 +84,7 @@ struct DiffOptions: Sendable {
     }
     self.since = since
     until = try invocation.moment("until")
-    lines = try DiffLines(invocation)
+    lines = try ComparedLines(invocation)
     outputPath = invocation.outputPath
     format = try Self.format(invocation, outputPath)
   }
@@ -111,19 +111,10 @@ struct DiffOptions: Sendable {
   }
 }
 
-/// Which lines `diff` compares, and in which currency.
-struct DiffLines: Sendable {
-  /// As the App Store writes it.
-  let environment: String
-  let zone: TimeZoneTable
-  /// The first and the last day in the zone, both included.
-  let fromDay: CivilDate?
-  let toDay: CivilDate?
-  let currency: Currency?
-  /// How many days before a line's date its rate may be.
-  let ratesAgeMaxDays: Int
-
-  init(_ invocation: Invocation) throws(UsageError) {
+extension ComparedLines {
+  /// Those that the options of `diff` ask for.
+  fileprivate init(_ invocation: Invocation) throws(UsageError) {
+    self.init()
     let name = invocation.value("environment") ?? EnvironmentName.production.description
     if name.lowercased() == "all" || name.contains(",") {
       throw UsageError("--environment", "must be one environment")
@@ -151,7 +142,7 @@ struct DiffLines: Sendable {
     add("from-day", fromDay?.description)
     add("to-day", toDay?.description)
     add("in", currency?.description)
-    add("rates-max-age", currency == nil ? nil : "\(ratesAgeMaxDays)")
+    add("rates-max-age", currency == nil ? nil : ratesAgeMaxDays.map(String.init))
     return words.joined(separator: " ")
   }
 
@@ -168,8 +159,8 @@ private func diff(
   _ options: DiffOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   if invocation.has("rates-max-age"), options.lines.currency == nil {
-    context.say(
-      "diff: --rates-max-age \(options.lines.ratesAgeMaxDays): has no effect without --in")
+    let days = options.lines.ratesAgeMaxDays ?? 0
+    context.say("diff: --rates-max-age \(days): has no effect without --in")
   }
   let ledger = try OpenLedger(invocation, context)
   let first = try ledger.size(at: options.since, "since")
