@@ -157,6 +157,13 @@ extension VerificationDetail {
     ]
   }
 
+  var fields: Fields {
+    [
+      ("of upload", "\(upload)"), ("receipt", receiptID), ("environment", environment),
+      ("result", "\(authority) \(outcome)"),
+    ]
+  }
+
   static func table(_ verifications: [Record]) -> TextTable {
     TextTable(
       [

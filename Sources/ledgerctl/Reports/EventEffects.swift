@@ -7,16 +7,11 @@ import Revenue
 enum EventEffects {
   /// An upload: its receipt, its verifications, and the sales that it created or changed.
   case upload(ReceiptDetail?, [VerificationDetail], [SaleDetail])
-  /// A verification: itself, the sales that its reply shows, and its exceptions.
-  case verification(VerificationDetail?, [SaleDetail], [ExceptionDetail])
-  /// An upload of signed transactions: itself, the sales that it shows, and its exceptions.
-  case signedUpload(UploadDetail, [SaleDetail], [ExceptionDetail])
-  /// A notification: itself, the sale that it shows, and its exceptions.
-  case notification(NotificationDetail, [SaleDetail], [ExceptionDetail])
-  /// A fetched page: itself, the sales that it shows, and its exceptions.
-  case fetch(FetchDetail, [SaleDetail], [ExceptionDetail])
-  /// Objects of an earlier page that count now: its position, the sales that they show, and its exceptions.
-  case acceptance(Position, [SaleDetail], [ExceptionDetail])
+  /// An event that shows sales: a verification, an upload of signed transactions, a notification, a fetched page, or
+  /// one from which on objects of an earlier page count.
+  case showing(ShownEvent, [SaleDetail], [ExceptionDetail])
+  /// A verification that no receipt knows.
+  case unknownVerification([ExceptionDetail])
   case declaration(DeclarationDetail)
   /// A malformed event, which was skipped.
   case malformed([ExceptionDetail])
@@ -24,6 +19,15 @@ enum EventEffects {
   case nothing
   /// An event of a newer version of the program.
   case none
+
+  /// An event that shows sales, as text and as JSON.
+  struct ShownEvent {
+    let position: Position
+    let heading: String
+    let fields: Fields
+    /// One member, which is the event; or none.
+    let record: Record
+  }
 
   init(of line: [UInt8], _ queries: LedgerQueries) throws {
     let event = line.withUnsafeBytes { bytes in
@@ -45,36 +49,45 @@ enum EventEffects {
         try id.flatMap { try queries.receipt(id: $0) },
         try queries.verifications(ofUpload: event.position),
         try queries.sales(changedByUpload: event.position))
+    case .receiptVerified, .transactionsReceived, .notificationReceived, .transactionsFetched,
+      .signaturesAccepted:
+      self = try Self.shown(type, event.position, line, queries)
+    case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted: self = .nothing
+    case .appRegistered, .pricesDeclared, .ratesDeclared:
+      self = try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none
+    }
+  }
+
+  private static func shown(
+    _ type: EventType, _ position: Position, _ line: [UInt8], _ queries: LedgerQueries
+  ) throws -> EventEffects {
+    let exceptions = try queries.exceptions(at: position)
+    func showing(
+      _ heading: String, _ fields: Fields = [], _ record: Record = [:], _ sales: [SaleDetail]? = nil
+    ) throws -> EventEffects {
+      .showing(
+        ShownEvent(position: position, heading: heading, fields: fields, record: record),
+        try sales ?? queries.sales(shownBySignedEvent: line), exceptions)
+    }
+    switch type {
     case .receiptVerified:
-      let verification = try queries.verification(at: event.position)
-      self = .verification(
-        verification, try verification.map { try queries.sales(shownBy: $0) } ?? [],
-        try queries.exceptions(at: event.position))
+      guard let found = try queries.verification(at: position) else {
+        return .unknownVerification(exceptions)
+      }
+      return try showing(
+        "Verification", found.fields, ["verification": found.record],
+        queries.sales(shownBy: found))
     case .transactionsReceived:
-      let sales = try queries.sales(shownBySignedEvent: line)
-      let exceptions = try queries.exceptions(at: event.position)
-      self =
-        try queries.upload(at: event.position).map { .signedUpload($0, sales, exceptions) } ?? .none
+      guard let found = try queries.upload(at: position) else { return .none }
+      return try showing("Upload of signed transactions", found.fields, ["upload": found.record])
     case .notificationReceived:
-      let sales = try queries.sales(shownBySignedEvent: line)
-      let exceptions = try queries.exceptions(at: event.position)
-      self =
-        try queries.notification(at: event.position).map { .notification($0, sales, exceptions) }
-        ?? .none
+      guard let found = try queries.notification(at: position) else { return .none }
+      return try showing("Notification", found.fields, ["notification": found.record])
     case .transactionsFetched:
-      let sales = try queries.sales(shownBySignedEvent: line)
-      let exceptions = try queries.exceptions(at: event.position)
-      self =
-        try queries.fetchedPage(at: event.position).map { .fetch($0, sales, exceptions) } ?? .none
-    case .signaturesAccepted:
-      self = .acceptance(
-        event.position, try queries.sales(shownBySignedEvent: line),
-        try queries.exceptions(at: event.position))
-    default:
-      self =
-        type.role == .record
-        ? .nothing
-        : try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none
+      guard let found = try queries.fetchedPage(at: position) else { return .none }
+      return try showing(
+        "Answer of the App Store Server API", found.fields, ["fetch": found.record])
+    default: return try showing("Objects of an earlier answer that count from here on")
     }
   }
 
@@ -92,30 +105,11 @@ enum EventEffects {
       try sheet.table("Verifications", VerificationDetail.table(verifications.map(\.record)))
       try sheet.table("Sales that it created or changed", SaleDetail.table(sales))
       if sales.isEmpty { try sheet.heading("Sales that it created or changed: none") }
-    case .verification(let verification, let sales, let exceptions):
-      guard let verification else { return try sheet.heading("This event has no effect.") }
-      try sheet.heading("Verification")
-      try sheet.fields([
-        ("of upload", "\(verification.upload)"), ("receipt", verification.receiptID),
-        ("environment", verification.environment),
-        ("result", "\(verification.authority) \(verification.outcome)"),
-      ])
-      try Self.write(sales, exceptions, at: verification.position, to: &sheet)
-    case .signedUpload(let upload, let sales, let exceptions):
-      try sheet.heading("Upload of signed transactions")
-      try sheet.fields(upload.fields)
-      try Self.write(sales, exceptions, at: upload.position, to: &sheet)
-    case .notification(let notification, let sales, let exceptions):
-      try sheet.heading("Notification")
-      try sheet.fields(notification.fields)
-      try Self.write(sales, exceptions, at: notification.position, to: &sheet)
-    case .fetch(let page, let sales, let exceptions):
-      try sheet.heading("Answer of the App Store Server API")
-      try sheet.fields(page.fields)
-      try Self.write(sales, exceptions, at: page.position, to: &sheet)
-    case .acceptance(let position, let sales, let exceptions):
-      try sheet.heading("Objects of an earlier answer that count from here on")
-      try Self.write(sales, exceptions, at: position, to: &sheet)
+    case .showing(let event, let sales, let exceptions):
+      try sheet.heading(event.heading)
+      if !event.fields.isEmpty { try sheet.fields(event.fields) }
+      try Self.write(sales, exceptions, at: event.position, to: &sheet)
+    case .unknownVerification: try sheet.heading("This event has no effect.")
     case .declaration(let detail): try sheet.heading(Self.text(detail))
     case .malformed(let exceptions):
       try sheet.heading("This event is malformed and was skipped.")
@@ -180,18 +174,10 @@ enum EventEffects {
         "receipt": receipt?.record, "verifications": verifications.map(\.record),
         "sales": sales.map(\.record),
       ]
-    case .verification(let verification, let sales, let exceptions):
-      return ["verification": verification?.record]
-        + Self.record(sales, exceptions, at: verification?.position ?? -1)
-    case .signedUpload(let upload, let sales, let exceptions):
-      return ["upload": upload.record] + Self.record(sales, exceptions, at: upload.position)
-    case .notification(let notification, let sales, let exceptions):
-      return ["notification": notification.record]
-        + Self.record(sales, exceptions, at: notification.position)
-    case .fetch(let page, let sales, let exceptions):
-      return ["fetch": page.record] + Self.record(sales, exceptions, at: page.position)
-    case .acceptance(let position, let sales, let exceptions):
-      return Self.record(sales, exceptions, at: position)
+    case .showing(let event, let sales, let exceptions):
+      return event.record + Self.record(sales, exceptions, at: event.position)
+    case .unknownVerification(let exceptions):
+      return ["verification": Record?.none] + Self.record([], exceptions, at: -1)
     case .malformed(let exceptions): return ["exceptions": exceptions.map(\.record)]
     case .declaration(.app(let receipts)): return ["receipts": receipts]
     case .declaration(.prices(let entries, let pricedSales)):
