@@ -1,6 +1,6 @@
 // The kinds of values in config.json: how each is read, shown and described.
-import HTTPClient
 import Base
+import HTTPClient
 import Intake
 
 /// A kind of value in config.json.
