@@ -1,4 +1,5 @@
 // A client over a plain socket that sees what a library would hide: where a response breaks off.
+import Base
 import Glibc
 import Testing
 
@@ -45,7 +46,7 @@ final class HTTPClient {
       let count = request.withUnsafeBytes {
         send(
           descriptor, $0.baseAddress.map { $0 + sent }, $0.count - sent,
-          Int32(MSG_NOSIGNAL))
+          SocketConstant.noSignal)
       }
       if count <= 0 { return nil }
       sent += count

@@ -75,7 +75,7 @@ final class RawClient {
 
   func send(_ bytes: [UInt8]) {
     _ = bytes.withUnsafeBytes {
-      Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      Glibc.send(descriptor, $0.baseAddress, $0.count, SocketConstant.noSignal)
     }
   }
 

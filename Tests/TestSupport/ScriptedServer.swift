@@ -100,7 +100,7 @@ package final class ScriptedServer: Sendable {
     }
     guard isFirst else { return }
     // Wakes the accepting thread, which closes the socket.
-    Glibc.shutdown(listener, Int32(SHUT_RDWR))
+    Glibc.shutdown(listener, SocketConstant.shutdownBoth)
     dropConnections()
   }
 
@@ -108,7 +108,9 @@ package final class ScriptedServer: Sendable {
   package func dropConnections() {
     state.withLock { state in
       // Ended connections are closed: their descriptors may belong to others.
-      for case let descriptor? in state.descriptors { Glibc.shutdown(descriptor, Int32(SHUT_RDWR)) }
+      for case let descriptor? in state.descriptors {
+        Glibc.shutdown(descriptor, SocketConstant.shutdownBoth)
+      }
     }
   }
 
@@ -213,7 +215,7 @@ package final class ScriptedServer: Sendable {
       let count = bytes.withUnsafeBytes {
         send(
           descriptor, $0.baseAddress.map { $0 + written }, bytes.count - written,
-          Int32(MSG_NOSIGNAL))
+          SocketConstant.noSignal)
       }
       if count <= 0 { return false }
       written += count

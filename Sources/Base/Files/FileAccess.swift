@@ -82,3 +82,13 @@ package struct SystemError: Error, Sendable, Equatable {
 
   package init(code: Int32) { self.code = code }
 }
+
+// MARK: - Constants of sockets
+
+/// Linux's constants of sockets. Their C names are visible only with whichever C library a build reads first.
+package enum SocketConstant {
+  /// `SHUT_RDWR`.
+  package static let shutdownBoth: Int32 = 2
+  /// `MSG_NOSIGNAL`.
+  package static let noSignal: Int32 = 0x4000
+}

@@ -106,7 +106,7 @@ package final class RemoteAppendServer: Sendable {
     guard let connections else { return }
     state.broadcast(Self.turn)
     try? writer.directory.root.unlink(RemoteAppendProtocol.socketName)
-    shutdown(listener, Int32(SHUT_RDWR))
+    shutdown(listener, SocketConstant.shutdownBoth)
     for connection in connections { connection.shutDown() }
     thread.withLock { $0.take() }?.join()
     let threads = state.withLock { state in state.sessions.values.compactMap(\.thread) }

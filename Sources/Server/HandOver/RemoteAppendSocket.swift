@@ -28,7 +28,7 @@ final class RemoteAppendConnection: Sendable {
   deinit { close(descriptor) }
 
   /// Shuts down both directions: reads and writes of both sides end.
-  func shutDown() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+  func shutDown() { shutdown(descriptor, SocketConstant.shutdownBoth) }
 
   /// The peer's process and user, from the kernel.
   var peer: (processID: Int32, userID: UInt32)? {
@@ -57,7 +57,7 @@ final class RemoteAppendConnection: Sendable {
       let count = frame.withUnsafeBytes { bytes in
         Glibc.send(
           descriptor, bytes.baseAddress?.advanced(by: sent), bytes.count - sent,
-          Int32(MSG_NOSIGNAL))
+          SocketConstant.noSignal)
       }
       if count >= 0 {
         sent += count

@@ -68,7 +68,7 @@ final class WireClient: Sendable {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes {
-        Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        Glibc.send(descriptor, $0.baseAddress, $0.count, SocketConstant.noSignal)
       }
       if count <= 0 { return }
       rest = rest.dropFirst(count)
@@ -85,7 +85,7 @@ final class WireClient: Sendable {
     var reset = linger(l_onoff: 1, l_linger: 0)
     setsockopt(
       descriptor, SOL_SOCKET, SO_LINGER, &reset, socklen_t(MemoryLayout<linger>.size))
-    shutdown(descriptor, Int32(SHUT_RDWR))
+    shutdown(descriptor, SocketConstant.shutdownBoth)
   }
 
   /// Bytes received; empty at the end of the stream.
