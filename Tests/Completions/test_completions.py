@@ -238,7 +238,8 @@ def reference():
     """The reference of each command, by its words."""
     parts = printed("help", "--markdown").split("\n## ")[1:]
     named = {part.split("\n")[0]: part for part in parts}
-    return {name: part for name, part in named.items() if name not in ("Conventions", "Exit codes")}
+    others = ("Conventions", "Exit codes", "Shared options")
+    return {name: part for name, part in named.items() if name not in others}
 
 
 def commands():
@@ -246,8 +247,10 @@ def commands():
 
 
 def options(command):
-    """The long options of a command, as the reference lists them."""
-    return set(re.findall(r"^\| `(?:-[a-z], )?(--[a-z-]+)", reference()[command], re.MULTILINE))
+    """The long options of a command: those of its table, and shared ones, which its usage shows."""
+    part = reference()[command]
+    listed = re.findall(r"^\| `(?:-[a-z], )?(--[a-z-]+)", part, re.MULTILINE)
+    return set(listed) | set(re.findall(r"--[a-z][a-z-]*", part.split("\n```\n")[1]))
 
 
 if __name__ == "__main__":

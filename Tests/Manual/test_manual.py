@@ -21,7 +21,23 @@ def reference():
     """The reference of each command, by its words."""
     parts = run(LEDGERCTL, "help", "--markdown").stdout.split("\n## ")[1:]
     named = {part.split("\n")[0]: part for part in parts}
-    return {name: part for name, part in named.items() if name not in ("Conventions", "Exit codes")}
+    shared = named.pop("Shared options")
+    for name in ("Conventions", "Exit codes"):
+        del named[name]
+    return {name: part + shared_rows(part, shared) for name, part in named.items()}
+
+
+def shared_rows(part, shared):
+    """The rows of shared options that a command's usage shows."""
+    usage = part.split("\n```\n")[1]
+    rows = re.findall(r"^(\| `(?:-[a-z], )?(--[^`]+)`.*)$", shared, re.MULTILINE)
+    assert len(rows) > 10
+    # A command may have an option of its own by the name of a shared one.
+    return "".join(
+        f"\n{row}"
+        for row, signature in rows
+        if re.search(rf"{re.escape(signature)}(?![A-Za-z-])", usage)
+    )
 
 
 class ManualTests(unittest.TestCase):
