@@ -174,7 +174,12 @@ class WebhookHandler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # A sender that is killed may leave a body unfinished: that is no delivery.
+            self.close_connection = True
+            return
         self.send_response(self.server.receive(self.headers, body))
         self.send_header("Content-Length", "0")
         self.end_headers()
