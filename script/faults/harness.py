@@ -64,7 +64,7 @@ def traced_calls(ledger, trace, *command):
 
 
 def kill_under_load(arguments, ledger, server, loads, chance):
-    """Kills a server at random moments, and serves again on the same port, while load generators go on.
+    """Kills a server at random moments and starts it again on the same port, while load generators run.
 
     `loads`: the options of each generator. Returns the last server, the generators' reports, and how often
     servers printed each line."""

@@ -39,8 +39,8 @@ package struct RenewalInfo {
     }
   }
 
-  /// Reads what a version 1 notification states about the renewal of its subscription: the one that it names or, like
-  /// an outermost member, the only one that its reply shows. Nil if it contains nothing about a renewal.
+  /// Reads what a version 1 notification states about a renewal. The subscription is the one that it names; without a
+  /// name, the only one that its reply shows. Nil if it contains nothing about a renewal.
   init?(ofNotification body: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
     var hasRenewal = false
     var cursor = JSONCursor(body)

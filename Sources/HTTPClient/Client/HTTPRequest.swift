@@ -20,7 +20,7 @@ package struct HTTPURL: Sendable, Equatable {
   package let host: String
   /// `localhost` (which libcurl never looks up), 127.0.0.0/8 or ::1.
   package let isLoopback: Bool
-  /// Whether there is no path but `/`, no query and no fragment.
+  /// Whether the URL has only the path `/`, and neither query nor fragment.
   package let isOrigin: Bool
 
   package init(_ text: String) throws(Fault) {
@@ -63,7 +63,7 @@ package struct HTTPOptions: Sendable {
   package var connectTimeoutMs: Int
   /// The time limit of a request, connecting included; 0 for none.
   package var timeoutMs: Int
-  /// A transfer slower than `stallBytesPerSecond` for so long is given up; 0 for none.
+  /// How long a transfer may stay below `stallBytesPerSecond`; 0 for no limit.
   package var stallSeconds = 0
   package var stallBytesPerSecond = 0
   /// Headers of a response that are kept, in lower case; of each at most 64 bytes.
@@ -82,9 +82,9 @@ package struct HTTPOptions: Sendable {
   }
 }
 
-/// What a request sends. libcurl may ask for bytes again, where a kept connection turns out to be closed.
+/// The body of a request. libcurl asks for bytes again if a kept connection turns out to be closed.
 package struct HTTPBody: Sendable {
-  /// Copies bytes from an offset on; fewer than fit only where the source ends.
+  /// Copies bytes that begin at an offset; fewer than fit only where the source ends.
   package typealias Source =
     @Sendable (UnsafeMutableRawBufferPointer, _ offset: Int) throws(SystemError) -> Int
 
@@ -143,7 +143,7 @@ package struct HTTPRequest: Sendable {
   }
 }
 
-/// Why there is no whole response.
+/// Why a request has no complete response.
 package enum HTTPFailure: Error, Sendable, Equatable {
   /// Of the host or the proxy.
   case unknownHost
@@ -161,9 +161,9 @@ package enum HTTPFailure: Error, Sendable, Equatable {
   case unknownLength
   case headerTooLarge
   case bodyTooLarge
-  /// Who receives the body wants no more of it.
+  /// The receiver wants no more of the body.
   case stopped
-  /// What is sent cannot be read; nil where it is shorter than it was.
+  /// The body to send cannot be read; nil if it is shorter than announced.
   case unreadableBody(SystemError?)
   case cancelled
   case outOfMemory
@@ -175,7 +175,7 @@ package enum HTTPFailure: Error, Sendable, Equatable {
 
 /// What came of a request.
 package struct HTTPOutcome: Sendable {
-  /// Nil for a whole response, of whatever status.
+  /// Nil for a complete response, whatever its status.
   package var failure: HTTPFailure?
   /// Nil if no status line came.
   package var status: Int?

@@ -66,7 +66,7 @@ package final class RequestLoop<Tag> {
     return true
   }
 
-  /// Lets the requests go on; returns those that have ended.
+  /// Sends and receives what can be sent and received now; returns the requests that have ended.
   package func perform() -> [(Tag, HTTPOutcome)] {
     var stillRunning: Int32 = 0
     guard curl_multi_perform(transfers.handle, &stillRunning) == CURLM_OK else {
@@ -89,7 +89,7 @@ package final class RequestLoop<Tag> {
     return ended
   }
 
-  /// Waits until a request can go on, another thread wakes the transfers, or the time is over.
+  /// Waits until a request can continue, another thread wakes the transfers, or the limit has passed.
   package func wait(limitMs: Int32) {
     // libcurl shortens this wait to its own next timeout.
     if curl_multi_poll(transfers.handle, nil, 0, limitMs, nil) != CURLM_OK { usleep(10_000) }

@@ -186,7 +186,7 @@ package final class HTTPTransfer {
     return status
   }
 
-  /// -1 where the response does not say it.
+  /// -1 if the response does not announce it.
   private var announcedByteCount: curl_off_t { offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T) }
 
   private func offset(_ info: CURLINFO) -> curl_off_t {
@@ -202,7 +202,7 @@ package final class HTTPTransfer {
     guard let request else { return 0 }
     let isContent = status == 200 || status == 206
     let limit = isContent ? request.bodyBytesMax : request.errorBytesMax
-    // What is announced is known before the first byte: nothing is passed on of what is too large.
+    // The announced size is known before the first byte: no part of a body that is too large is passed on.
     guard bytes.count <= limit - bodyByteCount, announcedByteCount <= limit else {
       outcome.failure = .bodyTooLarge
       return 0
@@ -272,7 +272,7 @@ package final class HTTPTransfer {
 
   fileprivate var isCancelled: Bool { options.cancelFlag?.isSet == true }
 
-  /// Whether a request may go to an address; a socket's is nil where it is none of the Internet.
+  /// Whether a request may go to an address; nil is an address of another family than IPv4 and IPv6.
   fileprivate func allows(_ address: String?) -> Bool {
     guard let isAllowed = request?.isAllowed else { return true }
     if let address, isAllowed(address) { return true }

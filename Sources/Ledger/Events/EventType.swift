@@ -139,7 +139,8 @@ extension EventType {
     }
   }
 
-  /// Throws unless data that was never redacted is what the catalogue says. Events that it names are not looked at.
+  /// Throws unless data that was never redacted is as the catalogue describes it. The events that it names are not
+  /// checked.
   package func validate(_ data: JSONBytes, version: Int) throws(EventError) {
     switch self {
     case .appRegistered: _ = try AppRegistered(data: data)
@@ -158,8 +159,8 @@ extension EventType {
     }
   }
 
-  /// Throws unless the decoder takes data of a version as it is: no type has an older one yet. Where the data of an old
-  /// version would become that of the next one: stored bytes are never rewritten.
+  /// Throws unless the decoder reads data of this version. No type has versions that need a conversion yet; one would
+  /// be made as the event is read, since stored bytes are never rewritten.
   package func checkVersion(_ version: Int) throws(EventError) {
     if reads(version) { return }
     throw version > currentVersion

@@ -99,7 +99,7 @@ extension Invocation {
 }
 
 extension ReportOption {
-  /// What a text that is no value of it is told.
+  /// What is wrong with a text that is not a value of the option.
   fileprivate var problem: String {
     switch self {
     case .environment: "is not a list of environments"

@@ -43,7 +43,7 @@ package enum ReportOption: String, CaseIterable, Sendable {
     }
   }
 
-  /// The value that a text on a command line stands for; nil if it is none.
+  /// The value that a text on a command line stands for; nil if the text is not valid.
   package func value(of text: String, for kind: ReportKind) -> JSONValue? {
     let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     switch self {
