@@ -3,7 +3,7 @@ package import Base
 import Glibc
 
 /// Why an operation on a ledger failed. Never contains event data, receipts, tokens or identifiers.
-package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible {
+package struct LedgerError: ReportableError, Sendable, Equatable, CustomStringConvertible {
   /// The class of failure, which determines the exit code.
   package enum Kind: Sendable, Equatable {
     /// There is no ledger at the path given.
@@ -95,17 +95,18 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
     code = 0
   }
 
-  /// The process exit code for this failure.
-  package var exitCode: Int32 {
+  package var exitCode: ExitCode {
     switch kind {
-    case .noLedger: 10
-    case .locked: 11
-    case .newerFormat: 12
-    case .standby: 13
-    case .corruption: 20
-    case .inputOutput, .invalidInput, .closed, .unconfirmed: 1
+    case .noLedger: .noLedger
+    case .locked: .locked
+    case .newerFormat: .newerFormat
+    case .standby: .standby
+    case .corruption: .corrupted
+    case .inputOutput, .invalidInput, .closed, .unconfirmed: .failed
     }
   }
+
+  package func lines(for command: String) -> [String] { [description] }
 
   package var description: String {
     guard let damage else { return "\(operation): \(object): \(cause)" }

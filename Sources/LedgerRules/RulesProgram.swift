@@ -1,5 +1,5 @@
 // One run of ledger-rules: options, commands, errors.
-import Base
+package import Base
 import Glibc
 import Ledger
 
@@ -18,14 +18,14 @@ package enum RulesProgram {
     do {
       guard let command = commands.first(where: { $0.name == name }) else {
         let names = commands.map(\.name).joined(separator: ", ")
-        throw RulesFailure.usage(
+        throw Failure.usage(
           name.isEmpty ? "command" : "'\(name)'",
           name.isEmpty ? "is missing: \(names)" : "is none of \(names)")
       }
       try command.run(RulesArguments(Array(arguments.dropFirst())))
-      return RulesFailure.ExitCode.done.rawValue
+      return ExitCode.done.rawValue
     } catch {
-      let failure = RulesFailure(error, command: name)
+      let failure = Failure(error, command: name)
       let line = Array("\(failure.line)\n".utf8)
       _ = line.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
       return failure.exitCode.rawValue
@@ -43,7 +43,7 @@ package struct RulesArguments {
   package init(_ arguments: [String]) { rest = arguments }
 
   /// The value of an option; nil if it is not given.
-  package mutating func text(_ name: String) throws(RulesFailure) -> String? {
+  package mutating func text(_ name: String) throws(Failure) -> String? {
     guard let place = rest.firstIndex(of: name) else { return nil }
     guard place + 1 < rest.count, !rest[place + 1].isEmpty else {
       throw .usage(name, "needs a value")
@@ -54,14 +54,14 @@ package struct RulesArguments {
     return value
   }
 
-  package mutating func required(_ name: String) throws(RulesFailure) -> String {
+  package mutating func required(_ name: String) throws(Failure) -> String {
     guard let value = try text(name) else { throw .usage(name, "is missing") }
     return value
   }
 
   package mutating func integer(
     _ name: String, _ range: ClosedRange<Int64>
-  ) throws(RulesFailure) -> Int64? {
+  ) throws(Failure) -> Int64? {
     guard let text = try text(name) else { return nil }
     guard let number = Int64(text), range.contains(number) else {
       throw .usage(name, "is no integer from \(range.lowerBound) to \(range.upperBound)")
@@ -70,7 +70,7 @@ package struct RulesArguments {
   }
 
   /// Whether a flag is given.
-  package mutating func flag(_ name: String) throws(RulesFailure) -> Bool {
+  package mutating func flag(_ name: String) throws(Failure) -> Bool {
     guard let place = rest.firstIndex(of: name) else { return false }
     rest.remove(at: place)
     if rest.contains(name) { throw .usage(name, "is given twice") }
@@ -78,53 +78,17 @@ package struct RulesArguments {
   }
 
   /// Rejects what the command did not read.
-  package func finish() throws(RulesFailure) {
+  package func finish() throws(Failure) {
     if let unknown = rest.first { throw .usage("'\(unknown)'", "is not an option of this command") }
   }
 }
 
 // MARK: - Errors
 
-/// Why a command failed, with its line and exit code. No text contains a receipt, a token or a user identifier.
-package struct RulesFailure: Error, Equatable, Sendable {
-  /// The exit codes of ledgerctl: docs/cli.md.
-  package enum ExitCode: Int32, Sendable {
-    case done = 0
-    case failed = 1
-    case usage = 2
-    case noLedger = 10
-    case locked = 11
-    case newerFormat = 12
-    case corrupted = 20
-    case mismatch = 21
-  }
-
-  package let exitCode: ExitCode
-  /// What was attempted, as a verb phrase.
-  package let operation: String
-  /// What it was attempted on: a path, an option, a position.
-  package let object: String
-  package let cause: String
-
-  package init(
-    _ exitCode: ExitCode = .failed, operation: String, object: String, cause: String
-  ) {
-    self.exitCode = exitCode
-    self.operation = operation
-    self.object = object
-    self.cause = cause
-  }
-
-  /// A failed system call, by its `errno`.
-  package init(operation: String, object: String, systemError code: Int32) {
-    let text = String(cString: strerror(code))
-    self.init(
-      operation: operation, object: object, cause: text.prefix(1).lowercased() + text.dropFirst())
-  }
-
+extension Failure {
   /// Wrong usage of the command line, found before any data is touched.
-  package static func usage(_ object: String, _ cause: String) -> RulesFailure {
-    RulesFailure(.usage, operation: "parse arguments", object: object, cause: cause)
+  package static func usage(_ object: String, _ cause: String) -> Failure {
+    Failure(.usage, operation: "parse arguments", object: object, cause: cause)
   }
 
   /// The failure of an operation on a stream.
@@ -145,15 +109,14 @@ package struct RulesFailure: Error, Equatable, Sendable {
 
   init(_ error: LedgerError) {
     self.init(
-      ExitCode(rawValue: error.exitCode) ?? .failed, operation: error.operation,
-      object: error.object,
+      error.exitCode, operation: error.operation, object: error.object,
       cause: error.damage.map { "\($0.verdict.rawValue): \(error.cause)" } ?? error.cause)
   }
 
   /// - Parameter command: the name of the command that failed.
   package init(_ error: any Error, command: String) {
     switch error {
-    case let error as RulesFailure: self = error
+    case let error as Failure: self = error
     case let error as LedgerError: self.init(error)
     case let error as ExchangeError:
       self.init(error, operation: "write", object: "standard output")

@@ -55,7 +55,7 @@ package final class LedgerServer: Sendable {
   /// Opens the ledger, brings the projections up to date and starts serving.
   ///
   /// Throws what each part throws: `LedgerError` (`locked` among them), `ConfigurationError`, `ProjectionError`,
-  /// `HTTPServerError`, and what is wrong with certificates or endpoints.
+  /// `Failure`, and what is wrong with certificates or endpoints.
   package init(
     _ directory: LedgerDirectory, options: LedgerServerOptions = LedgerServerOptions(),
     observer: Projector.Observer = Projector.Observer()

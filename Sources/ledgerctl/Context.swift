@@ -1,4 +1,5 @@
 // What a command uses of its process: output, terminal, signals, environment; its ledger and its snapshots.
+import Base
 import Glibc
 import Ledger
 

@@ -295,9 +295,9 @@ import Testing
     let missing = directory.path + "/missing.csv"
     let empty = try directory.write("empty.csv", "")
     for (path, cause) in [
-      (missing, "open \(missing): No such file or directory"),
-      (directory.path, "read \(directory.path): is a directory"),
-      (empty, "read \(empty): is empty"),
+      (missing, "open: \(missing): no such file or directory"),
+      (directory.path, "read: \(directory.path): is a directory"),
+      (empty, "read: \(empty): is empty"),
     ] {
       let prices = reasons { () throws(DeclarationError) in
         try PriceListFile.read(path: path, stop: StopFlag())

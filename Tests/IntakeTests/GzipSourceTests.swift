@@ -1,4 +1,5 @@
 // Gzip content: several members, and every kind of damage.
+import Base
 import Intake
 import TestSupport
 import Testing
@@ -6,9 +7,9 @@ import Testing
 @Suite struct GzipSourceTests {
   private func inflate(
     _ bytes: [UInt8], piece: Int = 1000, room: Int = 64
-  ) -> (content: [UInt8], fault: IntakeError?) {
+  ) -> (content: [UInt8], fault: Failure?) {
     var content: [UInt8] = []
-    do throws(IntakeError) {
+    do throws(Failure) {
       let source = try GzipSource(MemorySource(bytes, pieceBytes: { piece }), name: "x.gz")
       let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: room, alignment: 1)
       defer { buffer.deallocate() }
@@ -43,14 +44,14 @@ import Testing
     let result = inflate(Gzip.member(Self.text) + rest)
     expectEqual(result.content, Self.text)
     expectEqual(
-      result.fault?.description, "inflate x.gz: bytes after the gzip data are not gzip data")
+      result.fault?.description, "inflate: x.gz: bytes after the gzip data are not gzip data")
   }
 
   @Test func aCutAnywhereIsSaidAfterWhatWasWhole() {
     let bytes = Gzip.member(Self.text)
     for count in 1..<bytes.count {
       let result = inflate(Array(bytes[0..<count]))
-      expectEqual(result.fault?.description, "inflate x.gz: the gzip data is truncated")
+      expectEqual(result.fault?.description, "inflate: x.gz: the gzip data is truncated")
       #expect(Self.text.starts(with: result.content))
       if count > 15 + Self.text.count { expectEqual(result.content, Self.text) }
     }
@@ -64,7 +65,7 @@ import Testing
         if place == 10, bit > 2 { continue }
         var damaged = bytes
         damaged[place] ^= 1 << UInt8(bit)
-        expectEqual(inflate(damaged).fault?.kind, .damaged, "bit \(bit) of byte \(place)")
+        expectEqual(inflate(damaged).fault?.operation, "inflate", "bit \(bit) of byte \(place)")
       }
     }
   }

@@ -24,16 +24,16 @@ import Testing
     let emptyGzip = try directory.write("empty.gz", Gzip.member([]))
     let missing = directory.path + "/missing"
     for (path, cause) in [
-      (missing, "open \(missing): No such file or directory"),
-      (directory.path, "read \(directory.path): is a directory"),
-      (empty, "read \(empty): is empty"),
-      (emptyGzip, "read \(emptyGzip): is empty"),
-      ("/dev/null", "read /dev/null: is empty"),
-      ("a\0b", "open input: the path contains a NUL"),
+      (missing, "open: \(missing): no such file or directory"),
+      (directory.path, "read: \(directory.path): is a directory"),
+      (empty, "read: \(empty): is empty"),
+      (emptyGzip, "read: \(emptyGzip): is empty"),
+      ("/dev/null", "read: /dev/null: is empty"),
+      ("a\0b", "open: input: the path contains a NUL"),
     ] {
       expectEqual(fault([good, path]), cause)
     }
-    expectEqual(fault(["-", good, "-"]), "read standard input: is given twice")
+    expectEqual(fault(["-", good, "-"]), "read: standard input: is given twice")
   }
 
   @Test func anEndlessStreamIsKeptUpToALimit() throws {
@@ -58,10 +58,10 @@ import Testing
           [path], spoolFolder: Folder(path: directory.path), spoolBytesMax: limit, stop: StopFlag())
       }
       if isRefused {
-        let error = #expect(throws: IntakeError.self) { try open() }
+        let error = #expect(throws: Failure.self) { try open() }
         expectEqual(
           error?.description,
-          "spool \(path): it is longer than the 1 MiB that --strict stores "
+          "spool: \(path): it is longer than the 1 MiB that --strict stores "
             + "of a stream; raise --spool-limit")
       } else {
         try expectEqual(open().count, 1)
@@ -74,7 +74,7 @@ import Testing
     let path = try directory.write("secret", Sample.line())
     chmod(path, 0)
     // Root may read anything.
-    if geteuid() != 0 { expectEqual(fault([path]), "open \(path): Permission denied") }
+    if geteuid() != 0 { expectEqual(fault([path]), "open: \(path): permission denied") }
   }
 
   @Test func aCutGzipFileAppendsNothing() throws {
@@ -84,12 +84,12 @@ import Testing
       Array((0..<50).map { Sample.line(transaction: $0) + "\n" }.joined().utf8))
     for count in [3, 10, 100, whole.count / 2, whole.count - 1] {
       let path = try directory.write("cut.gz", Array(whole[0..<count]))
-      expectEqual(fault([good, path]), "inflate \(path): the gzip data is truncated")
+      expectEqual(fault([good, path]), "inflate: \(path): the gzip data is truncated")
     }
     var damaged = whole
     damaged[whole.count / 2] ^= 1
     let path = try directory.write("damaged.gz", damaged)
-    expectEqual(fault([good, path]), "inflate \(path): the gzip data is damaged")
+    expectEqual(fault([good, path]), "inflate: \(path): the gzip data is damaged")
   }
 
   @Test func aGzipFileIsKnownByItsContent() throws {
@@ -125,7 +125,7 @@ import Testing
     let text = (0..<200).map { Sample.line(transaction: $0) + "\n" }.joined()
     let (summary, _) = try piped(Array(text.utf8), run)
     expectEqual(summary.uploads, 200)
-    expectEqual(summary.exitCode, 0)
+    expectEqual(summary.exitCode, .done)
   }
 
   @Test func aCutGzipStreamGivesItsWholeLinesAndAnError() throws {
@@ -135,7 +135,7 @@ import Testing
     let (summary, problems) = try piped(Array(whole[0..<whole.count / 2]), run)
     #expect((90...110).contains(summary.uploads))
     #expect(problems.isEmpty)
-    expectEqual(summary.exitCode, 1)
+    expectEqual(summary.exitCode, .failed)
     #expect(summary.failure?.description.hasSuffix("/pipe: the gzip data is truncated") == true)
     expectEqual(summary.positions, 0...(summary.uploads * 2 - 1))
   }
@@ -144,11 +144,11 @@ import Testing
     var run = ImportRun()
     run.options.isStrict = true
     let whole = Gzip.member(Array((Sample.line() + "\n").utf8))
-    #expect(throws: IntakeError.self) { try piped(Array(whole.dropLast()), run) }
+    #expect(throws: Failure.self) { try piped(Array(whole.dropLast()), run) }
     #expect(run.appender.submissions.isEmpty)
   }
 
   @Test func anEmptyStreamIsSaid() throws {
-    #expect(throws: IntakeError.self) { try piped([], ImportRun()) }
+    #expect(throws: Failure.self) { try piped([], ImportRun()) }
   }
 }

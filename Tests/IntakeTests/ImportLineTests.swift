@@ -199,7 +199,7 @@ import Testing
     expectEqual(summary.uploads, 2)
     expectEqual(summary.refused, 1)
     expectEqual(summary.lines, 3)
-    expectEqual(summary.exitCode, 3)
+    expectEqual(summary.exitCode, .partlyDone)
     expectEqual(run.appender.submissions.count, 2)
   }
 
@@ -257,7 +257,7 @@ import Testing
         + #""occurred_at":"2026-01-02T04:04:05.678+01:00""#)
     let (summary, problems) = try run(lines: line)
     #expect(problems.isEmpty)
-    expectEqual(summary.exitCode, 0)
+    expectEqual(summary.exitCode, .done)
     expectEqual(summary.positions, 0...1)
     let upload = run.appender.events[0]
     expectEqual(upload.type, "receipt.uploaded")

@@ -222,14 +222,14 @@ final class MemorySource: ByteSource {
   private let bytes: [UInt8]
   private var place = 0
   private let pieceBytes: () -> Int
-  var fault: IntakeError?
+  var fault: Failure?
 
   init(_ bytes: [UInt8], pieceBytes: @escaping () -> Int = { 7 }) {
     self.bytes = bytes
     self.pieceBytes = pieceBytes
   }
 
-  func read(into buffer: UnsafeMutableRawBufferPointer) throws(IntakeError) -> Int {
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(Failure) -> Int {
     let count = min(max(pieceBytes(), 1), bytes.count - place, buffer.count)
     if count == 0, let fault { throw fault }
     buffer.copyBytes(from: bytes[place..<place + count])

@@ -21,7 +21,7 @@ import Testing
     let (summary, _) = try run(Array("\(line)\r\n\(Sample.line(transaction: 2))\n".utf8))
     expectEqual(summary.known, 1)
     expectEqual(summary.uploads, 1)
-    expectEqual(summary.exitCode, 0)
+    expectEqual(summary.exitCode, .done)
     expectEqual(run.appender.events[0].data["line"], .number("2"))
   }
 
@@ -143,7 +143,7 @@ import Testing
         run.options.acceptsMismatch = accepts
         let (summary, problems) = try run(lines: Sample.recorded(reply: reply))
         expectEqual(summary.uploads, (problem == nil ? 1 : 0))
-        expectEqual(summary.exitCode, (problem == nil ? 0 : 3))
+        expectEqual(summary.exitCode, problem == nil ? .done : .partlyDone)
         expectEqual(
           problems.flatMap(\.reasons).map(\.description),
           [problem.flatMap { words[$0] }].compactMap(\.self))
@@ -179,7 +179,7 @@ import Testing
       Sample.line(#""user_identifier":"8","user_identifer":"7""#, transaction: 3))
     expectEqual(summary.uploads, 3)
     expectEqual(summary.warnings, 1)
-    expectEqual(summary.exitCode, 3)
+    expectEqual(summary.exitCode, .partlyDone)
     expectEqual(problems.map(\.severity), [.warning])
     #expect(
       problems[0].description.hasSuffix(
@@ -277,7 +277,7 @@ import Testing
       expectEqual(summary.uploads, 1)
       expectEqual(summary.warnings, warnings)
       expectEqual(problems.count, warnings)
-      expectEqual(summary.exitCode, (warnings > 0 ? 3 : 0))
+      expectEqual(summary.exitCode, warnings > 0 ? .partlyDone : .done)
     }
   }
 
@@ -306,7 +306,7 @@ import Testing
     expectEqual(summary.refused, 2)
     expectEqual(summary.uploads, 0)
     #expect(summary.isRefusedAsWhole)
-    expectEqual(summary.exitCode, 1)
+    expectEqual(summary.exitCode, .failed)
     #expect(run.appender.submissions.isEmpty)
   }
 
@@ -340,7 +340,7 @@ import Testing
     #expect(summary.isInterrupted)
     expectEqual(summary.uploads, 3)
     expectEqual(summary.positions, 0...5)
-    expectEqual(summary.exitCode, 130)
+    expectEqual(summary.exitCode, .interrupted)
     #expect(summary.failure == nil)
   }
 
@@ -366,7 +366,7 @@ import Testing
     expectEqual(summary.uploads, 2)
     expectEqual(summary.positions, 0...3)
     expectEqual(summary.failure?.description, "append: log: the disk is full")
-    expectEqual(summary.exitCode, 1)
+    expectEqual(summary.exitCode, .failed)
   }
 
   // MARK: Progress
@@ -506,7 +506,7 @@ import Testing
     expectEqual(summary.registered, 0)
     expectEqual(summary.positions, 3...18)
     expectEqual(summary.failure?.description, "append: log: the sync failed")
-    expectEqual(summary.exitCode, 1)
+    expectEqual(summary.exitCode, .failed)
   }
 
   @Test func aFullDisksImportCountsWhatTheLogHolds() throws {
@@ -549,6 +549,6 @@ import Testing
     expectEqual(summary.uploads, 300)
     expectEqual(summary.positions, 0...599)
     expectEqual(summary.failure?.description, "append: log: the sync failed")
-    expectEqual(summary.exitCode, 1)
+    expectEqual(summary.exitCode, .failed)
   }
 }

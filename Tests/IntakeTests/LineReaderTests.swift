@@ -1,4 +1,5 @@
 // Lines from streams: wherever the pieces end, however long the lines are.
+import Base
 import Intake
 import TestSupport
 import Testing
@@ -121,9 +122,9 @@ import Testing
 
   @Test func wholeLinesBeforeAFaultAreGiven() throws {
     let source = MemorySource(Array("a\nb\nhalf".utf8))
-    source.fault = IntakeError(.damaged, operation: "inflate", object: "x", cause: "cut")
+    source.fault = Failure(operation: "inflate", object: "x", cause: "cut")
     let reader = LineReader(source)
     for _ in 0..<2 { #expect(try reader.next() != nil) }
-    #expect(throws: IntakeError.self) { try reader.next() }
+    #expect(throws: Failure.self) { try reader.next() }
   }
 }

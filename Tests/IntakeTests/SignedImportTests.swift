@@ -32,7 +32,7 @@ import Testing
     #expect(problems.isEmpty)
     expectEqual(summary.uploads, 1)
     expectEqual(summary.notifications, 0)
-    expectEqual(summary.exitCode, 0)
+    expectEqual(summary.exitCode, .done)
     try #require(run.appender.events.map(\.type) == ["transactions.received"])
     let data = run.appender.events[0].data
     let family = try #require(UUID16(FakeFamilies.id))
@@ -191,7 +191,7 @@ import Testing
     expectEqual(summary.lines, 4)
     expectEqual(summary.notifications, 1)
     expectEqual(summary.known, 3)
-    expectEqual(summary.exitCode, 0)
+    expectEqual(summary.exitCode, .done)
   }
 
   @Test("a forged notification with a known UUID is refused, not known") func forgedKnown() throws {

@@ -1,4 +1,5 @@
 // The command line of ledger-rules: values, and what is refused.
+import Base
 import LedgerRules
 import TestSupport
 import Testing
@@ -16,9 +17,9 @@ import Testing
   @Test func wrongUsageIsRefused() {
     func refusal(
       _ arguments: [String], _ body: (inout RulesArguments) throws -> Void
-    ) -> RulesFailure? {
+    ) -> Failure? {
       var arguments = RulesArguments(arguments)
-      do { try body(&arguments) } catch { return error as? RulesFailure }
+      do { try body(&arguments) } catch { return error as? Failure }
       return nil
     }
     let cases = [

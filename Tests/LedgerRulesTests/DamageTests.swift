@@ -116,7 +116,7 @@ private func checksum(_ bytes: some Sequence<UInt8>) -> UInt32 {
   }
 
   @Test func wrongRangesAreUsageErrors() {
-    func found(_ arguments: String...) -> RulesFailure.ExitCode? {
+    func found(_ arguments: String...) -> ExitCode? {
       failure { try ScanCommand.run(RulesArguments(["--directory", "d"] + arguments)) }?.exitCode
     }
     expectEqual(found(), .usage)

@@ -1,4 +1,5 @@
 // Wrong tasks and wrong streams: each a clear error, and nothing half done.
+import Base
 import Foundation
 import LedgerRules
 import Projections
@@ -83,13 +84,13 @@ import Testing
     let directory = try TemporaryDirectory()
     let path = directory.path("task.json")
     try text.write(toFile: path, atomically: false, encoding: .utf8)
-    let failure = #expect(throws: RulesFailure.self) { try FoldTask(readingFrom: path) }
+    let failure = #expect(throws: Failure.self) { try FoldTask(readingFrom: path) }
     expectEqual(failure?.line, "ledger-rules: read: \(path): \(cause)")
     expectEqual(failure?.exitCode, .usage)
   }
 
   @Test func aTaskThatIsNotThereIsRefused() throws {
-    let failure = #expect(throws: RulesFailure.self) { try FoldTask(readingFrom: "/no/task") }
+    let failure = #expect(throws: Failure.self) { try FoldTask(readingFrom: "/no/task") }
     expectEqual(failure?.line, "ledger-rules: read: /no/task: no such file or directory")
     expectEqual(failure?.exitCode, .failed)
   }
@@ -108,11 +109,11 @@ import Testing
 
   private func failure(
     _ change: (inout [PlacedEvent]) -> Void, ledgers: [String] = ["shop"]
-  ) throws -> RulesFailure {
+  ) throws -> Failure {
     var events = try Self.events()
     change(&events)
     let bench = try Self.bench(ledgers: ledgers)
-    let failure = #expect(throws: RulesFailure.self) { try bench.fold(events, declarations: []) }
+    let failure = #expect(throws: Failure.self) { try bench.fold(events, declarations: []) }
     // Nothing stays in the scratch folder.
     let names = try FileManager.default.contentsOfDirectory(atPath: bench.directory.path)
     expectEqual(names, ["declarations"])
@@ -162,14 +163,14 @@ import Testing
     let whole = try Data(contentsOf: URL(fileURLWithPath: path))
     try whole.dropLast(1).write(to: URL(fileURLWithPath: path))
     let input = try UnnamedFile()
-    let failure = #expect(throws: RulesFailure.self) {
+    let failure = #expect(throws: Failure.self) {
       try FoldCommand.run(
         bench.parsedTask(), in: ScratchFolder(bench.directory.path),
         from: DescriptorInput(input.descriptor), to: DescriptorOutput(input.descriptor))
     }
     expectEqual(failure?.line, "ledger-rules: read: \(path): it ends before its end")
     try whole.write(to: URL(fileURLWithPath: path))
-    let second = #expect(throws: RulesFailure.self) {
+    let second = #expect(throws: Failure.self) {
       try FoldCommand.run(
         bench.parsedTask(), in: ScratchFolder(bench.directory.path),
         from: DescriptorInput(input.descriptor), to: DescriptorOutput(input.descriptor))
@@ -179,7 +180,7 @@ import Testing
 
   @Test func anEventThatIsDeclaredTooIsRefused() throws {
     let events = try Self.events()
-    let failure = #expect(throws: RulesFailure.self) {
+    let failure = #expect(throws: Failure.self) {
       try Self.bench().fold(events, declarations: [events[1]])
     }
     expectEqual(
@@ -188,7 +189,7 @@ import Testing
   }
 
   @Test func aScratchFolderThatIsNotThereIsRefused() throws {
-    let failure = #expect(throws: RulesFailure.self) { try ScratchFolder("/no/folder") }
+    let failure = #expect(throws: Failure.self) { try ScratchFolder("/no/folder") }
     expectEqual(
       failure?.line, "ledger-rules: open scratch folder: /no/folder: no such file or directory")
   }
@@ -208,7 +209,7 @@ import Testing
       try expectEqual(bench.csv([row], report: 0).split(separator: "\n").count, 2)
       return
     }
-    let failure = #expect(throws: RulesFailure.self) { try bench.csv([row], report: 0) }
+    let failure = #expect(throws: Failure.self) { try bench.csv([row], report: 0) }
     expectEqual(
       failure?.line,
       "ledger-rules: read: standard input, row 0, column '\(name)': "

@@ -174,11 +174,11 @@ private let idNames: Set<String> = [
 ]
 
 /// The exit code of an error.
-func failure(_ body: () throws -> Void) -> RulesFailure? {
+func failure(_ body: () throws -> Void) -> Failure? {
   do {
     try body()
     return nil
-  } catch { return RulesFailure(error, command: "test") }
+  } catch { return Failure(error, command: "test") }
 }
 
 /// The plan of a ledger.

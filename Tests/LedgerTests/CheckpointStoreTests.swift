@@ -167,7 +167,7 @@ struct CheckpointStoreTests {
     try FileManager.default.removeItem(atPath: fixture.logPath)
     try FileManager.default.copyItem(atPath: other.path + "/log", toPath: fixture.logPath)
     let error = #expect(throws: LedgerError.self) { try signed(fixture) }
-    #expect(error?.exitCode == 20 && error?.damage?.verdict == .tampered)
+    #expect(error?.exitCode == .corrupted && error?.damage?.verdict == .tampered)
     try expectEqual(CheckpointStore(fixture.directory).sizes(), before)
   }
 
@@ -184,7 +184,7 @@ struct CheckpointStoreTests {
     #expect(error?.damage?.verdict == .missing && error?.damage?.position == 6)
     let before = try fixture.content(name)
     let refusal = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
-    #expect(refusal?.exitCode == 20 && refusal?.damage?.position == 6)
+    #expect(refusal?.exitCode == .corrupted && refusal?.damage?.position == 6)
     expectEqual(refusal?.operation, "open for writing")
     let signedName = CheckpointStore.fileName(size: 9)
     expectEqual(refusal?.cause, "\(signedName) signs 9 events, but the log holds 6")
@@ -255,7 +255,7 @@ struct CheckpointStoreTests {
     try FileManager.default.copyItem(atPath: other.path + "/log", toPath: fixture.logPath)
     try FileManager.default.removeItem(atPath: fixture.path + "/checkpoints")
     let error = #expect(throws: LedgerError.self) { try signed(fixture) }
-    #expect(error?.exitCode == 20 && error?.damage?.file == "heads")
+    #expect(error?.exitCode == .corrupted && error?.damage?.file == "heads")
     let store = CheckpointStore(fixture.directory)
     let heads = try #require(try store.signedHeads())
     var report = try LogAudit(fixture.directory, rootsAt: [heads.size]).run()
@@ -266,7 +266,7 @@ struct CheckpointStoreTests {
     for text in ["", "{", "{\"checkpoints\":-1,\"size\":9,\"root\":\"\"}"] {
       try Data(text.utf8).write(to: URL(fileURLWithPath: fixture.path + "/heads"))
       let error = #expect(throws: LedgerError.self) { try signed(fixture) }
-      #expect(error?.exitCode == 20 && error?.damage?.verdict == .corrupt)
+      #expect(error?.exitCode == .corrupted && error?.damage?.verdict == .corrupt)
     }
     try store.forgetHeads(try LogReader(fixture.directory))
     #expect(try store.signedHeads() == nil)

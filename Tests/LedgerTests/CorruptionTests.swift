@@ -1,4 +1,5 @@
 // Every kind of damage and its verdict: what is reported where, what stays readable, what is left out.
+import Base
 import Glibc
 import Ledger
 import TestSupport
@@ -187,7 +188,7 @@ struct CorruptionTests {
     expectEqual(Set(report.leftOut.joined()), damage.lost.filter { $0 < known })
     let (found, error) = try log.readable()
     expectEqual(error?.damage?.verdict, damage.verdict)
-    expectEqual(error?.exitCode, 20)
+    expectEqual(error?.exitCode, .corrupted)
     #expect(found == Array(log.lines[..<found.count]) && found.count <= damage.position)
     guard let opening = try LogReader(log.directory).damage else { return }
     let before = log.storage.paths.map { log.storage.content($0) }

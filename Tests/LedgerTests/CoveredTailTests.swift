@@ -92,7 +92,7 @@ struct BlocksAndTails {
   ) throws -> LedgerError? {
     let before = storage.paths.map { storage.content($0) }
     let error = #expect(throws: LedgerError.self, comment) { try recover(storage) }
-    expectEqual(error?.exitCode, 20, comment)
+    expectEqual(error?.exitCode, .corrupted, comment)
     expectEqual(storage.paths.filter { $0 != "/ledger/lock" }.count, before.count - 1, comment)
     for (path, content) in zip(storage.paths, before) where path != "/ledger/lock" {
       expectEqual(storage.content(path), content, comment)

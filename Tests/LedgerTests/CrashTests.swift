@@ -151,7 +151,7 @@ struct CrashTests {
       storage.setFaults(.init(isFull: true))
       let error = #expect(throws: LedgerError.self) { try writer.append([CrashRig.draft(index)]) }
       #expect(error?.kind == .inputOutput && error?.operation == "write")
-      expectEqual(error?.cause, String(cString: strerror(ENOSPC)))
+      expectEqual(error?.cause, systemErrorText(ENOSPC))
       expectEqual(writer.nextPosition, index)
       storage.setFaults(.init())
       try expectEqual(rig.content(storage).count, index)
@@ -193,7 +193,7 @@ struct CrashTests {
     #expect(try LogAudit(directory, workers: 0).run().isWhole)
     let error = #expect(throws: LedgerError.self) { try LedgerWriter.open(directory) }
     expectEqual(error?.kind, .inputOutput)
-    expectEqual(error?.cause, String(cString: strerror(EROFS)))
+    expectEqual(error?.cause, systemErrorText(EROFS))
   }
 
   /// Files that the disk has no room for, and the workload that meets them: a block in its segment, a segment's closing
@@ -224,7 +224,7 @@ struct CrashTests {
         count += 1
       }
     }
-    #expect(error?.operation == "write" && error?.cause == String(cString: strerror(ENOSPC)))
+    #expect(error?.operation == "write" && error?.cause == systemErrorText(ENOSPC))
     #expect(writer.failure == nil && (1..<40).contains(count))
     storage.setFaults(.init())
     try expectEqual(rig.content(storage).count, count)
@@ -283,7 +283,7 @@ struct CrashTests {
           count += 1
         } catch let refusal { error = refusal }
       }
-      #expect(error?.cause == String(cString: strerror(EMFILE)) && writer.failure == nil)
+      #expect(error?.cause == systemErrorText(EMFILE) && writer.failure == nil)
       storage.setFaults(.init())
       _ = try writer.append([CrashRig.draft(count)])
       count += 1

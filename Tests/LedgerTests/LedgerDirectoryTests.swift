@@ -1,4 +1,5 @@
 // How a ledger is created, who may open it, and the messages of refusals.
+import Base
 import Foundation
 import Ledger
 import TestSupport
@@ -42,15 +43,15 @@ struct LedgerDirectoryTests {
     let fixture = try LedgerFixture()
     let file = fixture.path + "/ledger.json"
     let original = try String(contentsOfFile: file, encoding: .utf8)
-    let cases: [(String, Int32, String)] = [
-      ("{\"format_version\":3,\"anything\":{}}", 12, "format version 3"),
-      ("", 20, "does not begin with a format_version"),
-      ("{\"format_version\":0", 20, "no format version 0"),
-      ("{\"format_version\":99999999999999999999999}", 20, "format_version"),
-      (original.replacingOccurrences(of: "receipts", with: "re ceipts"), 20, "origin"),
-      (original.replacingOccurrences(of: "-", with: ""), 20, "id is missing"),
-      (original + "x", 20, "unexpected bytes follow it"),
-      (String(original.dropLast(3)), 20, "public_keys"),
+    let cases: [(String, ExitCode, String)] = [
+      ("{\"format_version\":3,\"anything\":{}}", .newerFormat, "format version 3"),
+      ("", .corrupted, "does not begin with a format_version"),
+      ("{\"format_version\":0", .corrupted, "no format version 0"),
+      ("{\"format_version\":99999999999999999999999}", .corrupted, "format_version"),
+      (original.replacingOccurrences(of: "receipts", with: "re ceipts"), .corrupted, "origin"),
+      (original.replacingOccurrences(of: "-", with: ""), .corrupted, "id is missing"),
+      (original + "x", .corrupted, "unexpected bytes follow it"),
+      (String(original.dropLast(3)), .corrupted, "public_keys"),
     ]
     for (text, exitCode, part) in cases {
       try text.write(toFile: file, atomically: false, encoding: .utf8)
@@ -66,7 +67,7 @@ struct LedgerDirectoryTests {
       ("/dev/null", "it is not a directory"),
     ] {
       let error = #expect(throws: LedgerError.self) { try LedgerDirectory.open(path: path) }
-      #expect(error?.kind == .noLedger && error?.exitCode == 10)
+      #expect(error?.kind == .noLedger && error?.exitCode == .noLedger)
       expectEqual(error?.description, "open ledger: \(path): \(cause)")
     }
   }
@@ -119,7 +120,7 @@ struct LedgerDirectoryTests {
     let fixture = try LedgerFixture()
     let writer = try LedgerWriter.open(fixture.directory)
     let error = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
-    expectEqual(error?.exitCode, 11)
+    expectEqual(error?.exitCode, .locked)
     expectEqual(error?.cause, "locked by process \(ProcessInfo.processInfo.processIdentifier)")
     try writer.close()
     try fixture.fill(1)

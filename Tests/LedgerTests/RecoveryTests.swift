@@ -1,4 +1,5 @@
 // Recovery repairs what a crash leaves, and reports what no crash can cause.
+import Base
 import Foundation
 import Ledger
 import TestSupport
@@ -79,7 +80,7 @@ struct TailRecoveryTests {
     bytes[index][bytes[index].count / 2] ^= 1
     try fixture.write(Array(bytes.joined()), to: tailName(0))
     let error = try fixture.writerError()
-    expectEqual(error?.exitCode, 20)
+    expectEqual(error?.exitCode, .corrupted)
     expectEqual(
       error?.damage, .init(verdict: .corrupt, file: "log/" + tailName(0), position: index))
     let reader = try LogReader(fixture.directory)
@@ -223,7 +224,7 @@ struct SegmentRecoveryTests {
         LogReader(fixture.directory).damage?.damage,
         .init(verdict: .missing, file: "log/" + segment, block: 0, position: 0))
     }
-    try expectEqual(fixture.writerError()?.exitCode, 20)
+    try expectEqual(fixture.writerError()?.exitCode, .corrupted)
   }
 
   @Test("A damaged block before a valid one is corruption, even if its tail is there")
@@ -264,7 +265,7 @@ struct SegmentRecoveryTests {
           }
         }
         #expect(found == Array(lines[..<reader.head.size]) && found.count <= max(first, 0) + 20)
-        try expectEqual(fixture.writerError()?.exitCode, 20)
+        try expectEqual(fixture.writerError()?.exitCode, .corrupted)
       }
       try fixture.remove(name)
       try verdict(.missing, "removed")

@@ -147,7 +147,7 @@ struct RedactionCrashTests {
     storage.setFaults(.init(fullFiles: ".jsonl.gz.new"))
     let lines = try #require(try RedactedLines.ifPresent(directory))
     let error = #expect(throws: LedgerError.self) { try writer.rewriteSegments(lines) }
-    #expect(error?.cause == String(cString: strerror(ENOSPC)) && writer.failure == nil)
+    #expect(error?.cause == systemErrorText(ENOSPC) && writer.failure == nil)
     #expect(storage.paths.allSatisfy { !$0.hasSuffix(".new") })
     _ = try writer.append([RedactionRig.draft(0)])
     #expect(try rig.isFree(Self.positions))

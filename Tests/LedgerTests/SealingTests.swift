@@ -46,7 +46,7 @@ struct SealingTests {
         count += 1
       }
     }
-    expectEqual(error?.cause, String(cString: strerror(ENOSPC)))
+    expectEqual(error?.cause, systemErrorText(ENOSPC))
     #expect((2...4).contains(writer.unsealedTails.count))
     storage.setFaults(.init())
     #expect(eventually { (try? writer.append([CrashRig.draft(count)])) != nil })

@@ -216,7 +216,7 @@ struct SegmentRewriteTests {
     storage.setFaults(.init(fullFiles: ".jsonl.gz"))
     for _ in 0..<2 {
       let error = #expect(throws: LedgerError.self) { try writer.sealAll() }
-      expectEqual(error?.cause, String(cString: strerror(ENOSPC)))
+      expectEqual(error?.cause, systemErrorText(ENOSPC))
     }
     _ = try writer.append([RedactionRig.draft(5)])
     storage.setFaults(.init())

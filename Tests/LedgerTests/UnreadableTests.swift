@@ -1,4 +1,5 @@
 // Bytes that the medium cannot read: only the events in them are lost.
+import Base
 import Foundation
 import Ledger
 import TestSupport
@@ -89,7 +90,7 @@ struct UnreadableTests {
         let error = #expect(throws: LedgerError.self) {
           try reader.read(from: 0, workers: 0) { _ in true }
         }
-        #expect(error?.damage?.verdict == .unreadable && error?.exitCode == 20)
+        #expect(error?.damage?.verdict == .unreadable && error?.exitCode == .corrupted)
       }
     }
   }

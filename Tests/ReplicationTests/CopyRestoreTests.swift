@@ -120,9 +120,10 @@ import Testing
   @Test func beyondTheEndIsRefused() throws {
     let (store, _) = try copied(try filledLedger(eventCount: 3))
     let temporary = try TemporaryDirectory()
-    #expect(throws: RestoreError.self) {
+    let error = #expect(throws: CopyError.self) {
       try restored(store, to: temporary.path("restored")) { $0.size = 4 }
     }
+    expectEqual(error?.exitCode, .failed)
   }
 
   @Test func anotherRunWithAnotherPositionUsesWhatIsThere() throws {
@@ -134,7 +135,8 @@ import Testing
     let lost = store.objects[CopyLayout.stepKey(last.step)]
     let header = try #require(Step.parse(lost ?? [])?.step.header)
     store.objects[CopyLayout.stepKey(last.step)] = header
-    #expect(throws: RestoreError.self) { try restored(store, to: path) }
+    let error = #expect(throws: CopyError.self) { try restored(store, to: path) }
+    expectEqual(error?.exitCode, .corrupted)
     #expect(throws: LedgerError.self) { try LedgerDirectory.open(path: path) }
     let report = try restored(store, to: path) { $0.size = 10 }
     #expect(report.fetched.objects <= 1)
@@ -159,7 +161,7 @@ import Testing
 
   @Test func anEmptyStoreHasNoCopy() throws {
     let temporary = try TemporaryDirectory()
-    #expect(throws: RestoreError.self) {
+    #expect(throws: CopyError.noCopy(store: "memory://test")) {
       try restored(MemoryStore(), to: temporary.path("restored"))
     }
     #expect(!FileManager.default.fileExists(atPath: temporary.path("restored")))
@@ -186,10 +188,8 @@ import Testing
         do {
           _ = try restored(store, to: path)
           Issue.record("\(key) was not missed")
-        } catch RestoreError.faults(let faults) {
-          #expect(faults.contains { $0.object == key }, "\(key): \(faults)")
         } catch CopyError.faults(let faults) {
-          expectEqual(faults.map(\.object), [key])
+          #expect(faults.contains { $0.object == key }, "\(key): \(faults)")
         }
         #expect(throws: LedgerError.self) { try LedgerDirectory.open(path: path) }
       }
@@ -206,7 +206,7 @@ import Testing
     do {
       _ = try restored(store, to: temporary.path("restored"))
       Issue.record("nothing was missed")
-    } catch RestoreError.faults(let faults) { expectEqual(faults.map(\.object), lost) }
+    } catch CopyError.faults(let faults) { expectEqual(faults.map(\.object), lost) }
   }
 
   @Test func ofADamagedCopyTheEventsBeforeTheFaultAreRestoredOnRequest() throws {
@@ -234,7 +234,8 @@ import Testing
     try copy.copyFrames()
     store.objects[try #require(copy.state).newest.key] = [1, 2, 3]
     let temporary = try TemporaryDirectory()
-    #expect(throws: RestoreError.self) { try restored(store, to: temporary.path("a")) }
+    let error = #expect(throws: CopyError.self) { try restored(store, to: temporary.path("a")) }
+    expectEqual(error?.exitCode, .corrupted)
     let report = try restored(store, to: temporary.path("b")) { $0.isPartial = true }
     expectEqual(report.size, 5)
     expectEqual(report.missing.count, 1)
@@ -257,7 +258,10 @@ import Testing
     step.size = state.blocksEnd
     forged.objects[CopyLayout.stepKey(0)] = step.header
     let temporary = try TemporaryDirectory()
-    #expect(throws: RestoreError.self) { try restored(forged, to: temporary.path("restored")) }
+    let error = #expect(throws: CopyError.self) {
+      try restored(forged, to: temporary.path("restored"))
+    }
+    expectEqual(error?.exitCode, .corrupted)
   }
 
   // MARK: A running writer

@@ -84,10 +84,10 @@ import Testing
 
   @Test func aLedgerThatNeverWroteTheCopyIsRefused() throws {
     let other = try filledLedger(eventCount: 2)
-    #expect(throws: DivergenceError.neverReplicated) {
+    #expect(throws: CopyError.neverReplicated) {
       try Divergence.find(other.directory, RetryingStore(store))
     }
-    #expect(throws: DivergenceError.noCopy(store: "memory://test")) {
+    #expect(throws: CopyError.noCopy(store: "memory://test")) {
       try Divergence.find(ledger.directory, RetryingStore(MemoryStore()))
     }
   }
@@ -96,7 +96,7 @@ import Testing
     let shorter = try LedgerFixture()
     try ReplicationRecord(of: ledger.directory)?.write(to: shorter.directory)
     try takeOver()
-    #expect(throws: DivergenceError.shorter(local: 0, confirmed: 5)) {
+    #expect(throws: CopyError.shorter(local: 0, confirmed: 5)) {
       try Divergence.find(shorter.directory, RetryingStore(store))
     }
   }

@@ -116,6 +116,6 @@ import Testing
     do {
       _ = try CopyRestore().run(from: RetryingStore(store), to: temporary.path("restored"))
       Issue.record("it was taken")
-    } catch RestoreError.faults(let faults) { expectEqual(faults.map(\.object), [key]) }
+    } catch CopyError.faults(let faults) { expectEqual(faults.map(\.object), [key]) }
   }
 }

@@ -63,8 +63,6 @@ enum ObjectLoss: String, CaseIterable, Sendable {
     do {
       try body()
       return nil
-    } catch RestoreError.faults(let faults) {
-      return faults.map(\.object)
     } catch CopyError.faults(let faults) { return faults.map(\.object) }
   }
 
@@ -109,9 +107,10 @@ enum ObjectLoss: String, CaseIterable, Sendable {
     let path = temporary.path("again")
     var restore = CopyRestore()
     ObjectLoss.lost.happen(to: blocks[blocks.count - 1].key, in: store)
-    #expect(throws: RestoreError.self) {
+    let error = #expect(throws: CopyError.self) {
       try restore.run(from: RetryingStore(store, limitMs: 500), to: path)
     }
+    expectEqual(error?.exitCode, .corrupted)
     ObjectLoss.lost.happen(to: blocks[1].key, in: store)
     restore.size = blocks[1].first
     let report = try restore.run(from: RetryingStore(store, limitMs: 500), to: path)

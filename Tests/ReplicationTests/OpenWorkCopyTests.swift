@@ -197,7 +197,7 @@ import Testing
       try store.put(key, .bytes(bytes))
     default: try store.put(key, .bytes(Array(damage.utf8)))
     }
-    let error = #expect(throws: RestoreError.self) {
+    let error = #expect(throws: CopyError.self) {
       try restored(store, try TemporaryDirectory())
     }
     guard case .faults(let faults) = error else {
@@ -235,7 +235,7 @@ import Testing
     let later = String(decoding: step.value, as: UTF8.self).replacing(
       "\"version\":2", with: "\"version\":3")
     try rig.content.put(step.key, .bytes(Array(later.utf8)))
-    let error = #expect(throws: RestoreError.self) {
+    let error = #expect(throws: CopyError.self) {
       try restored(rig.content, try TemporaryDirectory())
     }
     #expect(error?.description.contains("a later version of this program wrote it") == true)

@@ -146,7 +146,7 @@ import Testing
     try promote(other, store)
     try ledger.append(events(100..<103))
     let before = try files(of: ledger.path)
-    #expect(throws: PromotionError.diverged(store: store.name, local: 30, copied: 27)) {
+    #expect(throws: CopyError.diverged(store: store.name, local: 30, copied: 27)) {
       try promote(ledger.directory, store)
     }
     try expectEqual(root(of: ledger.directory), root(of: ledger.directory))
@@ -167,22 +167,23 @@ import Testing
     try TestCopy(of: other, in: store, writer: record.writer, epoch: 2, after: try newest(store))
       .copyAll()
     try ledger.append(events(100..<103))
-    #expect(throws: PromotionError.diverged(store: store.name, local: 30, copied: 47)) {
+    #expect(throws: CopyError.diverged(store: store.name, local: 30, copied: 47)) {
       try promote(ledger.directory, store)
     }
     try expectEqual(size(of: ledger.directory), 30)
     #expect(try isWhole(ledger.directory))
     // Nothing is left behind, and a second attempt is refused too.
-    #expect(throws: PromotionError.self) { try promote(ledger.directory, store) }
+    let second = #expect(throws: CopyError.self) { try promote(ledger.directory, store) }
+    expectEqual(second?.exitCode, .standby)
   }
 
   @Test func anotherLedgersCopyIsRefused() throws {
     let (_, store, _) = try copied()
     let other = try LedgerFixture(id: 2)
-    #expect(throws: PromotionError.otherLedger(store: store.name)) {
+    #expect(throws: CopyError.otherLedger(store: store.name)) {
       try promote(other.directory, store)
     }
-    #expect(throws: PromotionError.noCopy(store: "memory://test")) {
+    #expect(throws: CopyError.noCopy(store: "memory://test")) {
       try promote(other.directory, MemoryStore())
     }
   }
@@ -202,7 +203,8 @@ import Testing
     try copy.copyAll()
     let segment = try #require(copy.state?.segments.last)
     store.objects[segment.key] = nil
-    #expect(throws: RestoreError.self) { try promote(directory, store) }
+    let error = #expect(throws: CopyError.self) { try promote(directory, store) }
+    expectEqual(error?.exitCode, .corrupted)
     try expectEqual(newest(store).newest.epoch, 1)
     #expect(try Standby(of: directory) != nil)
   }
@@ -362,7 +364,8 @@ import Testing
       if call.operation == .create { try? other.withLock { try $0() } }
       return .happens
     }
-    #expect(throws: PromotionError.self) { try promote(first, promoter) }
+    let error = #expect(throws: CopyError.self) { try promote(first, promoter) }
+    expectEqual(error?.exitCode, .standby)
     #expect(try Standby(of: first) != nil)
     #expect(try Standby(of: second) == nil)
     try expectEqual(newest(store).newest.epoch, 2)

@@ -130,13 +130,14 @@ import Testing
     for change in [{ $0.size = 3 }, { $0.untilMs = 0 }, { $0.isPartial = true }]
       as [(inout CopyRestore) -> Void]
     {
-      #expect(throws: RestoreError.self) { try restore(rig, change) }
+      let error = #expect(throws: CopyError.self) { try restore(rig, change) }
+      expectEqual(error?.exitCode, .failed)
     }
     // Another ledger's copy, which has another history.
     let other = try ReplicationRig()
     try other.append(20)
     try other.copyAll()
-    #expect(throws: PromotionError.self) { try restore(other) }
+    #expect(throws: CopyError.self) { try restore(other) }
     try expectEqual(files(of: path), before)
     let directory = try LedgerDirectory.open(path: path)
     try Standby(reason: .fenced, step: 1, epoch: 2).write(to: directory)

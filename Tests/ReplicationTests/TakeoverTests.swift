@@ -127,7 +127,7 @@ import Testing
         #expect(works, "position \(position)")
         try expectEqual(root(of: directory), root(of: rig.directory, at: position))
         #expect(try isWhole(directory))
-      } catch RestoreError.refused(_, let cause) {
+      } catch CopyError.refused(_, let cause) {
         #expect(!works, "position \(position)")
         #expect(cause.hasSuffix("is 22"), "\(cause)")
       }

@@ -1,4 +1,5 @@
 // Tokens that could be stored but not shown.
+import Base
 import Foundation
 import Glibc
 import Ledger

@@ -27,7 +27,7 @@ package final class ReceiptVerifier: Sendable {
   }
 
   /// Why a configuration is rejected.
-  package enum ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
+  package enum ConfigurationError: ReportableError, Equatable, Sendable, CustomStringConvertible {
     /// The certificate at this index of `transactionIntermediates` is not exactly one DER certificate.
     case unreadableCertificate(index: Int)
     /// The certificate at this index is neither a pinned root nor an intermediate for receipts.
@@ -43,6 +43,8 @@ package final class ReceiptVerifier: Sendable {
           + "neither a pinned root nor an intermediate that signs receipt signers"
       }
     }
+
+    package func lines(for command: String) -> [String] { [description] }
   }
 
   /// Environments that the App Store never signs.

@@ -11,7 +11,7 @@ package enum SmallFileError: Error, Equatable {
   package var cause: String {
     switch self {
     case .system(let error):
-      let text = String(cString: strerror(error.code))
+      let text = systemErrorText(error.code)
       return text.prefix(1).lowercased() + text.dropFirst()
     case .notRegular: return "it is not a regular file"
     case .larger(let byteCountMax): return "it is larger than \(byteCountMax) bytes"

@@ -279,7 +279,7 @@ public enum JSONNumber {
 
 /// An error in a JSON text. It gives an offset and a cause, never the text itself, which may contain secrets.
 @frozen
-public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct JSONError: ReportableError, Equatable, Sendable, CustomStringConvertible {
   /// The kinds of errors.
   @frozen
   public enum Cause: String, Sendable {

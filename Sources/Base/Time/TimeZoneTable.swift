@@ -184,7 +184,7 @@ package struct TimeZoneError: Error, Equatable, CustomStringConvertible {
     case .notZoneName: "not a name such as Europe/Berlin"
     case .dependsOnMachine: "its meaning depends on the machine; name a zone such as Europe/Berlin"
     case .noSuchZone: "no such zone in the system's tz database (package tzdata)"
-    case .unreadable(let number): String(cString: strerror(number))
+    case .unreadable(let number): systemErrorText(number)
     case .notTimeZoneFile: "its file is not a TZif file"
     case .malformed: "its file is damaged"
     case .leapSeconds: "it counts leap seconds, which timestamps do not"

@@ -229,7 +229,7 @@ extension ErasureRecord {
 // MARK: - Errors
 
 /// Why an erasure was not carried out, or not finished.
-package enum ErasureError: Error, CustomStringConvertible {
+package enum ErasureError: ReportableError, CustomStringConvertible {
   case ledger(LedgerError)
   case projections(ProjectionError)
   /// The request can't be carried out: what it names, and why.
@@ -246,6 +246,27 @@ package enum ErasureError: Error, CustomStringConvertible {
     case .refused(let object, let cause): "erase \(object): \(cause)"
     case .damagedFile(let name, let cause): "read \(name): \(cause)"
     case .interrupted: "erase: interrupted; the next command that writes finishes it"
+    }
+  }
+
+  package var exitCode: ExitCode {
+    switch self {
+    case .ledger(let error): error.exitCode
+    case .projections(let error): error.exitCode
+    case .refused: .failed
+    case .damagedFile: .corrupted
+    case .interrupted: .interrupted
+    }
+  }
+
+  package func lines(for command: String) -> [String] {
+    switch self {
+    case .ledger(let error): error.lines(for: command)
+    case .projections(let error): error.lines(for: command)
+    case .refused(let object, let cause): ["\(command): \(object): \(cause)"]
+    case .damagedFile: ["\(command): \(self)"]
+    case .interrupted:
+      ["\(command): interrupted; the next command that writes finishes what was begun"]
     }
   }
 }

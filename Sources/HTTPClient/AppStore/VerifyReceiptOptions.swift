@@ -1,5 +1,6 @@
 // The options of the verifyReceipt client, and the checks on them.
 package import AppStore
+import Base
 
 /// How to call the App Store.
 package struct VerifyReceiptOptions: Sendable, Equatable {
@@ -49,7 +50,9 @@ package struct VerifyReceiptOptions: Sendable, Equatable {
 }
 
 /// Why options are refused. The messages never show a URL, which may contain secrets.
-package enum VerifyReceiptOptionsError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum VerifyReceiptOptionsError: ReportableError, Equatable, Sendable,
+  CustomStringConvertible
+{
   case url(AppStoreEndpoint, HTTPURL.Fault)
   case outOfRange(String, Int, ClosedRange<Int>)
   /// The system provided no thread or no memory.
@@ -65,4 +68,6 @@ package enum VerifyReceiptOptionsError: Error, Equatable, Sendable, CustomString
     case .noResources(let cause): "start the App Store client: \(cause)"
     }
   }
+
+  package func lines(for command: String) -> [String] { [description] }
 }

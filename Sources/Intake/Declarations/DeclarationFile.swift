@@ -1,5 +1,5 @@
 // A declaration file as a whole: read, checked to its last line, then either turned into events or rejected.
-import Base
+package import Base
 package import Ledger
 
 /// An error or a warning for one line.
@@ -17,9 +17,9 @@ package struct DeclarationProblem: Equatable, Sendable, CustomStringConvertible 
 }
 
 /// Why a declaration was rejected. Nothing from the file was appended.
-package enum DeclarationError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum DeclarationError: ReportableError, Equatable, Sendable, CustomStringConvertible {
   /// The file cannot be read.
-  case input(IntakeError)
+  case input(Failure)
   /// Some lines are wrong: the first hundred of them, and the total number.
   case lines(source: String, [DeclarationProblem], count: Int)
 
@@ -32,6 +32,13 @@ package enum DeclarationError: Error, Equatable, Sendable, CustomStringConvertib
         lines.append("\(source): \(count - problems.count) more bad lines")
       }
       return lines.joined(separator: "\n")
+    }
+  }
+
+  package func lines(for command: String) -> [String] {
+    switch self {
+    case .input(let error): error.lines(for: command)
+    case .lines: description.split(separator: "\n").map { "\(command): \($0)" }
     }
   }
 }
@@ -100,14 +107,14 @@ struct DeclarationFile {
 
   /// Reads a file; `-` is standard input.
   init(path: String, stop: StopFlag) throws(DeclarationError) {
-    do throws(IntakeError) { self = try Self.whole(path: path, stop: stop) } catch {
+    do throws(Failure) { self = try Self.whole(path: path, stop: stop) } catch {
       throw .input(error)
     }
   }
 
   private static func whole(
     path: String, stop: StopFlag
-  ) throws(IntakeError) -> DeclarationFile {
+  ) throws(Failure) -> DeclarationFile {
     let file = try FileSource(path: path, stop: stop)
     var bytes: [UInt8] = []
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
@@ -117,12 +124,12 @@ struct DeclarationFile {
       if count == 0 { break }
       bytes.append(contentsOf: buffer[0..<count])
       if bytes.count > DeclarationLimits.fileBytes {
-        throw IntakeError(
-          .invalid, operation: "read", object: file.name, cause: "is larger than 64 MiB")
+        throw Failure(
+          operation: "read", object: file.name, cause: "is larger than 64 MiB")
       }
     }
     if bytes.isEmpty {
-      throw IntakeError(.unreadable, operation: "read", object: file.name, cause: "is empty")
+      throw Failure(operation: "read", object: file.name, cause: "is empty")
     }
     let baseName = path.split(separator: "/").last.map(String.init) ?? path
     return DeclarationFile(source: path == "-" ? file.name : baseName, bytes: bytes)

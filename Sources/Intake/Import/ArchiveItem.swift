@@ -214,25 +214,25 @@ struct ArchiveFiles {
   static let countMax = 4_000_000
 
   /// Throws if a path itself cannot be read, or there are too many files. Names that begin with a dot are ignored.
-  static func entries(_ paths: [String]) throws(IntakeError) -> [Entry] {
+  static func entries(_ paths: [String]) throws(Failure) -> [Entry] {
     var entries: [Entry] = []
     for path in paths {
       switch try kind(path) {
       case S_IFDIR: try addFolder(path, depth: 1, to: &entries)
       case S_IFREG: entries.append(.file(path))
       default:
-        throw IntakeError(
-          .unreadable, operation: "open", object: path,
+        throw Failure(
+          operation: "open", object: path,
           cause: "is neither a file nor a folder (links are not followed)")
       }
     }
     return entries
   }
 
-  private static func kind(_ path: String) throws(IntakeError) -> mode_t {
+  private static func kind(_ path: String) throws(Failure) -> mode_t {
     guard !path.utf8.contains(0) else {
-      throw IntakeError(
-        .unreadable, operation: "open", object: "input", cause: "the path contains a NUL")
+      throw Failure(
+        operation: "open", object: "input", cause: "the path contains a NUL")
     }
     var status = stat()
     guard lstat(path, &status) == 0 else { throw FileSource.fault("open", path, errno) }
@@ -241,10 +241,10 @@ struct ArchiveFiles {
 
   private static func addFolder(
     _ path: String, depth: Int, to entries: inout [Entry]
-  ) throws(IntakeError) {
+  ) throws(Failure) {
     guard depth <= depthMax else {
-      throw IntakeError(
-        .unreadable, operation: "read", object: path,
+      throw Failure(
+        operation: "read", object: path,
         cause: "folders lie in each other more than \(depthMax) deep")
     }
     for name in try names(in: path) {
@@ -256,13 +256,13 @@ struct ArchiveFiles {
       default: entries.append(.skipped(child, cause: "is not a regular file"))
       }
       guard entries.count <= countMax else {
-        throw IntakeError(
-          .unreadable, operation: "read", object: path, cause: "has more than \(countMax) files")
+        throw Failure(
+          operation: "read", object: path, cause: "has more than \(countMax) files")
       }
     }
   }
 
-  private static func names(in path: String) throws(IntakeError) -> [String] {
+  private static func names(in path: String) throws(Failure) -> [String] {
     let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
     guard descriptor >= 0 else { throw FileSource.fault("open", path, errno) }
     guard let stream = fdopendir(descriptor) else {
@@ -287,14 +287,14 @@ struct ArchiveFiles {
   }
 
   /// Opens a file that was found; also returns its size.
-  static func open(_ path: String, _ stop: StopFlag) throws(IntakeError) -> (FileSource, Int) {
+  static func open(_ path: String, _ stop: StopFlag) throws(Failure) -> (FileSource, Int) {
     let descriptor = Glibc.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
     guard descriptor >= 0 else { throw FileSource.fault("open", path, errno) }
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
       close(descriptor)
-      throw IntakeError(
-        .unreadable, operation: "open", object: path, cause: "is not a regular file")
+      throw Failure(
+        operation: "open", object: path, cause: "is not a regular file")
     }
     let size = Int(status.st_size)
     return (FileSource(spool: descriptor, name: path, sizeBytes: size, stop: stop), size)

@@ -1,5 +1,5 @@
 // Reads an archive as lines of an import file, one after another, with bounded memory.
-import Base
+package import Base
 
 /// Reads the files of an archive in order and makes lines of their content.
 package final class ArchiveLines: LineSource {
@@ -19,7 +19,7 @@ package final class ArchiveLines: LineSource {
   /// Throws if one of the paths cannot be read.
   package init(
     _ paths: [String], _ options: ArchiveOptions, stop: StopFlag
-  ) throws(IntakeError) {
+  ) throws(Failure) {
     self.options = options
     self.stop = stop
     item = ArchiveItem(environment: options.environment)
@@ -30,10 +30,10 @@ package final class ArchiveLines: LineSource {
 
   package var place: (input: String, line: Int)? { (name, record) }
 
-  package func next() throws(IntakeError) -> LineReader.Line? {
+  package func next() throws(Failure) -> LineReader.Line? {
     while true {
       if stop.isSet {
-        throw IntakeError(.interrupted, operation: "read", object: name, cause: "interrupted")
+        throw Failure(.interrupted, operation: "read", object: name, cause: "interrupted")
       }
       if let (record, result) = made.popLast() { return hand(result, record) }
       if let reader {
@@ -56,7 +56,7 @@ package final class ArchiveLines: LineSource {
   }
 
   /// Opens the next file; returns a fault if it cannot be read. There is no reader after the last file.
-  private func open() throws(IntakeError) -> ArchiveFault? {
+  private func open() throws(Failure) -> ArchiveFault? {
     guard nextEntry < entries.count else { return nil }
     let entry = entries[nextEntry]
     nextEntry += 1
@@ -66,11 +66,11 @@ package final class ArchiveLines: LineSource {
       return ArchiveFault(.unreadable, cause)
     case .file(let path):
       name = path
-      do throws(IntakeError) {
+      do throws(Failure) {
         let (source, size) = try ArchiveFiles.open(path, stop)
         do throws(ArchiveFault) { reader = try fileReader(source, size) } catch { return error }
       } catch {
-        if error.kind == .interrupted { throw error }
+        if error.exitCode == .interrupted { throw error }
         return ArchiveFault(.unreadable, "cannot be read: \(error.cause)")
       }
       return nil
@@ -115,7 +115,7 @@ package final class ArchiveLines: LineSource {
     if size <= ArchiveOptions.wholeBytesMax {
       let file = try Self.whole(source, size)
       if let values = ArchiveValues(document: file, lines) { return values }
-      do throws(IntakeError) { try source.rewind() } catch {
+      do throws(Failure) { try source.rewind() } catch {
         throw ArchiveFault(.unreadable, "cannot be read: \(error.cause)")
       }
     }
@@ -131,7 +131,7 @@ package final class ArchiveLines: LineSource {
     defer { piece.deallocate() }
     while true {
       let count: Int
-      do throws(IntakeError) { count = try source.read(into: piece) } catch {
+      do throws(Failure) { count = try source.read(into: piece) } catch {
         throw ArchiveFault(.unreadable, "cannot be read: \(error.cause)")
       }
       if count == 0 { return content }
@@ -239,7 +239,7 @@ private final class ValueLines: ArchiveFileReader {
 
   func next() throws(ArchiveFault) -> (record: Int, lines: [[UInt8]])? {
     let line: LineReader.Line?
-    do throws(IntakeError) { line = try reader.next() } catch {
+    do throws(Failure) { line = try reader.next() } catch {
       isAtFault = true
       throw ArchiveFault(.unreadable, "cannot be read: \(error.cause)")
     }

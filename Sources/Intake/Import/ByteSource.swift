@@ -1,12 +1,12 @@
 // The sources of an input's bytes: files, standard input and gzip streams, read in pieces.
-import Base
+package import Base
 import CZlib
 import Glibc
 
 /// A stream of bytes.
 package protocol ByteSource: AnyObject {
   /// Reads at least one byte, or 0 bytes at the end. It returns all intact data before it throws an error.
-  func read(into buffer: UnsafeMutableRawBufferPointer) throws(IntakeError) -> Int
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(Failure) -> Int
 }
 
 /// A file, pipe or terminal that stays open as long as this object exists.
@@ -22,7 +22,7 @@ package final class FileSource: ByteSource {
   private let stop: StopFlag
 
   /// Opens a path; `-` is standard input.
-  package init(path: String, stop: StopFlag) throws(IntakeError) {
+  package init(path: String, stop: StopFlag) throws(Failure) {
     self.stop = stop
     if path == "-" {
       name = "standard input"
@@ -32,8 +32,8 @@ package final class FileSource: ByteSource {
       name = path
       // The system would cut a path at a NUL and open another file.
       guard !path.utf8.contains(0) else {
-        throw IntakeError(
-          .unreadable, operation: "open", object: "input", cause: "the path contains a NUL")
+        throw Failure(
+          operation: "open", object: "input", cause: "the path contains a NUL")
       }
       descriptor = try Self.opened(path, stop)
       ownsDescriptor = true
@@ -43,14 +43,14 @@ package final class FileSource: ByteSource {
     guard fstat(descriptor, &status) == 0 else { throw Self.fault("open", name, errno) }
     switch status.st_mode & S_IFMT {
     case S_IFDIR:
-      throw IntakeError(.unreadable, operation: "read", object: name, cause: "is a directory")
+      throw Failure(operation: "read", object: name, cause: "is a directory")
     case S_IFREG: sizeBytes = Int(status.st_size)
     default: sizeBytes = nil
     }
   }
 
   /// Opening a pipe waits for its writer. A signal ends the wait.
-  private static func opened(_ path: String, _ stop: StopFlag) throws(IntakeError) -> Int32 {
+  private static func opened(_ path: String, _ stop: StopFlag) throws(Failure) -> Int32 {
     while true {
       let descriptor = open(path, O_RDONLY | O_CLOEXEC)
       if descriptor >= 0 || errno != EINTR { return descriptor }
@@ -58,8 +58,8 @@ package final class FileSource: ByteSource {
     }
   }
 
-  private static func interrupted(_ operation: String, _ name: String) -> IntakeError {
-    IntakeError(.interrupted, operation: operation, object: name, cause: "interrupted")
+  private static func interrupted(_ operation: String, _ name: String) -> Failure {
+    Failure(.interrupted, operation: operation, object: name, cause: "interrupted")
   }
 
   /// Takes ownership of an open descriptor of a regular file.
@@ -75,20 +75,20 @@ package final class FileSource: ByteSource {
     if ownsDescriptor, descriptor >= 0 { close(descriptor) }
   }
 
-  static func fault(_ operation: String, _ name: String, _ code: Int32) -> IntakeError {
-    IntakeError(
-      .unreadable, operation: operation, object: name, cause: String(cString: strerror(code)))
+  static func fault(_ operation: String, _ name: String, _ code: Int32) -> Failure {
+    Failure(
+      operation: operation, object: name, cause: systemErrorText(code))
   }
 
   /// Returns to the beginning of a regular file.
-  package func rewind() throws(IntakeError) {
+  package func rewind() throws(Failure) {
     guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw Self.fault("read", name, errno) }
     readBytes = 0
   }
 
   package func read(
     into buffer: UnsafeMutableRawBufferPointer
-  ) throws(IntakeError) -> Int {
+  ) throws(Failure) -> Int {
     while true {
       if stop.isSet { throw Self.interrupted("read", name) }
       // A stream may stay silent forever, and a signal may arrive just before the wait.
@@ -121,7 +121,7 @@ final class PrefixedSource: ByteSource {
     self.rest = rest
   }
 
-  func read(into buffer: UnsafeMutableRawBufferPointer) throws(IntakeError) -> Int {
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(Failure) -> Int {
     if prefix.isEmpty { return try rest.read(into: buffer) }
     let count = min(prefix.count, buffer.count)
     buffer.copyBytes(from: prefix[0..<count])
@@ -144,16 +144,16 @@ package final class GzipSource: ByteSource {
   private var isBetweenMembers = true
   private var isInPadding = false
   private var isAtEnd = false
-  private var fault: IntakeError?
+  private var fault: Failure?
 
-  package init(_ source: any ByteSource, name: String) throws(IntakeError) {
+  package init(_ source: any ByteSource, name: String) throws(Failure) {
     self.source = source
     self.name = name
     stream = .allocate(capacity: 1)
     stream.initialize(to: z_stream())
     input = .allocate(byteCount: Self.inputBytes, alignment: 16)
     guard czlib_inflate_init_gzip(stream) == Z_OK else {
-      throw IntakeError(.unreadable, operation: "inflate", object: name, cause: "out of memory")
+      throw Failure(operation: "inflate", object: name, cause: "out of memory")
     }
   }
 
@@ -165,13 +165,13 @@ package final class GzipSource: ByteSource {
 
   package func read(
     into buffer: UnsafeMutableRawBufferPointer
-  ) throws(IntakeError) -> Int {
+  ) throws(Failure) -> Int {
     if let fault { throw fault }
     let capacity = min(buffer.count, Int(UInt32.max))
     guard let target = buffer.baseAddress, capacity > 0 else { return 0 }
     stream.pointee.next_out = target.assumingMemoryBound(to: UInt8.self)
     stream.pointee.avail_out = UInt32(capacity)
-    do throws(IntakeError) {
+    do throws(Failure) {
       while !isAtEnd, Int(stream.pointee.avail_out) == capacity { try step() }
     } catch {
       fault = error
@@ -182,7 +182,7 @@ package final class GzipSource: ByteSource {
   }
 
   /// Performs one step towards the next byte of content.
-  private func step() throws(IntakeError) {
+  private func step() throws(Failure) {
     if stream.pointee.avail_in == 0, try refill() == 0 {
       guard isBetweenMembers else { throw damage("the gzip data is truncated") }
       isAtEnd = true
@@ -193,19 +193,19 @@ package final class GzipSource: ByteSource {
     case Z_OK, Z_BUF_ERROR: break
     case Z_STREAM_END: isBetweenMembers = true
     case Z_MEM_ERROR:
-      throw IntakeError(.unreadable, operation: "inflate", object: name, cause: "out of memory")
+      throw Failure(operation: "inflate", object: name, cause: "out of memory")
     default: throw damage("the gzip data is damaged")
     }
   }
 
-  private func refill() throws(IntakeError) -> Int {
+  private func refill() throws(Failure) -> Int {
     let count = try source.read(into: input)
     stream.pointee.next_in = input.baseAddress?.assumingMemoryBound(to: UInt8.self)
     stream.pointee.avail_in = UInt32(count)
     return count
   }
 
-  private func beginMember() throws(IntakeError) {
+  private func beginMember() throws(Failure) {
     guard let next = stream.pointee.next_in else { return }
     if next.pointee == 0 {
       isInPadding = true
@@ -219,8 +219,8 @@ package final class GzipSource: ByteSource {
     isBetweenMembers = false
   }
 
-  private func damage(_ cause: String) -> IntakeError {
-    IntakeError(.damaged, operation: "inflate", object: name, cause: cause)
+  private func damage(_ cause: String) -> Failure {
+    Failure(operation: "inflate", object: name, cause: cause)
   }
 }
 

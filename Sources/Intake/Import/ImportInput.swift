@@ -1,4 +1,5 @@
 // The inputs of an import. All are opened, and checked where possible, before anything is appended.
+package import Base
 import Glibc
 package import Ledger
 
@@ -8,7 +9,7 @@ package final class ImportInput {
   /// Nil for an archive.
   private let file: FileSource?
   /// The lines of an archive, from its beginning each time.
-  private var archive: (() throws(IntakeError) -> ArchiveLines)?
+  private var archive: (() throws(Failure) -> ArchiveLines)?
   private let isGzip: Bool
   /// The bytes read from a stream to detect gzip.
   private var peeked: [UInt8]
@@ -24,10 +25,10 @@ package final class ImportInput {
   ///   - stop: checked while reading.
   package static func openAll(
     _ paths: [String], spoolFolder: Folder?, spoolBytesMax: Int = 4 << 30, stop: StopFlag
-  ) throws(IntakeError) -> [ImportInput] {
+  ) throws(Failure) -> [ImportInput] {
     if paths.count(where: { $0 == "-" }) > 1 {
-      throw IntakeError(
-        .unreadable, operation: "read", object: "standard input", cause: "is given twice")
+      throw Failure(
+        operation: "read", object: "standard input", cause: "is given twice")
     }
     var files: [FileSource] = []
     for path in paths { files.append(try FileSource(path: path, stop: stop)) }
@@ -48,7 +49,7 @@ package final class ImportInput {
     return inputs
   }
 
-  private init(_ file: FileSource) throws(IntakeError) {
+  private init(_ file: FileSource) throws(Failure) {
     self.file = file
     name = file.name
     // A regular file on standard input may be at any offset; a shell's redirection starts at the beginning.
@@ -56,7 +57,7 @@ package final class ImportInput {
     peeked = []
     while peeked.count < 2 {
       var byte: UInt8 = 0
-      let count = try Swift.withUnsafeMutableBytes(of: &byte) { (raw) throws(IntakeError) in
+      let count = try Swift.withUnsafeMutableBytes(of: &byte) { (raw) throws(Failure) in
         try file.read(into: raw)
       }
       if count == 0 { break }
@@ -69,15 +70,15 @@ package final class ImportInput {
   /// An archive. Its paths are checked now; its files are opened when they are read.
   package init(
     archive paths: [String], _ options: ArchiveOptions, stop: StopFlag
-  ) throws(IntakeError) {
+  ) throws(Failure) {
     _ = try ArchiveLines(paths, options, stop: stop)
     name = paths.first ?? ""
     (file, isGzip, peeked) = (nil, false, [])
-    archive = { () throws(IntakeError) in try ArchiveLines(paths, options, stop: stop) }
+    archive = { () throws(Failure) in try ArchiveLines(paths, options, stop: stop) }
   }
 
-  private static func empty(_ name: String) -> IntakeError {
-    IntakeError(.unreadable, operation: "read", object: name, cause: "is empty")
+  private static func empty(_ name: String) -> Failure {
+    Failure(operation: "read", object: name, cause: "is empty")
   }
 
   /// Size on disk; nil for a stream.
@@ -86,13 +87,13 @@ package final class ImportInput {
   package var readBytes: Int { file?.readBytes ?? 0 }
 
   /// The input's lines from its beginning. A stream can be read only once.
-  func lines() throws(IntakeError) -> any LineSource {
+  func lines() throws(Failure) -> any LineSource {
     if let archive { return try archive() }
     return LineReader(try content())
   }
 
   /// The input's content from its beginning. A stream can be read only once.
-  package func content() throws(IntakeError) -> any ByteSource {
+  package func content() throws(Failure) -> any ByteSource {
     guard let file else { preconditionFailure("an archive has lines, not content") }
     var source: any ByteSource = file
     if sizeBytes != nil {
@@ -104,7 +105,7 @@ package final class ImportInput {
     return isGzip ? try GzipSource(source, name: name) : source
   }
 
-  private func checkWhole() throws(IntakeError) {
+  private func checkWhole() throws(Failure) {
     let source = try content()
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
     defer { buffer.deallocate() }
@@ -116,7 +117,7 @@ package final class ImportInput {
   /// Copies a stream into a file that has already been unlinked.
   private static func spool(
     _ file: FileSource, in folder: Folder, left: Int, of spoolBytesMax: Int, stop: StopFlag
-  ) throws(IntakeError) -> FileSource {
+  ) throws(Failure) -> FileSource {
     let descriptor: Int32
     let name = ".import-\(getpid())-\(UInt64.random(in: .min ... .max))"
     do throws(LedgerError) {
@@ -128,15 +129,15 @@ package final class ImportInput {
     var total = 0
     while true {
       let count: Int
-      do throws(IntakeError) { count = try file.read(into: buffer) } catch {
+      do throws(Failure) { count = try file.read(into: buffer) } catch {
         close(descriptor)
         throw error
       }
       if count == 0 { break }
       guard total + count <= left else {
         close(descriptor)
-        throw IntakeError(
-          .invalid, operation: "spool", object: file.name,
+        throw Failure(
+          operation: "spool", object: file.name,
           cause:
             "it is longer than the \(spoolBytesMax >> 20) MiB that --strict stores of a stream; "
             + "raise --spool-limit")

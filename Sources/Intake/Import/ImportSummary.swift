@@ -1,15 +1,15 @@
 // The result of an import, the problems of its lines, and why an input cannot be read.
+package import Base
 package import Ledger
 
 /// Why an import ended early.
-package enum ImportFailure: Error, Equatable, Sendable, CustomStringConvertible {
+package enum ImportFailure: ReportableError, Equatable, Sendable, CustomStringConvertible {
   /// An input could not be read to its end.
-  case input(IntakeError)
+  case input(Failure)
   /// The ledger did not accept the events.
   case ledger(LedgerError)
 
-  /// The error itself.
-  package var underlying: any Error {
+  private var underlying: any ReportableError {
     switch self {
     case .input(let error): error
     case .ledger(let error): error
@@ -17,6 +17,8 @@ package enum ImportFailure: Error, Equatable, Sendable, CustomStringConvertible 
   }
 
   package var description: String { "\(underlying)" }
+  package var exitCode: ExitCode { underlying.exitCode }
+  package func lines(for command: String) -> [String] { underlying.lines(for: command) }
 }
 
 /// The counts of an import. They are correct even if it ended early.
@@ -44,17 +46,12 @@ package struct ImportSummary: Equatable, Sendable {
 
   package init() {}
 
-  /// 0: success. 1: failed, or rejected as a whole. 3: completed, but with rejected lines or warnings. 130:
-  /// interrupted. A ledger error has its own codes.
-  package var exitCode: Int32 {
-    switch failure {
-    case .input: return 1
-    case .ledger(let error): return error.exitCode
-    case nil: break
-    }
-    if isRefusedAsWhole { return 1 }
-    if isInterrupted { return 130 }
-    return refused > 0 || warnings > 0 ? 3 : 0
+  /// The exit code of a command that imports.
+  package var exitCode: ExitCode {
+    if let failure { return failure.exitCode }
+    if isRefusedAsWhole { return .failed }
+    if isInterrupted { return .interrupted }
+    return refused > 0 || warnings > 0 ? .partlyDone : .done
   }
 }
 
@@ -105,36 +102,4 @@ package struct ImportProblem: Equatable, Sendable, CustomStringConvertible {
     let kind = severity == .warning ? "warning: " : ""
     return "\(input):\(line): \(kind)\(reasons.map(\.description).joined(separator: "; "))"
   }
-}
-
-// MARK: - Input errors
-
-/// An error that affects a whole input file. For single lines, see `ImportProblem`.
-package struct IntakeError: Error, Equatable, Sendable, CustomStringConvertible {
-  package enum Kind: Sendable {
-    /// The input cannot be opened or read, or is not something that can be imported.
-    case unreadable
-    /// Its compressed data is damaged or truncated.
-    case damaged
-    /// Its content is not valid.
-    case invalid
-    /// The operator asked to stop.
-    case interrupted
-  }
-
-  package let kind: Kind
-  /// What was attempted, as a verb phrase: "read".
-  package let operation: String
-  /// The path as given, or "standard input".
-  package let object: String
-  package let cause: String
-
-  package init(_ kind: Kind, operation: String, object: String, cause: String) {
-    self.kind = kind
-    self.operation = operation
-    self.object = object
-    self.cause = cause
-  }
-
-  package var description: String { "\(operation) \(object): \(cause)" }
 }

@@ -127,7 +127,7 @@ package final class Importer<Appender: EventAppender> {
   }
 
   private func note(_ failure: ImportFailure) {
-    if case .input(let error) = failure, error.kind == .interrupted {
+    if case .input(let error) = failure, error.exitCode == .interrupted {
       summary.isInterrupted = true
     } else if summary.failure == nil {
       summary.failure = failure
@@ -175,7 +175,7 @@ package final class Importer<Appender: EventAppender> {
     for input in inputs {
       inputName = input.name
       let reader: any LineSource
-      do throws(IntakeError) { reader = try input.lines() } catch { throw .input(error) }
+      do throws(Failure) { reader = try input.lines() } catch { throw .input(error) }
       self.reader = reader
       while let line = try nextLine(reader) {
         if stop.isSet {
@@ -192,7 +192,7 @@ package final class Importer<Appender: EventAppender> {
   }
 
   private func nextLine(_ reader: any LineSource) throws(ImportFailure) -> LineReader.Line? {
-    do throws(IntakeError) { return try reader.next() } catch { throw .input(error) }
+    do throws(Failure) { return try reader.next() } catch { throw .input(error) }
   }
 
   private func reportProgress(_ input: ImportInput?) {
@@ -287,8 +287,8 @@ package final class Importer<Appender: EventAppender> {
     onProblem(problem(number, .refused, reasons))
     if options.isStrict, phase == .importing {
       throw .input(
-        IntakeError(
-          .invalid, operation: "import", object: inputName,
+        Failure(
+          operation: "import", object: inputName,
           cause: "it changed during the import"))
     }
   }

@@ -1,10 +1,11 @@
 // Splits a stream of bytes into lines, with bounded memory.
+package import Base
 import Glibc
 
 /// Lines, one after another.
 package protocol LineSource: AnyObject {
   /// The next line; nil at the end.
-  func next() throws(IntakeError) -> LineReader.Line?
+  func next() throws(Failure) -> LineReader.Line?
   /// Where the last line came from; nil if its number in the input tells it.
   var place: (input: String, line: Int)? { get }
 }
@@ -54,7 +55,7 @@ package final class LineReader: LineSource {
   deinit { buffer.deallocate() }
 
   /// The next line that is not empty; nil at the end.
-  package func next() throws(IntakeError) -> Line? {
+  package func next() throws(Failure) -> Line? {
     if !isPastMark { try passMark() }
     while true {
       if let feed = findLineFeed() {
@@ -96,7 +97,7 @@ package final class LineReader: LineSource {
   }
 
   /// Skips the rest of a line that is too long.
-  private func skipLine() throws(IntakeError) -> Line {
+  private func skipLine() throws(Failure) -> Line {
     number += 1
     while true {
       start = 0
@@ -116,7 +117,7 @@ package final class LineReader: LineSource {
   }
 
   /// Makes room, and reads more bytes after the content.
-  private func refill() throws(IntakeError) {
+  private func refill() throws(Failure) {
     if start > 0, start == end || end == capacity {
       memmove(buffer, buffer + start, end - start)
       scanned -= start
@@ -138,7 +139,7 @@ package final class LineReader: LineSource {
     end += count
   }
 
-  private func passMark() throws(IntakeError) {
+  private func passMark() throws(Failure) {
     while end < 3, !isAtEnd { try refill() }
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
     if end >= 3, memcmp(buffer, mark, 3) == 0 {

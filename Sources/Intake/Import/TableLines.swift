@@ -311,7 +311,7 @@ final class CSVRows: ArchiveFileReader {
   }
 
   private func nextLine() throws(ArchiveFault) -> (Int, [UInt8])? {
-    do throws(IntakeError) {
+    do throws(Failure) {
       switch try reader.next() {
       case nil: return nil
       case .whole(let number, let bytes): return (number, Array(bytes))

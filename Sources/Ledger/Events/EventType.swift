@@ -71,7 +71,7 @@ package enum EventType: String, CaseIterable, Sendable {
 }
 
 /// Why an event cannot be read.
-package enum EventError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum EventError: ReportableError, Equatable, Sendable, CustomStringConvertible {
   /// A newer program wrote the type.
   case unknownType
   /// A newer program wrote the version.

@@ -163,7 +163,7 @@ private struct ProofLines {
 
 /// Why a key, a signed note, a checkpoint or a proof is rejected: the object that was checked and what is wrong with
 /// it. Never contains a private key.
-package struct ProofError: Error, Sendable, Equatable, CustomStringConvertible {
+package struct ProofError: ReportableError, Sendable, Equatable, CustomStringConvertible {
   /// What was checked: "signed note", "checkpoint", "inclusion proof".
   package let object: String
   /// What is wrong with it.
@@ -177,5 +177,6 @@ package struct ProofError: Error, Sendable, Equatable, CustomStringConvertible {
     self.lacksForm = lacksForm
   }
 
+  package var exitCode: ExitCode { .corrupted }
   package var description: String { "\(object): \(cause)" }
 }

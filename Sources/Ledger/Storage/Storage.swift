@@ -330,7 +330,7 @@ extension LedgerError {
   /// A failed system call.
   static func system(_ code: Int32, _ operation: String, _ object: String) -> LedgerError {
     LedgerError(
-      .inputOutput, operation: operation, object: object, cause: String(cString: strerror(code)),
+      .inputOutput, operation: operation, object: object, cause: systemErrorText(code),
       code: code)
   }
 

@@ -1,4 +1,5 @@
 // A stream of events, sorted by time, ledger and position; a spool of folded events; input files.
+import Base
 import Glibc
 import Ledger
 
@@ -27,7 +28,7 @@ final class EventStream {
   /// The next event; nil at the end. Its line is valid until `advance`.
   private(set) var next: (key: EventKey, line: EventLine)?
 
-  init(_ input: DescriptorInput, _ task: FoldTask, object: String) throws(RulesFailure) {
+  init(_ input: DescriptorInput, _ task: FoldTask, object: String) throws(Failure) {
     reader = ExchangeReader(input)
     self.task = task
     self.object = object
@@ -35,7 +36,7 @@ final class EventStream {
   }
 
   /// Advances to the next event.
-  func advance() throws(RulesFailure) {
+  func advance() throws(Failure) {
     let last = next?.key
     next = nil
     while !isAtEnd {
@@ -48,7 +49,7 @@ final class EventStream {
     }
   }
 
-  private func readBatch() throws(RulesFailure) {
+  private func readBatch() throws(Failure) {
     do throws(ExchangeError) {
       switch try reader.next() {
       case .batch(let read):
@@ -58,12 +59,12 @@ final class EventStream {
         batch = nil
         isAtEnd = true
       }
-    } catch { throw RulesFailure(error, operation: "read", object: object) }
+    } catch { throw Failure(error, operation: "read", object: object) }
   }
 
   private func event(
     _ batch: ExchangeBatch, _ row: Int, after last: EventKey?
-  ) throws(RulesFailure) -> (EventKey, EventLine) {
+  ) throws(Failure) -> (EventKey, EventLine) {
     let ledger = batch.integer(column: 0, row: row)
     let position = batch.integer(column: 1, row: row)
     guard task.ledgers.indices.contains(Int(ledger)) else {
@@ -89,8 +90,8 @@ final class EventStream {
     return (key, line)
   }
 
-  private func failure(_ object: String, _ cause: String) -> RulesFailure {
-    RulesFailure(operation: "read", object: object, cause: cause)
+  private func failure(_ object: String, _ cause: String) -> Failure {
+    Failure(operation: "read", object: object, cause: cause)
   }
 }
 
@@ -111,7 +112,7 @@ final class EventSpool {
   /// The size so far: the offset of the next line.
   var byteCount: Int { writtenByteCount + buffer.count }
 
-  func append(_ line: UnsafeRawBufferPointer) throws(RulesFailure) {
+  func append(_ line: UnsafeRawBufferPointer) throws(Failure) {
     if buffer.count + line.count > Self.capacityBytes { try flush() }
     if line.count >= Self.capacityBytes {
       try file.append(line)
@@ -121,11 +122,11 @@ final class EventSpool {
     }
   }
 
-  private func flush() throws(RulesFailure) {
+  private func flush() throws(Failure) {
     let pending = buffer
     buffer.removeAll(keepingCapacity: true)
-    let result: Result<Void, RulesFailure> = pending.withUnsafeBytes { bytes in
-      do throws(RulesFailure) { return .success(try file.append(bytes)) } catch {
+    let result: Result<Void, Failure> = pending.withUnsafeBytes { bytes in
+      do throws(Failure) { return .success(try file.append(bytes)) } catch {
         return .failure(error)
       }
     }
@@ -134,7 +135,7 @@ final class EventSpool {
   }
 
   /// The bytes of a range of offsets, which must lie before `byteCount`.
-  func read(_ range: Range<Int>) throws(RulesFailure) -> [UInt8] {
+  func read(_ range: Range<Int>) throws(Failure) -> [UInt8] {
     precondition(range.upperBound <= byteCount, "a line that was not appended is read")
     // A line is in the file or in the buffer, never in both.
     if range.lowerBound >= writtenByteCount {
@@ -151,14 +152,14 @@ final class EventSpool {
 final class InputFile {
   let descriptor: Int32
 
-  init(_ path: String) throws(RulesFailure) {
+  init(_ path: String) throws(Failure) {
     descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
-      throw RulesFailure(operation: "open", object: path, systemError: errno)
+      throw Failure(operation: "open", object: path, systemError: errno)
     }
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-      throw RulesFailure(operation: "open", object: path, cause: "it is not a regular file")
+      throw Failure(operation: "open", object: path, cause: "it is not a regular file")
     }
   }
 

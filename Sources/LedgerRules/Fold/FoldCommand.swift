@@ -35,7 +35,7 @@ package enum FoldCommand {
     do {
       let fold = try scratch.withPath { path in
         try PartitionFold(at: path, origins: events) { (position) throws(LedgerError) in
-          do throws(RulesFailure) { return try events.line(at: position) } catch {
+          do throws(Failure) { return try events.line(at: position) } catch {
             throw LedgerError(
               .inputOutput, operation: error.operation, object: error.object, cause: error.cause)
           }
@@ -43,7 +43,7 @@ package enum FoldCommand {
       }
       let counts = try foldAll(task, input, events, fold)
       try writeReports(task, of: try fold.finish(), events, counts, to: output)
-    } catch { throw RulesFailure(folding: error, events) }
+    } catch { throw Failure(folding: error, events) }
   }
 
   /// Folds the events and, in order among them, the declarations of all ledgers.
@@ -64,7 +64,7 @@ package enum FoldCommand {
       case (let event?, let declaration?):
         if event.key == declaration.key {
           let name = task.ledgers[event.key.ledger].name
-          throw RulesFailure(
+          throw Failure(
             operation: "read", object: "standard input at \(name):\(event.key.position)",
             cause: "this event is among the declarations too")
         }
@@ -109,12 +109,12 @@ package enum CSVCommand {
     var arguments = arguments
     let path = try arguments.required("--task")
     guard let number = try arguments.integer("--report", 0...Int64(UInt16.max)) else {
-      throw RulesFailure.usage("--report", "is missing")
+      throw Failure.usage("--report", "is missing")
     }
     try arguments.finish()
     let task = try FoldTask(readingFrom: path)
     guard task.reports.indices.contains(Int(number)) else {
-      throw RulesFailure.usage("--report", "the task has \(task.reports.count) reports, from 0")
+      throw Failure.usage("--report", "the task has \(task.reports.count) reports, from 0")
     }
     try run(task, report: Int(number), from: DescriptorInput(0), to: DescriptorOutput(1))
   }

@@ -1,6 +1,6 @@
 // The task of a fold: the ledgers, the declarations, and the reports to write.
 import AppStore
-import Base
+package import Base
 import Ledger
 package import Projections
 
@@ -24,13 +24,13 @@ package struct FoldTask {
   private static let ledgerCountMax = 1 << 16
   private static let reportCountMax = 256
 
-  package init(readingFrom path: String) throws(RulesFailure) {
+  package init(readingFrom path: String) throws(Failure) {
     let bytes: [UInt8]
     do throws(SmallFileError) {
       bytes = try SmallFile.read(path, byteCountMax: Self.byteCountMax)
-    } catch { throw RulesFailure(operation: "read", object: path, cause: error.cause) }
+    } catch { throw Failure(operation: "read", object: path, cause: error.cause) }
     do throws(TaskError) { try self.init(bytes) } catch {
-      throw RulesFailure(.usage, operation: "read", object: path, cause: error.cause)
+      throw Failure(.usage, operation: "read", object: path, cause: error.cause)
     }
   }
 
@@ -139,11 +139,11 @@ extension [String] {
 
 // MARK: - Errors
 
-extension RulesFailure {
+extension Failure {
   /// - Parameter events: used to name an event by its ledger and position.
   init(folding error: any Error, _ events: PartitionEvents) {
     switch error {
-    case let error as RulesFailure: self = error
+    case let error as Failure: self = error
     case let error as LedgerError: self.init(error)
     case let error as ExchangeError:
       self.init(error, operation: "write", object: "standard output")

@@ -35,12 +35,12 @@ struct PartitionCells {
 
   private func next(
     _ reader: ExchangeReader, table: UInt16, _ kinds: [ExchangeColumnKind]
-  ) throws(RulesFailure) -> ExchangePart {
+  ) throws(Failure) -> ExchangePart {
     do throws(ExchangeError) {
       let part = try reader.next()
       if case .batch(let batch) = part { try batch.require(table: table, kinds) }
       return part
-    } catch { throw RulesFailure(error, operation: "read", object: "standard input") }
+    } catch { throw Failure(error, operation: "read", object: "standard input") }
   }
 
   private func write(
@@ -61,8 +61,8 @@ struct PartitionCells {
   }
 
   /// A cell may contain a user's identifier, so the cause does not quote it.
-  private func failure(_ number: Int, _ column: PartitionColumn) -> RulesFailure {
-    RulesFailure(
+  private func failure(_ number: Int, _ column: PartitionColumn) -> Failure {
+    Failure(
       operation: "read", object: "standard input, row \(number), column '\(column.name)'",
       cause: "the cell does not have the form of its column")
   }

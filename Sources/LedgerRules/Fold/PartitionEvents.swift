@@ -1,4 +1,5 @@
 // The events of a partition: the ledger, position and line of each.
+import Base
 import Ledger
 import Projections
 import Revenue
@@ -30,14 +31,14 @@ final class PartitionEvents: EventOrigins {
   /// Adds the next event; returns its position in the fold.
   func append(
     _ key: EventKey, _ line: UnsafeRawBufferPointer
-  ) throws(RulesFailure) -> Position {
+  ) throws(Failure) -> Position {
     guard count < Self.eventCountMax else {
-      throw RulesFailure(
+      throw Failure(
         operation: "fold", object: "events", cause: "a partition has at most 2^32 events")
     }
     let last = positions[key.ledger].last.map { ledgerPosition(of: Int($0)) } ?? -1
     guard last < key.position else {
-      throw RulesFailure(
+      throw Failure(
         operation: "fold",
         object: "event \(Self.text(ledger: key.ledger, position: key.position, names))",
         cause: "position \(last) of its ledger came before it: within a ledger time never falls")
@@ -51,7 +52,7 @@ final class PartitionEvents: EventOrigins {
   }
 
   /// The line of an event.
-  func line(at position: Position) throws(RulesFailure) -> [UInt8] {
+  func line(at position: Position) throws(Failure) -> [UInt8] {
     try spool.read((position == 0 ? 0 : lineEnds[position - 1])..<lineEnds[position])
   }
 

@@ -1,4 +1,5 @@
 // The folder of a fold's temporary files, which lose their names while they are in use.
+package import Base
 import Glibc
 
 /// The folder named by `--scratch`, or `TMPDIR`, or `/tmp`.
@@ -6,11 +7,11 @@ package struct ScratchFolder {
   /// Without links: databases are opened without following links.
   let path: String
 
-  package init(_ given: String?) throws(RulesFailure) {
+  package init(_ given: String?) throws(Failure) {
     let fromEnvironment = getenv("TMPDIR").map { String(cString: $0) } ?? ""
     let name = given ?? (fromEnvironment.isEmpty ? "/tmp" : fromEnvironment)
     guard let resolved = realpath(name, nil) else {
-      throw RulesFailure(operation: "open scratch folder", object: name, systemError: errno)
+      throw Failure(operation: "open scratch folder", object: name, systemError: errno)
     }
     defer { free(resolved) }
     path = String(cString: resolved)
@@ -24,7 +25,7 @@ package struct ScratchFolder {
     // A new file that only its owner may read; links are not followed.
     let descriptor = mkstemp(&template)
     guard descriptor >= 0 else {
-      throw RulesFailure(operation: "create temporary file in", object: path, systemError: errno)
+      throw Failure(operation: "create temporary file in", object: path, systemError: errno)
     }
     defer { unlink(template) }
     return try body(
@@ -57,7 +58,7 @@ final class ScratchFile {
 
   deinit { close(descriptor) }
 
-  func append(_ bytes: UnsafeRawBufferPointer) throws(RulesFailure) {
+  func append(_ bytes: UnsafeRawBufferPointer) throws(Failure) {
     var rest = bytes
     while !rest.isEmpty {
       let count = write(descriptor, rest.baseAddress, rest.count)
@@ -69,7 +70,7 @@ final class ScratchFile {
     }
   }
 
-  func read(_ range: Range<Int>) throws(RulesFailure) -> [UInt8] {
+  func read(_ range: Range<Int>) throws(Failure) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: range.count)
     var place = 0
     while place < bytes.count {
@@ -83,7 +84,7 @@ final class ScratchFile {
         throw failure("read temporary file in", errno)
       }
       if count == 0 {
-        throw RulesFailure(
+        throw Failure(
           operation: "read temporary file in", object: folder, cause: "it was cut short")
       }
       place += count
@@ -91,7 +92,7 @@ final class ScratchFile {
     return bytes
   }
 
-  private func failure(_ operation: String, _ code: Int32) -> RulesFailure {
-    RulesFailure(operation: operation, object: folder, systemError: code)
+  private func failure(_ operation: String, _ code: Int32) -> Failure {
+    Failure(operation: operation, object: folder, systemError: code)
   }
 }

@@ -156,11 +156,11 @@ enum EventClass {
   case malformed
 
   /// Throws if a later program wrote the event.
-  init(_ line: EventLine) throws(RulesFailure) {
+  init(_ line: EventLine) throws(Failure) {
     do throws(EventError) {
       self = try Self.read(line)
     } catch {
-      throw RulesFailure(
+      throw Failure(
         error.isOfLaterProgram ? .newerFormat : .failed, operation: "scan",
         object: "position \(line.position)", cause: error.description)
     }

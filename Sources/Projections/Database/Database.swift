@@ -1,15 +1,22 @@
 // The only code that uses SQLite: connections and prepared statements.
+import Base
 import CSQLite
 import Glibc
 
 /// A SQLite failure: the operation and its cause, never a bound value.
-package struct DatabaseError: Error, CustomStringConvertible, Sendable {
+package struct DatabaseError: ReportableError, CustomStringConvertible, Sendable {
   package let operation: String
   package let cause: String
   /// SQLite's primary result code.
   package let code: Int32
 
   package var description: String { "\(operation): \(cause)" }
+  package func lines(for command: String) -> [String] {
+    let text =
+      isReadOnly
+      ? "they are read-only, but SQLite must write to read them; use a writable copy" : description
+    return ["\(command): projections: \(text)"]
+  }
 
   /// Rows that contradict each other count as damage.
   init(inconsistency cause: String) {

@@ -1,5 +1,5 @@
 // The interface of an additional projection (name, version, tables, fold), and how the standard fold drives it.
-import Base
+package import Base
 package import Ledger
 import Revenue
 
@@ -229,7 +229,7 @@ package struct ProjectionSet: Sendable {
 // MARK: - Errors
 
 /// A failure of the projections: the operation and its cause.
-package enum ProjectionError: Error, CustomStringConvertible {
+package enum ProjectionError: ReportableError, CustomStringConvertible {
   case database(DatabaseError)
   case ledger(LedgerError)
   case event(position: Int, EventError)
@@ -264,6 +264,35 @@ package enum ProjectionError: Error, CustomStringConvertible {
       "projections: \(what); 'ledgerctl rebuild' rebuilds them from the log"
     case .interrupted: "interrupted"
     case .output(let error): "\(error)"
+    }
+  }
+
+  /// The error that this one passes on.
+  private var inner: (any ReportableError)? {
+    switch self {
+    case .ledger(let error): error
+    case .database(let error): error
+    case .output(let error): error.reportable
+    default: nil
+    }
+  }
+
+  package var exitCode: ExitCode {
+    switch self {
+    case .event(_, let error) where error.isOfLaterProgram: .newerFormat
+    case .snapshot, .anotherHistory: .mismatch
+    case .interrupted: .interrupted
+    default: inner?.exitCode ?? .failed
+    }
+  }
+
+  package func lines(for command: String) -> [String] {
+    switch self {
+    case .event(let position, let error) where error.isOfLaterProgram:
+      ["\(command): position \(position): \(error)"]
+    case .snapshot: ["\(command): snapshot \(self)"]
+    case .file: [description]
+    default: inner?.lines(for: command) ?? ["\(command): \(self)"]
     }
   }
 }

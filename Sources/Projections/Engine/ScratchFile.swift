@@ -1,4 +1,5 @@
 // A temporary database file for one command, which does not remain for long after a crash.
+import Base
 import Glibc
 import Ledger
 
@@ -58,7 +59,7 @@ final class ScratchFile {
   }
 
   private static func failure(_ operation: String, _ name: String) -> ProjectionError {
-    .file(operation: operation, name: name, cause: String(cString: strerror(errno)))
+    .file(operation: operation, name: name, cause: systemErrorText(errno))
   }
 
   private static func create(

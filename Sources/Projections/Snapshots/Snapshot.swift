@@ -36,7 +36,7 @@ package struct Snapshot: Sendable {
 
   private static func systemFailure(_ operation: String) -> ProjectionError {
     .file(
-      operation: operation, name: "a temporary generation", cause: String(cString: strerror(errno)))
+      operation: operation, name: "a temporary generation", cause: systemErrorText(errno))
   }
 
   /// Reads the whole file in pieces.

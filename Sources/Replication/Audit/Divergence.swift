@@ -2,29 +2,6 @@
 import Base
 package import Ledger
 
-/// Why the divergence can't be determined.
-package enum DivergenceError: Error, Sendable, Equatable, CustomStringConvertible {
-  case noCopy(store: String)
-  case otherLedger(store: String)
-  /// The ledger has no record of a copy.
-  case neverReplicated
-  /// The ledger lacks events that it has copied.
-  case shorter(local: Int, confirmed: Int)
-  /// The ledger's log is not the log that it copied.
-  case unrelated
-
-  package var description: String {
-    switch self {
-    case .noCopy(let store): "\(store): there is no copy"
-    case .otherLedger(let store): "\(store): the copy is of another ledger"
-    case .neverReplicated: "this ledger has never written a copy"
-    case .shorter(let local, let confirmed):
-      "this ledger holds \(local) events, but the copy has \(confirmed) from it"
-    case .unrelated: "the log does not begin with the events that the copy has from it"
-    }
-  }
-}
-
 /// Where a ledger diverged from its copy.
 package struct Divergence: Sendable, Equatable {
   /// The step with which another writer took over.
@@ -36,19 +13,19 @@ package struct Divergence: Sendable, Equatable {
 
   /// Finds where the histories diverge; nil if no other writer has taken over.
   ///
-  /// Throws `DivergenceError`, `CopyError` and `LedgerError`.
+  /// Throws `CopyError` and `LedgerError`.
   package static func find(
     _ directory: LedgerDirectory, _ store: RetryingStore
   ) throws -> Divergence? {
     guard let record = try ReplicationRecord(of: directory) else {
-      throw DivergenceError.neverReplicated
+      throw CopyError.neverReplicated
     }
     let sequence = StepSequence(store)
     guard let newest = try sequence.newest(),
       let last = try sequence.step(newest)?.step
-    else { throw DivergenceError.noCopy(store: store.name) }
+    else { throw CopyError.noCopy(store: store.name) }
     guard last.ledger.description == directory.identity.id.description else {
-      throw DivergenceError.otherLedger(store: store.name)
+      throw CopyError.otherLedger(store: store.name)
     }
     if last.epoch <= record.epoch, last.writer == record.writer { return nil }
     let takeover = try firstForeign(sequence, record, last)
@@ -56,7 +33,7 @@ package struct Divergence: Sendable, Equatable {
     if let damage = reader.damage { throw damage }
     let size = reader.head.size
     guard size >= takeover.size else {
-      throw DivergenceError.shorter(local: size, confirmed: takeover.size)
+      throw CopyError.shorter(local: size, confirmed: takeover.size)
     }
     if try reader.frontier(at: takeover.size).root == takeover.root {
       return Divergence(takeover: takeover, start: takeover.size, size: size)
@@ -64,7 +41,7 @@ package struct Divergence: Sendable, Equatable {
     // Check this ledger's own record before the steps of other writers.
     guard record.step != nil, record.size <= size,
       try reader.frontier(at: record.size).root == record.root
-    else { throw DivergenceError.unrelated }
+    else { throw CopyError.unrelated }
     return Divergence(takeover: takeover, start: record.size, size: size)
   }
 

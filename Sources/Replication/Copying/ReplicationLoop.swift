@@ -110,7 +110,7 @@ final class ReplicationLoop: @unchecked Sendable {
     if let sample { housekeeping.verify(sample: sample) }
     for result in results { take(result, nowMs) }
     noteMissing()
-    do throws(StepPublisher.Failure) {
+    do throws(CopyError) {
       try look(nowMs, wishes)
       if try open(nowMs) {
         try startUploads()
@@ -139,7 +139,7 @@ final class ReplicationLoop: @unchecked Sendable {
 
   private var hasMore = false
 
-  private func failed(_ failure: StepPublisher.Failure, _ nowMs: Int64) {
+  private func failed(_ failure: CopyError, _ nowMs: Int64) {
     hasMore = false
     var retryAfterMs: Int?
     switch failure {
@@ -151,25 +151,25 @@ final class ReplicationLoop: @unchecked Sendable {
         pending = nil
       }
       exchange.failed(.steps, error.description, error.kind)
-    case .ledger(let error): exchange.failed(.steps, error.description, nil)
+    default: exchange.failed(.steps, failure.description, nil)
     }
     retryAtMs = nowMs + Int64(min(backoff.next(retryAfterMs: retryAfterMs), options.retryMsMax))
   }
 
   private func ledger<Result>(
     _ body: () throws(LedgerError) -> Result
-  ) throws(StepPublisher.Failure) -> Result {
+  ) throws(CopyError) -> Result {
     do { return try body() } catch { throw .ledger(error) }
   }
 
   private func store<Result>(
     _ body: () throws(ObjectStoreError) -> Result
-  ) throws(StepPublisher.Failure) -> Result {
+  ) throws(CopyError) -> Result {
     do { return try body() } catch { throw .store(error) }
   }
 
   /// Reads what was appended, and other changes on disk.
-  private func look(_ nowMs: Int64, _ wishes: PendingRequests) throws(StepPublisher.Failure) {
+  private func look(_ nowMs: Int64, _ wishes: PendingRequests) throws(CopyError) {
     if retryAtMs > nowMs && reader == nil { return }
     try ledger { () throws(LedgerError) in
       let reader: LogReader
@@ -202,7 +202,7 @@ final class ReplicationLoop: @unchecked Sendable {
   // MARK: Opening
 
   /// False until the copy can be read.
-  private func open(_ nowMs: Int64) throws(StepPublisher.Failure) -> Bool {
+  private func open(_ nowMs: Int64) throws(CopyError) -> Bool {
     if isOpen { return true }
     guard nowMs >= retryAtMs, let reader else { return false }
     let known = try ledger { () throws(LedgerError) in try ReplicationRecord(of: directory) }
@@ -275,7 +275,7 @@ final class ReplicationLoop: @unchecked Sendable {
 
   // MARK: Steps
 
-  private func publish(_ nowMs: Int64, _ wishes: PendingRequests) throws(StepPublisher.Failure) {
+  private func publish(_ nowMs: Int64, _ wishes: PendingRequests) throws(CopyError) {
     hasMore = false
     guard nowMs >= retryAtMs, let record else { return }
     if pending == nil { pending = try ledger { () throws(LedgerError) in try step(nowMs, wishes) } }
@@ -430,7 +430,7 @@ final class ReplicationLoop: @unchecked Sendable {
 
   // MARK: Content and deletions
 
-  private func startUploads() throws(StepPublisher.Failure) {
+  private func startUploads() throws(CopyError) {
     let uploads = try ledger { () throws(LedgerError) in
       try content.uploads(isOwner: state != nil, isBroken: !lostSteps.isEmpty)
     }

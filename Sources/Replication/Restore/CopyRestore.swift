@@ -2,27 +2,6 @@
 package import Base
 package import Ledger
 
-/// Why no ledger was restored.
-package enum RestoreError: Error, Sendable, CustomStringConvertible {
-  /// There is nothing to restore from.
-  case noCopy(store: String)
-  /// The copy is incomplete. All faults that were found, by position.
-  case faults([CopyFault])
-  /// The request can't be met.
-  case refused(object: String, cause: String)
-  /// Every object matches the steps, but the log that they make is not sound.
-  case audit([AuditFinding])
-
-  package var description: String {
-    switch self {
-    case .noCopy(let store): "\(store): there is no copy"
-    case .faults(let faults): faults.map(\.description).joined(separator: "; ")
-    case .refused(let object, let cause): "\(object): \(cause)"
-    case .audit(let findings): findings.first?.cause ?? "the log is not whole"
-    }
-  }
-}
-
 /// A signed head to compare the restored ledger with.
 package struct GivenHead: Sendable {
   package let name: String
@@ -87,7 +66,7 @@ package struct CopyRestore {
 
   /// Restores.
   ///
-  /// Throws `RestoreError`, `CopyError`, `LedgerError`, and what the closures throw; the directory is then not a
+  /// Throws `CopyError`, `LedgerError`, and what the closures throw; the directory is then not a
   /// ledger.
   package func run(from store: RetryingStore, to path: String) throws -> Report {
     if let report = try followed(store, path) { return report }

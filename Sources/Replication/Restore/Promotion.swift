@@ -2,31 +2,6 @@
 package import Base
 package import Ledger
 
-/// Why a ledger can't take over.
-package enum PromotionError: Error, Sendable, Equatable, CustomStringConvertible {
-  case noCopy(store: String)
-  /// The copy is of another ledger.
-  case otherLedger(store: String)
-  /// The ledger holds events that the copy does not have.
-  case diverged(store: String, local: Int, copied: Int)
-  /// Another ledger has taken over meanwhile.
-  case overtaken(step: Int, epoch: Int)
-
-  package var description: String {
-    switch self {
-    case .noCopy(let store): "\(store): there is no copy"
-    case .otherLedger(let store): "\(store): the copy is of another ledger"
-    case .diverged(let store, let local, let copied):
-      local > copied
-        ? "this ledger holds \(local) events, but the copy in \(store) holds \(copied): this ledger holds "
-          + "events that the copy has not"
-        : "this ledger holds events that the copy in \(store) has not"
-    case .overtaken(let step, let epoch):
-      "another ledger has taken over meanwhile, with step \(step), epoch \(epoch)"
-    }
-  }
-}
-
 /// Takes over a copy for a ledger. After an interruption at any point it can be repeated.
 package struct Promotion {
   package var threadCount = 4
@@ -57,7 +32,7 @@ package struct Promotion {
 
   /// Takes over.
   ///
-  /// Throws `PromotionError`, `RestoreError` if the copy is not whole, `CopyError` and `LedgerError`; the ledger is
+  /// Throws `CopyError` and `LedgerError`; the ledger is
   /// then unchanged, or on standby.
   package func run(_ directory: LedgerDirectory, _ store: RetryingStore) throws -> Report {
     let turn = try ReplicationTurn(directory)
@@ -174,10 +149,10 @@ final class PromotionRun {
     }
     if let mark { store.marked?.require(mark: mark) }
     guard let source = try CopySource(store) else {
-      throw PromotionError.noCopy(store: store.name)
+      throw CopyError.noCopy(store: store.name)
     }
     guard source.state.newest.ledger.description == directory.identity.id.description else {
-      throw PromotionError.otherLedger(store: store.name)
+      throw CopyError.otherLedger(store: store.name)
     }
     self.source = source
     let progress = options.progress
@@ -272,7 +247,7 @@ final class PromotionRun {
       }
       if faults.isEmpty { return }
       // The writer may have replaced them meanwhile.
-      guard try source.catchUp() else { throw RestoreError.faults(faults) }
+      guard try source.catchUp() else { throw CopyError.faults(faults) }
     }
   }
 
@@ -292,7 +267,7 @@ final class PromotionRun {
       file throws(LedgerError) in
       file.kind == .checkpoint ? checkpoints : log
     }
-    guard faults.isEmpty else { throw RestoreError.faults(faults.map(\.fault)) }
+    guard faults.isEmpty else { throw CopyError.faults(faults.map(\.fault)) }
     if let local {
       let tree = try CopiedTree(plan, log, directory.identity.id).frontier(upTo: localSize)
       guard tree.size == localSize, tree.root == local.head.root else {
@@ -312,7 +287,7 @@ final class PromotionRun {
     try install.install(plan, without: kept)
     let head = try wholeReader().head
     guard head.size == source.state.size, head.root == source.state.root else {
-      throw RestoreError.faults([
+      throw CopyError.faults([
         CopyFault(
           object: source.state.newest.key,
           cause: "its root is not that of the events in its objects")
@@ -327,11 +302,11 @@ final class PromotionRun {
     return reader
   }
 
-  private func diverged() -> PromotionError {
+  private func diverged() -> CopyError {
     .diverged(store: store.name, local: localSize, copied: source.state.size)
   }
 
-  private func refuseIfDiverged(_ head: LogHead) throws(PromotionError) {
+  private func refuseIfDiverged(_ head: LogHead) throws(CopyError) {
     guard head.size <= source.state.size,
       head.size < source.state.size || head.root == source.state.root
     else { throw diverged() }
@@ -374,7 +349,7 @@ final class PromotionRun {
       try options.checkCancelled()
       let state = source.state
       guard state.newest.epoch < epoch else {
-        throw PromotionError.overtaken(step: state.newest.number, epoch: state.newest.epoch)
+        throw CopyError.overtaken(step: state.newest.number, epoch: state.newest.epoch)
       }
       var record = ReplicationRecord(state.newest, sha256: state.newestSHA256)
       (record.writer, record.epoch, record.copy) = (writer, epoch, mark)

@@ -22,7 +22,7 @@ final class RestoreRun {
     var missing: [CopyFault] = []
     source = try Self.newestReadable(store, options, &missing)
     if let size = options.size, size > source.state.size {
-      throw RestoreError.refused(
+      throw CopyError.refused(
         object: "position \(size)", cause: "the copy holds \(source.state.size) events")
     }
     target = try UnfinishedLedger(
@@ -43,7 +43,7 @@ final class RestoreRun {
       guard case .faults(let faults) = error else { throw error }
       guard options.isPartial else { throw try allFaults(source, options, faults) }
       missing += faults
-      guard let bytes = try source.anyIdentity() else { throw RestoreError.faults(missing) }
+      guard let bytes = try source.anyIdentity() else { throw CopyError.faults(missing) }
       return bytes
     }
   }
@@ -62,7 +62,7 @@ final class RestoreRun {
   /// All that is missing or damaged, where nothing more can be fetched.
   private static func allFaults(
     _ source: CopySource, _ options: CopyRestore, _ known: [CopyFault]
-  ) throws -> RestoreError {
+  ) throws -> CopyError {
     var audit = CopyAudit()
     (audit.threadCount, audit.checkCancelled) = (options.threadCount, options.checkCancelled)
     let faults = try audit.check(source).faults
@@ -82,14 +82,14 @@ final class RestoreRun {
     while let survey = try sequence.survey(at: last) {
       missing += survey.faults
       if let state = survey.state, missing.isEmpty { return CopySource(store, state) }
-      guard options.isPartial else { throw RestoreError.faults(missing) }
+      guard options.isPartial else { throw CopyError.faults(missing) }
       if let state = survey.state { return CopySource(store, state, isFrozen: true) }
       // No state follows from these steps; an earlier complete step may be sound.
-      guard survey.first > 0 else { throw RestoreError.faults(missing) }
+      guard survey.first > 0 else { throw CopyError.faults(missing) }
       last = survey.first - 1
       try options.checkCancelled()
     }
-    throw RestoreError.noCopy(store: store.name)
+    throw CopyError.noCopy(store: store.name)
   }
 
   // MARK: Phases
@@ -125,7 +125,7 @@ final class RestoreRun {
       }
       if faults.isEmpty { return plan }
       guard options.isPartial else {
-        throw RestoreError.faults(missing + faults.map(\.fault))
+        throw CopyError.faults(missing + faults.map(\.fault))
       }
       missing += faults.map(\.fault).filter { !missing.contains($0) }
       let sizes = Set(plan.checkpointSizes.map { CheckpointStore.leafName(size: $0) })
@@ -187,11 +187,11 @@ final class RestoreRun {
       try scan.read(try reader())
     }
     guard let end = scan.soundEnd else {
-      throw RestoreError.refused(
+      throw CopyError.refused(
         object: "position \(plan.size)",
         cause: "the copy holds redacted events that no event of an erasure lists")
     }
-    throw RestoreError.refused(
+    throw CopyError.refused(
       object: "position \(plan.size)",
       cause:
         "earlier events were redacted, and the events that prove it come later; the next position "
@@ -219,16 +219,16 @@ final class RestoreRun {
     for head in heads { report.check(head.checkpoint, name: head.name) }
     // In a partial restore, redacted lines may be all that is unproven.
     let findingCount = report.findings.count + report.furtherFindingCount
-    guard findingCount == unlistedCount else { throw RestoreError.audit(report.findings) }
+    guard findingCount == unlistedCount else { throw CopyError.audit(report.findings) }
     guard report.size == plan.size else {
-      throw RestoreError.faults([
+      throw CopyError.faults([
         CopyFault(
           object: source.state.newest.key,
           cause: "its objects hold \(report.size) events instead of \(plan.size)")
       ])
     }
     if plan.size == source.state.size, report.roots[plan.size] != source.state.root {
-      throw RestoreError.faults([
+      throw CopyError.faults([
         CopyFault(
           object: source.state.newest.key,
           cause: "the root of its \(plan.size) events is not that of the events in its objects")

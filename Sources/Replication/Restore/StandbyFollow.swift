@@ -11,7 +11,7 @@ extension CopyRestore {
     let directory = try LedgerDirectory.open(path: path)
     // Any other ledger is rejected with its own error.
     guard try Standby(of: directory)?.reason == .restored else { return nil }
-    func refusal(_ cause: String) -> RestoreError { .refused(object: path, cause: cause) }
+    func refusal(_ cause: String) -> CopyError { .refused(object: path, cause: cause) }
     guard size == nil, untilMs == nil, !isPartial else {
       throw refusal("it was restored before and follows the copy; choose an empty directory")
     }
@@ -108,7 +108,7 @@ extension PromotionRun {
     }
     report.check(CheckpointStore(ledger), sizes: sizes)
     for head in heads { report.check(head.checkpoint, name: head.name) }
-    guard report.isWhole else { throw RestoreError.audit(report.findings) }
+    guard report.isWhole else { throw CopyError.audit(report.findings) }
     var result = CopyRestore.Report(
       step: source.state.newest, size: report.size,
       root: report.frontier?.root ?? source.state.root)

@@ -34,11 +34,6 @@ struct StepPublisher {
     case ended(ReplicationEnding)
   }
 
-  enum Failure: Error {
-    case store(ObjectStoreError)
-    case ledger(LedgerError)
-  }
-
   let store: any ObjectStore
   let directory: LedgerDirectory
 
@@ -47,17 +42,14 @@ struct StepPublisher {
   /// Reads the record and the newest step, and decides whether this ledger may continue the copy.
   /// - Parameter isOwner: whether this process has already found the copy to be its own: steps of the same writer then
   ///   come from another process, such as one with a copied directory.
-  func open(_ reader: LogReader, isOwner: Bool) throws(Failure) -> Opening {
+  func open(_ reader: LogReader, isOwner: Bool) throws(CopyError) -> Opening {
     let record = try ledger { () throws(LedgerError) in try ReplicationRecord(of: directory) }
     let survey: StepSequence.Survey?
     do throws(CopyError) {
       survey = try StepSequence(store).survey(knowing: record?.step)
     } catch {
-      switch error {
-      case .store(let error): throw .store(error)
-      case .ledger(let error): throw .ledger(error)
-      case .faults(let faults): return .ended(.refused(damaged(faults)))
-      }
+      guard case .faults(let faults) = error else { throw error }
+      return .ended(.refused(damaged(faults)))
     }
     guard var survey else {
       return record?.step == nil ? try openNew(record) : .ended(.refused(missing(record)))
@@ -113,7 +105,7 @@ struct StepPublisher {
       : "\(store.name) holds a copy of another ledger"
   }
 
-  private func openNew(_ known: ReplicationRecord?) throws(Failure) -> Opening {
+  private func openNew(_ known: ReplicationRecord?) throws(CopyError) -> Opening {
     if let known { return .opened(known, nil) }
     let record = ReplicationRecord(
       writer: .random(), epoch: 1, step: nil, sha256: Step.noDigest, size: 0,
@@ -126,7 +118,7 @@ struct StepPublisher {
   /// Why this ledger can't continue from a step; nil if it can.
   private func ending(
     _ record: ReplicationRecord, _ newest: Step, _ reader: LogReader
-  ) throws(Failure) -> ReplicationEnding? {
+  ) throws(CopyError) -> ReplicationEnding? {
     guard newest.ledger.description == directory.identity.id.description else {
       return .contradicted("\(store.name) holds a copy of another ledger")
     }
@@ -182,7 +174,7 @@ struct StepPublisher {
 
   private func ledger<Result>(
     _ body: () throws(LedgerError) -> Result
-  ) throws(Failure) -> Result {
+  ) throws(CopyError) -> Result {
     do { return try body() } catch { throw .ledger(error) }
   }
 }

@@ -1,24 +1,6 @@
 // Reads a copy's steps: finds the newest one and the resulting state.
 import Base
-package import Ledger
-
-/// Why a copy can't be read.
-package enum CopyError: Error, Sendable, CustomStringConvertible {
-  case store(ObjectStoreError)
-  /// What the copy holds can't be right: objects are missing, damaged, or differ from what a step names.
-  case faults([CopyFault])
-  case ledger(LedgerError)
-
-  static func fault(_ fault: CopyFault) -> CopyError { .faults([fault]) }
-
-  package var description: String {
-    switch self {
-    case .store(let error): error.description
-    case .faults(let faults): faults.map(\.description).joined(separator: "; ")
-    case .ledger(let error): error.description
-    }
-  }
-}
+import Ledger
 
 /// The sequence of steps in a store. A call makes several requests and retries none.
 package struct StepSequence: Sendable {

@@ -260,7 +260,7 @@ final class Workbook {
 // MARK: - Errors
 
 /// A failure while an Excel file is made. No file is then put in place.
-package enum SpreadsheetError: Error, Equatable, CustomStringConvertible {
+package enum SpreadsheetError: ReportableError, Equatable, CustomStringConvertible {
   /// The report has more rows than a sheet holds.
   case tooManyRows
   /// A part of the file would exceed its maximum size.
@@ -278,7 +278,7 @@ package enum SpreadsheetError: Error, Equatable, CustomStringConvertible {
     case .tooLarge:
       "more than 4 GiB of rows, which is what an Excel file can hold; "
         + "choose fewer days with --from and --to, or write CSV"
-    case .system(let operation, let code): "\(operation): system error \(code)"
+    case .system(let operation, let code): "\(operation): \(systemErrorText(code))"
     case .library(let operation, let cause): "\(operation): \(cause)"
     }
   }

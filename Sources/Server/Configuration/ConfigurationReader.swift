@@ -197,7 +197,7 @@ struct ConfigurationReader {
 }
 
 /// Why a configuration cannot be used. Holds no token, no shared secret, and no value that might be one.
-package struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct ConfigurationError: ReportableError, Equatable, Sendable, CustomStringConvertible {
   /// One thing that is wrong.
   package struct Problem: Equatable, Sendable, CustomStringConvertible {
     /// Where: `app_store.timeout_ms`, `tokens[2].sha256`; empty for the file as a whole.
@@ -228,5 +228,9 @@ package struct ConfigurationError: Error, Equatable, Sendable, CustomStringConve
 
   package var description: String {
     "\(operation) \(object): \(problems.map(\.description).joined(separator: "; "))"
+  }
+
+  package func lines(for command: String) -> [String] {
+    problems.map { "\(operation): \(object): \($0)" }
   }
 }

@@ -80,10 +80,10 @@ package final class AccessLog: Sendable {
   static let waitingBytesMax = 4 << 20
 
   /// - Parameter descriptor: where the lines go; it stays open, and the caller owns it.
-  package init(descriptor: Int32) throws(HTTPServerError) {
+  package init(descriptor: Int32) throws(Failure) {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else {
-      throw HTTPServerError("open", "the access log", errno: errno)
+      throw Failure("open", "the access log", errno: errno)
     }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     wakeWrite = ends[1]
@@ -93,7 +93,7 @@ package final class AccessLog: Sendable {
       thread = Monitor(try WorkerThread.start { lines.run() })
     } catch {
       for end in ends { close(end) }
-      throw HTTPServerError(
+      throw Failure(
         operation: "open", object: "the access log", cause: String(describing: error))
     }
   }

@@ -1,5 +1,5 @@
 // The client address of a request: the peer's, or the one that a trusted proxy reports.
-import Base
+package import Base
 import Glibc
 import Intake
 
@@ -122,18 +122,18 @@ package struct TrustedProxies: Sendable {
   private let networks: [NetworkRange]
 
   /// - Parameter texts: addresses and networks: `::1`, `10.0.0.0/8`, `2001:db8::/32`.
-  package init(_ texts: [String]) throws(HTTPServerError) {
+  package init(_ texts: [String]) throws(Failure) {
     var networks: [NetworkRange] = []
     for text in texts {
       guard let network = NetworkRange(text) else {
-        throw HTTPServerError(
+        throw Failure(
           operation: "trust the proxy", object: PrintableText.shortened(text),
           cause: "it is neither an address nor a network such as 10.0.0.0/8")
       }
       networks.append(network)
     }
     guard !NetworkRange.holdInternet(networks) else {
-      throw HTTPServerError(
+      throw Failure(
         operation: "trust proxies", object: PrintableText.shortened(texts.joined(separator: ", ")),
         cause: "they \(NetworkText.wholeFault)")
     }

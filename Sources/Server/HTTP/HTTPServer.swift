@@ -1,5 +1,5 @@
 // The HTTP server: the client API on one address, metrics on another.
-import Base
+package import Base
 import CMicroHTTPD
 import Glibc
 import Intake
@@ -58,7 +58,7 @@ package final class HTTPServer: Sendable {
   package init(
     _ options: HTTPServerOptions, service: any ClientService, authenticator: TokenAuthenticator,
     metrics: Metrics, accessLog: AccessLog? = nil
-  ) throws(HTTPServerError) {
+  ) throws(Failure) {
     signal(SIGPIPE, SIG_IGN)
     let address = try Self.address(options.listen)
     let metricsAddress: ListenAddress? =
@@ -90,16 +90,16 @@ package final class HTTPServer: Sendable {
     do throws(LedgerError) {
       try keeper.start()
     } catch {
-      throw HTTPServerError(
+      throw Failure(
         operation: "serve on", object: address.description, cause: String(describing: error))
     }
   }
 
   deinit { shutdown(graceMs: 0) }
 
-  private static func address(_ text: String) throws(HTTPServerError) -> ListenAddress {
+  private static func address(_ text: String) throws(Failure) -> ListenAddress {
     guard let address = ListenAddress(text) else {
-      throw HTTPServerError(
+      throw Failure(
         operation: "listen on", object: PrintableText.shortened(text),
         cause: "it is not an address and a port, such as 127.0.0.1:8080 or [::1]:8080")
     }
@@ -124,7 +124,7 @@ package final class HTTPServer: Sendable {
   }
 
   /// Replaces the trusted proxies, for every request from now on.
-  package func replaceTrustedProxies(_ texts: [String]) throws(HTTPServerError) {
+  package func replaceTrustedProxies(_ texts: [String]) throws(Failure) {
     proxies.replace(try TrustedProxies(texts))
   }
 

@@ -1,26 +1,13 @@
 // The address on which a server listens, `127.0.0.1:8080` or `[::1]:8080`, and its socket.
+import Base
 import Glibc
 
-/// Why the HTTP server cannot start: operation, object and cause.
-package struct HTTPServerError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// What was attempted: "listen on".
-  package let operation: String
-  package let object: String
-  package let cause: String
-
-  package init(operation: String, object: String, cause: String) {
-    self.operation = operation
-    self.object = object
-    self.cause = cause
-  }
-
+extension Failure {
+  /// A failed system call of the HTTP server.
   init(_ operation: String, _ object: String, errno code: Int32) {
-    let cause =
-      code == EADDRINUSE ? "the address is in use already" : String(cString: strerror(code))
+    let cause = code == EADDRINUSE ? "the address is in use already" : systemErrorText(code)
     self.init(operation: operation, object: object, cause: cause)
   }
-
-  package var description: String { "\(operation) \(object): \(cause)" }
 }
 
 /// A numeric address and a port. Names are not resolved: the server must not choose among a name's addresses.
@@ -56,10 +43,10 @@ package struct ListenAddress: Equatable, Sendable, CustomStringConvertible {
   private static let unsentBytesMax: Int32 = 64 << 10
 
   /// Opens a listening socket, which the caller closes.
-  func listen(backlog: Int32) throws(HTTPServerError) -> Int32 {
+  func listen(backlog: Int32) throws(Failure) -> Int32 {
     let family = address.isIPv4 ? AF_INET : AF_INET6
     let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | sockCloexec, 0)
-    guard descriptor >= 0 else { throw HTTPServerError("listen on", description, errno: errno) }
+    guard descriptor >= 0 else { throw Failure("listen on", description, errno: errno) }
     var on: Int32 = 1
     let size = socklen_t(MemoryLayout<Int32>.size)
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
@@ -71,7 +58,7 @@ package struct ListenAddress: Equatable, Sendable, CustomStringConvertible {
     guard bind(descriptor) == 0, Glibc.listen(descriptor, backlog) == 0 else {
       let code = errno
       close(descriptor)
-      throw HTTPServerError("listen on", description, errno: code)
+      throw Failure("listen on", description, errno: code)
     }
     return descriptor
   }

@@ -80,7 +80,7 @@ final class Listener: @unchecked Sendable {
   init(
     _ parts: ListenerParts, on address: ListenAddress, servesMetrics: Bool, threadCount: Int,
     connectionsMax: Int
-  ) throws(HTTPServerError) {
+  ) throws(Failure) {
     self.parts = parts
     self.servesMetrics = servesMetrics
     self.connectionsMax = connectionsMax
@@ -103,7 +103,7 @@ final class Listener: @unchecked Sendable {
     if daemon == nil {
       let code = errno
       Glibc.close(descriptor)
-      throw HTTPServerError("serve on", address.description, errno: code)
+      throw Failure("serve on", address.description, errno: code)
     }
   }
 

@@ -85,7 +85,7 @@ package final class RemoteAppendServer: Sendable {
       return 0
     }
     guard let code, code == 0 else {
-      let cause = String(cString: strerror(code ?? errno))
+      let cause = systemErrorText(code ?? errno)
       if descriptor >= 0 { close(descriptor) }
       throw LedgerError(
         .inputOutput, operation: "listen",

@@ -1,4 +1,5 @@
 // Appends through the process that holds the ledger.
+import Base
 import Glibc
 package import Intake
 package import Ledger
@@ -35,7 +36,7 @@ package final class RemoteAppender: EventAppender {
     guard descriptor >= 0 else {
       throw LedgerError(
         .inputOutput, operation: "open for writing", object: directory.path,
-        cause: String(cString: strerror(errno)))
+        cause: systemErrorText(errno))
     }
     let isConnected = RemoteAppendAddress.with(directory.root) { address, size in
       while Glibc.connect(descriptor, address, size) != 0 {
@@ -202,7 +203,7 @@ package final class RemoteAppender: EventAppender {
       case .closed: "the server ended the session; unconfirmed events may be missing"
       case .timeout: "the server does not respond"
       case .malformed(let cause): "the server broke the protocol: \(cause)"
-      case .system(let code): String(cString: strerror(code))
+      case .system(let code): systemErrorText(code)
       }
     return LedgerError(
       .inputOutput, operation: "append through the server", object: objectPath, cause: cause)

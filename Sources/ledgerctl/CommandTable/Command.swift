@@ -1,4 +1,5 @@
 // Commands, options and arguments. Parsing, help and the reference are all made from them.
+import Base
 
 /// An option of a command, or of all of them.
 struct Option: Sendable {

@@ -140,7 +140,7 @@ private func list(
   let found = try context.withStore(copy) { store in
     try CopyListing(store, checkCancelled: { try context.interruption.check() })
   }
-  guard let found else { throw RestoreError.noCopy(store: copy.target) }
+  guard let found else { throw CopyError.noCopy(store: copy.target) }
   let record: Record = [
     "ledger": found.newest.ledger.description,
     "points": found.points.map {

@@ -1,4 +1,5 @@
 // `audit`: checks every byte of the log, and what depends on it.
+import Base
 import Ledger
 import Projections
 

@@ -1,4 +1,5 @@
 // `prove`: proofs that an event is in the ledger, and that one checkpoint extends another.
+import Base
 import Ledger
 
 let proveCommand = Command(

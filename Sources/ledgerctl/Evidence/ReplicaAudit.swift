@@ -1,4 +1,5 @@
 // `audit --replica`: the result of auditing the copy, as text and JSON.
+import Base
 import Ledger
 import Replication
 import Server

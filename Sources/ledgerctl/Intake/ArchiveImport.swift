@@ -1,4 +1,5 @@
 // `import --from`: writes an archive's lines instead of appending them; and the report of `--dry-run`.
+import Base
 import Intake
 import Ledger
 

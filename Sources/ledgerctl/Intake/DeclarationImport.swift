@@ -1,4 +1,5 @@
 // `prices import` and `rates import`: declare price lists and exchange rates; and the report of undeclared products.
+import Base
 import Intake
 import Ledger
 import Projections

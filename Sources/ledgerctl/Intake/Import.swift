@@ -1,5 +1,6 @@
 // `import`: uploads from files.
 import AppStore
+import Base
 import Glibc
 import Intake
 import Ledger
@@ -232,7 +233,7 @@ private func importUploads(
   if options.isDryRun {
     try report(census, summary, invocation, context)
     if let failure = summary.failure { throw failure }
-    return problems.hasFailed ? .failed : ExitCode(rawValue: summary.exitCode) ?? .failed
+    return problems.hasFailed ? .failed : summary.exitCode
   }
   if hasUnregistered {
     context.say(
@@ -250,7 +251,7 @@ private func importUploads(
     context.say("import: interrupted; run the same import again to append the rest")
   }
   if problems.hasFailed { return .failed }
-  return ExitCode(rawValue: summary.exitCode) ?? .failed
+  return summary.exitCode
 }
 
 private func report(

@@ -1,4 +1,5 @@
 // `app edit`: appends a changed registration of an app family.
+import Base
 import Ledger
 import Projections
 import Server

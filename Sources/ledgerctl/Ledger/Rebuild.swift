@@ -1,4 +1,5 @@
 // `rebuild`: builds the projections from the log, or shows what that would change; `projections list`.
+import Base
 import Ledger
 import Projections
 

@@ -1,4 +1,5 @@
 // `status`: the state of the ledger and its projections.
+import Base
 import Erasure
 import Ledger
 import Projections

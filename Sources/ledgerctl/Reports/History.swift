@@ -1,4 +1,5 @@
 // `history`: the history of one user.
+import Base
 import Ledger
 import Projections
 import Revenue

@@ -1,4 +1,5 @@
 // `config check`, `config set-shared-secret`: the configuration.
+import Base
 import Projections
 import Server
 

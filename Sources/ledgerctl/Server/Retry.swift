@@ -1,5 +1,6 @@
 // `retry`: asks the App Store once about each pending receipt.
 import AppStore
+import Base
 import HTTPClient
 import Ledger
 import Projections

@@ -1,4 +1,5 @@
 // `serve`: runs the server.
+import Base
 import Glibc
 import Intake
 import Ledger

@@ -1,5 +1,5 @@
 // `token create`, `token list`, `token revoke`: who may use the client API.
-import Base
+package import Base
 import Projections
 package import Server
 

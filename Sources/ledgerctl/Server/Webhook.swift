@@ -1,4 +1,5 @@
 // `webhook list`, `webhook test`, `webhook replay`: the webhooks of the apps' back ends.
+import Base
 import Ledger
 import Projections
 import Server

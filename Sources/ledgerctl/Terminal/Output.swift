@@ -1,13 +1,22 @@
 // Buffered writing to a descriptor, without C's own buffers.
+package import Base
 import Glibc
 package import Ledger
 
 /// Why output could not be written.
-package enum OutputError: Error, Equatable {
-  /// The reader closed the pipe: not an error for the user.
+package enum OutputError: ReportableError, Equatable {
+  /// The reader closed the pipe, as `head` does: not an error for the user.
   case closedPipe
   /// The system call failed, with its `errno`.
   case writeFailed(object: String, code: Int32)
+
+  package var exitCode: ExitCode { self == .closedPipe ? .done : .failed }
+  package func lines(for command: String) -> [String] {
+    switch self {
+    case .closedPipe: []
+    case .writeFailed(let object, let code): ["write: \(object): \(systemErrorText(code))"]
+    }
+  }
 }
 
 /// A buffer for a descriptor or file that it does not own. The owner must flush it at the end.
@@ -118,12 +127,4 @@ struct Diagnostics: Sendable {
   }
 
   func writeLine(_ text: String) { write(text + "\n") }
-}
-
-/// The system's message for an `errno`.
-func systemErrorText(_ code: Int32) -> String {
-  var buffer = [CChar](repeating: 0, count: 256)
-  guard strerror_r(code, &buffer, buffer.count) == 0 else { return "system error \(code)" }
-  let text = String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-  return text.prefix(1).lowercased() + text.dropFirst()
 }

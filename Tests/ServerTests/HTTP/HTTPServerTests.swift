@@ -381,7 +381,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     defer { fixture.server.shutdown(graceMs: 0) }
     let address = "127.0.0.1:\(fixture.server.port)"
     #expect(
-      throws: HTTPServerError(
+      throws: Failure(
         operation: "listen on", object: address, cause: "the address is in use already")
     ) { _ = try ServerFixture { $0.listen = address } }
   }
@@ -393,7 +393,7 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
       "::1:8080", "[::1]", "[127.0.0.1]:80", "127.0.0.1:+80", "[::1:80",
     ])
   func noAddress(_ text: String) {
-    #expect(throws: HTTPServerError.self) { _ = try ServerFixture { $0.listen = text } }
+    #expect(throws: Failure.self) { _ = try ServerFixture { $0.listen = text } }
   }
 }
 
