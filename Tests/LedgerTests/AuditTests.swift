@@ -209,6 +209,23 @@ struct AuditTests {
     #expect(torn.isWhole && torn.size == 9 && torn.notes.count == 1)
   }
 
+  @Test("A whole frame whose events are older than those before it is found by audit and writer")
+  func olderFrame() throws {
+    func frames(_ fixture: LedgerFixture, atMs timeMs: Int64) throws -> [[UInt8]] {
+      var options = WriterOptions()
+      options.clock = { timeMs }
+      try fixture.fill(3, options: options)
+      return FrameBytes.split(try fixture.content(tailName(0))).map(\.bytes)
+    }
+    let fixture = try LedgerFixture()
+    var bytes = try frames(fixture, atMs: 2_000_000)
+    bytes[1] = try frames(LedgerFixture(), atMs: 1_999_999)[1]
+    try fixture.write(Array(bytes.joined()), to: tailName(0))
+    let finding = try #require(fixture.audit().findings.first)
+    #expect(finding.damage.position == 1 && finding.damage.verdict == .tampered, "\(finding)")
+    try expectEqual(fixture.writerError()?.damage?.position, 1)
+  }
+
   @Test("More bytes at a tail's end than a frame can have are not an interrupted write")
   func overlongTail() throws {
     let fixture = try LedgerFixture()

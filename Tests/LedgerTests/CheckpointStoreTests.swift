@@ -171,29 +171,31 @@ struct CheckpointStoreTests {
     try expectEqual(CheckpointStore(fixture.directory).sizes(), before)
   }
 
-  @Test("A log that lost signed events from its end is neither signed nor appended to")
-  func shorter() throws {
+  @Test(
+    "A log that lost signed events from its end is neither signed nor appended to",
+    arguments: [6, 8])
+  func shorter(_ size: Int) throws {
     let fixture = try LedgerFixture()
     _ = try KeyStore(fixture.directory).create(isFurther: false)
     try fixture.fill(9, options: WriterOptions())
     _ = try signed(fixture)
     let name = try #require(fixture.tailNames.first)
     let frames = FrameBytes.split(try fixture.content(name))
-    try fixture.write(Array(frames[..<6].map(\.bytes).joined()), to: name)
+    try fixture.write(Array(frames[..<size].map(\.bytes).joined()), to: name)
     let error = #expect(throws: LedgerError.self) { try signed(fixture) }
-    #expect(error?.damage?.verdict == .missing && error?.damage?.position == 6)
+    #expect(error?.damage?.verdict == .missing && error?.damage?.position == size)
     let before = try fixture.content(name)
     let refusal = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
-    #expect(refusal?.exitCode == .corrupted && refusal?.damage?.position == 6)
+    #expect(refusal?.exitCode == .corrupted && refusal?.damage?.position == size)
     expectEqual(refusal?.operation, "open for writing")
     let signedName = CheckpointStore.fileName(size: 9)
-    expectEqual(refusal?.cause, "\(signedName) signs 9 events, but the log holds 6")
+    expectEqual(refusal?.cause, "\(signedName) signs 9 events, but the log holds \(size)")
     try expectEqual(fixture.content(name), before)
     // Without the checkpoint another witness remains; an operator who accepts the history can open it all the same.
     try FileManager.default.removeItem(
       atPath: fixture.path + "/" + CheckpointStore.fileName(size: 9))
     let second = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
-    expectEqual(second?.cause, "heads names a signed head of 9 events, but the log holds 6")
+    expectEqual(second?.cause, "heads names a signed head of 9 events, but the log holds \(size)")
     var options = WriterOptions()
     options.acceptsShorterLog = true
     try fixture.fill(1, options: options)

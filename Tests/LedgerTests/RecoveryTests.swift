@@ -191,6 +191,9 @@ struct SegmentRecoveryTests {
     ).close()
     try fixture.write(Array(frames.map(\.bytes).joined()), to: tailName(0))
     try expectEqual(fixture.writerError()?.damage?.position, 6)
+    let finding = try #require(fixture.audit().findings.first)
+    #expect(finding.damage.verdict == .tampered && finding.damage.position == 6)
+    expectEqual(finding.damage.file, "log/\(tailName(0))")
   }
 
   @Test("A last block torn at any length is cut if its tail is there")
