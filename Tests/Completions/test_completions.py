@@ -247,9 +247,9 @@ def commands():
 
 
 def options(command):
-    """The long options of a command: those of its table, and shared ones, which its usage shows."""
+    """The long options of a command: those of its list, and shared ones, which its usage shows."""
     part = reference()[command]
-    listed = re.findall(r"^\| `(?:-[a-z], )?(--[a-z-]+)", part, re.MULTILINE)
+    listed = re.findall(r"^- `(?:-[a-z], )?(--[a-z-]+)", part, re.MULTILINE)
     return set(listed) | set(re.findall(r"--[a-z][a-z-]*", part.split("\n```\n")[1]))
 
 

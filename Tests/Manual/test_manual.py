@@ -30,7 +30,7 @@ def reference():
 def shared_rows(part, shared):
     """The rows of shared options that a command's usage shows."""
     usage = part.split("\n```\n")[1]
-    rows = re.findall(r"^(\| `(?:-[a-z], )?(--[^`]+)`.*)$", shared, re.MULTILINE)
+    rows = re.findall(r"^(- `(?:-[a-z], )?(--[^`]+)`.*)$", shared, re.MULTILINE)
     assert len(rows) > 10
     # A command may have an option of its own by the name of a shared one.
     return "".join(
@@ -99,12 +99,12 @@ class ManualTests(unittest.TestCase):
             shown = self.shown(self.page(command))
             lines = [line.strip() for line in shown.splitlines()]
             with self.subTest(command=command):
-                for signature in re.findall(r"^\| `((?:-[a-z], )?--[^`]+)`", text, re.MULTILINE):
+                for signature in re.findall(r"^- `((?:-[a-z], )?--[^`]+)`", text, re.MULTILINE):
                     self.assertTrue(
                         any(line == signature or line.startswith(signature + " ") for line in lines),
                         signature,
                     )
-                examples = text.split("```sh\n")[-1].split("```")[0].splitlines()
+                examples = text.partition("```sh\n")[2].split("```")[0].splitlines()
                 for example in examples:
                     if not example.startswith("#"):
                         self.assertIn(example, lines)
@@ -113,7 +113,7 @@ class ManualTests(unittest.TestCase):
         self.need("mandoc")
         for command, text in self.reference.items():
             shown = " ".join(self.shown(self.page(command)).split())
-            prose = text.split("\n```\n", 2)[1].split("\n\n| ")[0].split("\n\n```sh")[0]
+            prose = re.split(r"\n+- |\n\n```sh", text.split("\n```\n", 2)[2])[0].strip()
             for paragraph in prose.split("\n\n"):
                 plain = " ".join(paragraph.replace("`", "").split())
                 with self.subTest(command=command, paragraph=plain[:60]):

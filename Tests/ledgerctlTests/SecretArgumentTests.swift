@@ -43,14 +43,10 @@ import Testing
       let lines = section.split(separator: "\n").map(String.init)
       let name = lines.first ?? ""
       guard section.contains("```\nledgerctl \(name)") else { return nil }
-      let terms = lines.filter { $0.hasPrefix("| `") }.map {
-        String($0.dropFirst(3).prefix { $0 != "`" })
-      }
-      let options = terms.filter {
-        $0.contains("--") && $0.contains(" ") && !$0.hasSuffix("--help")
-      }
-      .compactMap { $0.split(separator: " ").first { $0.hasPrefix("--") }.map(String.init) }
-      return (name, terms.filter { !$0.hasPrefix("-") }.count, options)
+      let usage = section.components(separatedBy: "```")[1]
+      let options = usage.matches(of: /(--[a-z-]+) [A-Za-z]/).map { String($0.output.1) }
+      let positionals = lines.filter { $0.hasPrefix("- `") && !$0.hasPrefix("- `-") }
+      return (name, positionals.count, options)
     }
   }
 

@@ -233,8 +233,8 @@ extension Option {
     return short.map { "-\($0), \(name)" } ?? name
   }
 
-  /// Its description in help: purpose, accepted values and default.
-  var description: String {
+  /// Its purpose, accepted values and default.
+  var meaning: String {
     var text = help
     if let value, !value.allowed.isEmpty {
       let names = value.allowed.map { "`\($0)`" }
@@ -242,9 +242,12 @@ extension Option {
         value.isList ? "; any of \(names.joined(separator: ", "))" : ": \(alternatives(names))"
     }
     if let standard = value?.standard { text += " (default: `\(standard)`)" }
-    if isRepeatable { text += "; may be repeated" }
-    if isRequired { text += "; required" }
     return text
+  }
+
+  /// Its description in help: its meaning, and what the usage in the reference shows.
+  var description: String {
+    meaning + (isRepeatable ? "; may be repeated" : "") + (isRequired ? "; required" : "")
   }
 
   fileprivate var usage: String {

@@ -122,21 +122,22 @@ extension String {
 
 /// Paragraphs with the marks of the reference.
 let programConventions = [
-  "An option's value follows it as `--option value` or `--option=value`; `--` ends the options.",
+  "An option's value follows it as `--option value` or `--option=value`; `--` ends the options. In a usage, what is in "
+    + "brackets may be left out, and what `…` follows may be repeated.",
+  "Commands that read the projections bring them up to date first.",
   "Wrong usage is found before any data is touched: exit code 2, nothing read or written.",
+  "`-o FILE` replaces FILE after everything is written; `-` is standard output. A FILE inside a ledger's directory is "
+    + "refused, also if a link leads there.",
+  "A point in time (POINT) is a position, a day (UTC), an RFC 3339 time or the file of a manifest: a value that holds a "
+    + "`/` or ends in `.json`. `replay --from` and `--until` take no manifest. Digits of a time beyond the millisecond "
+    + "are ignored.",
+  "An error is one line on standard error: `ledgerctl: operation: object: cause`. It never contains a receipt, a token "
+    + "or a user identifier. At most 24 characters of an invalid argument are shown; a part that looks like a secret, "
+    + "unless it is the name of an existing file, is shown as `[47 characters, not shown]`.",
   "If a file or folder inside a ledger is a symbolic link, or group or others may write to it, every command ends "
     + "with exit code 1. The path to the ledger's directory itself may contain links.",
-  "`-o FILE` replaces FILE after everything is written. A FILE inside a ledger's directory is refused, also if a "
-    + "link leads there.",
-  "An error is one line on standard error: `ledgerctl: operation: object: cause`. It never contains a receipt, "
-    + "a token or a user identifier. At most 24 characters of an invalid argument are shown. Any part of an argument, "
-    + "a path included, that looks like a token, base64, a JWS or a long hexadecimal number is shown as "
-    + "`[47 characters, not shown]`. The name of an existing file or folder is shown unless it looks like a token.",
-  "A point in time (POINT) is a position, a day (UTC), an RFC 3339 time or the file of a "
-    + "manifest: a value that holds a `/` or ends in `.json`. `replay --from` and `--until` take no manifest. Digits "
-    + "of a time beyond the millisecond are ignored.",
-  "Control characters in text from the data are escaped.",
-  "Progress is shown on standard error if that is a terminal. `NO_COLOR` turns bold text off.",
+  "Control characters in text from the data are escaped. Progress is shown on standard error if that is a terminal. "
+    + "`NO_COLOR` turns bold text off.",
   "If the reader of a pipe closes it, the command ends quietly. SIGINT, SIGTERM and SIGHUP end the command after it "
     + "has cleaned up; a second SIGINT or SIGTERM ends it immediately. SIGHUP stays ignored if it was, as under "
     + "`nohup`.",
@@ -153,8 +154,8 @@ let programEnvironment = [
 /// Files that the program reads or writes; what has no path of its own is in the ledger's directory.
 let programFiles = [
   (name: "ledger.json", text: "the ledger's identity"),
-  (name: "log/", text: "the events: the only truth"),
-  (name: "config.json", text: "the settings of the server; without it defaults hold"),
+  (name: "log/", text: "the events, the only source of truth"),
+  (name: "config.json", text: "the settings of the server; without it, defaults apply"),
   (
     name: "keys/", text: "private keys that sign checkpoints, and those of the App Store Server API"
   ),
@@ -166,7 +167,7 @@ let programFiles = [
   (name: "snapshots/", text: "saved projections"),
   (
     name: "erasures/",
-    text: "requests to erase data and what became of them; redacted lines on their way"
+    text: "requests to erase data, and their results"
   ),
   (name: "webhooks/", text: "how far each webhook came"),
   (name: "/usr/share/zoneinfo", text: "the rules of time zones"),

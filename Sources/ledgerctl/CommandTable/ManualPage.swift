@@ -267,16 +267,13 @@ func writeMarkdownReference(
     \(programSummary)
     `ledgerctl help --markdown` prints this page, from the same table as parsing and help.
 
-    | command | what it does |
+    | | commands |
     |---|---|
 
     """)
   for (title, commands) in table.groups {
-    try output.writeLine("| **\(title)** | |")
-    for command in commands {
-      let anchor = command.words.joined(separator: "-")
-      try output.writeLine("| [`\(command.name)`](#\(anchor)) | \(command.summary) |")
-    }
+    let links = commands.map { "[`\($0.name)`](#\($0.words.joined(separator: "-")))" }
+    try output.writeLine("| \(title) | \(links.joined(separator: ", ")) |")
   }
   let shared = table.sharedOptions
   try writeConventions(shared, to: output)
@@ -287,25 +284,29 @@ func writeMarkdownReference(
 }
 
 extension CommandTable {
-  /// The options that several commands have in the same words, each once.
+  /// The options that several commands have in the same words, each once. If an option has several meanings, the
+  /// most frequent one is shared.
   fileprivate var sharedOptions: [Option] {
-    let all = commands.flatMap(\.options).filter { !$0.isRequired }
+    let all = commands.flatMap(\.options)
     let counts = Dictionary(all.map { ($0.row, 1) }, uniquingKeysWith: +)
+    let most = Dictionary(
+      all.map { ($0.signature, counts[$0.row, default: 0]) }, uniquingKeysWith: max)
     var rows: Set<String> = []
-    return all.filter { counts[$0.row, default: 0] > 1 && rows.insert($0.row).inserted }
+    return all.filter { option in
+      let count = counts[option.row, default: 0]
+      return count > 1 && count == most[option.signature] && rows.insert(option.row).inserted
+    }
   }
 }
 
 private func writeConventions(_ shared: [Option], to output: Output) throws(OutputError) {
-  try output.writeLine("\n## Conventions\n\nOptions of all commands:\n")
-  try output.writeLine("| option | meaning |\n|---|---|")
-  for option in Option.global { try output.writeLine(option.row) }
-  try output.writeLine()
+  try output.writeLine("\n## Conventions\n")
   for convention in programConventions { try output.writeLine("- \(convention)") }
+  try output.writeLine("\nOptions of all commands:\n")
+  for option in Option.global { try output.writeLine(option.row) }
   try output.writeLine(
-    "\n## Shared options\n\nA command has those that its usage shows. Its own table has the others.\n"
+    "\n## Shared options\n\nA command has those that its usage shows, unless its own list says otherwise.\n"
   )
-  try output.writeLine("| option | meaning |\n|---|---|")
   for option in shared { try output.writeLine(option.row) }
 }
 
@@ -320,7 +321,7 @@ private func write(
     command.positionals.map { row($0.name, $0.description) }
     + command.options.map(\.row).filter { !shared.contains($0) }
   if !rows.isEmpty {
-    try output.writeLine("\n| argument | meaning |\n|---|---|")
+    try output.writeLine()
     for row in rows { try output.writeLine(row) }
   }
   guard !command.examples.isEmpty else { return }
@@ -332,15 +333,8 @@ private func write(
 }
 
 extension Option {
-  /// Its row in a table of the reference.
-  fileprivate var row: String { Commands.row(signature, description) }
+  /// Its line in a list of the reference.
+  fileprivate var row: String { Commands.row(signature, meaning) }
 }
 
-private func row(_ name: String, _ text: String) -> String {
-  // A bar would end the cell, even inside code.
-  "| `\(escaped(name))` | \(escaped(text)) |"
-}
-
-private func escaped(_ text: String) -> String {
-  text.split(separator: "|", omittingEmptySubsequences: false).joined(separator: "\\|")
-}
+private func row(_ name: String, _ text: String) -> String { "- `\(name)`: \(text)" }

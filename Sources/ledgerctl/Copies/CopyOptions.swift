@@ -16,7 +16,7 @@ extension Option {
     Option("region", value: .init("NAME"), help: "of S3: the region"),
     Option(
       "credentials-file", value: .init("FILE"),
-      help: "of S3: a file with mode 0600 as replication.md describes it"),
+      help: "of S3: a file with mode 0600, as docs/replication.md describes it"),
   ]
 }
 

@@ -7,19 +7,18 @@ import Server
 let divergenceCommand = Command(
   "divergence", summary: "Write what a fenced ledger holds alone as import lines",
   details: [
-    "For a ledger whose copy another writer has taken over: finds the first position that the copy has "
-      + "not from this ledger, and writes "
-      + "its later uploads, with the App Store's replies, and notifications to a file for `ledgerctl import` "
-      + "at the new ledger. "
-      + "The same ledger gives the same lines, so importing the file again appends nothing.",
-    "Events that no line can say are counted, and the exit code is then 3: declarations and apps, which "
-      + "you declare again there; answers of the "
-      + "App Store that the new ledger asks for itself; uploads that are not valid, and redacted ones.",
-    "The file holds receipts; only its owner can read it.",
+    "For a ledger whose copy another writer has taken over: writes what the copy does not have from it, "
+      + "uploads with the App Store's replies and notifications, to a file for `ledgerctl import` at the new "
+      + "ledger. Importing it again appends nothing.",
+    "Other events are counted, and the exit code is then 3: declarations and apps, which you declare again "
+      + "there; replies of the App Store, which the new ledger asks for itself; uploads that are invalid or "
+      + "redacted.",
   ],
   options: [.copy("from", help: "the copy (default: that of config.json)")] + Option.copyAccess
     + [
-      Option("output", short: "o", value: .init("FILE"), isRequired: true, help: "write to FILE"),
+      Option(
+        "output", short: "o", value: .init("FILE"), isRequired: true,
+        help: "write to FILE, which only its owner can read"),
       .json,
     ],
   examples: [

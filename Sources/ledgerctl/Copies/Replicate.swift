@@ -8,26 +8,24 @@ import Server
 let replicateCommand = Command(
   "replicate", summary: "Copy the log to its store",
   details: [
-    "Copies what the store that config.json names does not hold yet, and prints how much that was. A server and an "
-      + "import do the same by themselves (docs/replication.md); this is for a ledger that none of them has open, "
+    "Copies what the store that config.json names does not hold yet, and prints how much that was. A server "
+      + "and an import do so by themselves (docs/replication.md); this is for a ledger that neither has open, "
       + "and for the first copy of a large one.",
-    "`--follow` goes on as events are appended by other commands, until a signal arrives. If another process copies "
-      + "this ledger, the exit code is 11. If another writer has taken over, the exit code is 13, and nothing may be "
-      + "appended here any more.",
-    "When it starts, it compares what the copy must hold with what the store lists. `--verify` also reads the contents "
-      + "back, with `--sample` those of a part of all objects, chosen at random. What is missing or wrong is named and "
-      + "stored again from this disk; the exit code is then 3.",
+    "At first it compares what the copy must hold with what the store lists. What is missing or wrong is "
+      + "named and stored again; the exit code is then 3. It is 11 if another process copies this ledger, 13 if "
+      + "another writer has taken over: then nothing may be appended here any more.",
   ],
   options: [
-    Option("follow", help: "continue as events are appended"),
-    Option("verify", help: "read back what the copy holds"),
-    Option("sample", value: .init("N%"), help: "with `--verify`: only so much of it"),
+    Option("follow", help: "continue as other commands append events, until a signal arrives"),
+    Option("verify", help: "also read back what the copy holds"),
+    Option(
+      "sample", value: .init("N%"), help: "with `--verify`: a part of all objects, chosen at random"
+    ),
     .json,
   ],
   examples: [
-    Example("ledgerctl replicate", "Bring the copy up to date"),
     Example("ledgerctl replicate --follow", "Keep a copy of a ledger that imports write to"),
-    Example("ledgerctl replicate --verify --sample 5%", "Also read back a twentieth of it"),
+    Example("ledgerctl replicate --verify --sample 5%", "Also read back a twentieth of the copy"),
   ]
 ) { invocation, context in
   try replicate(invocation, context)
@@ -119,27 +117,18 @@ extension OpenLedger {
 let promoteCommand = Command(
   "promote", summary: "Let this ledger take over a copy",
   details: [
-    "For a restored ledger, or one that another writer had cut off and whose log is the beginning of the "
-      + "copy's. Fetches what the "
-      + "copy holds beyond this ledger, then creates the next step of the copy with a new epoch. From then "
-      + "on the former writer's "
-      + "next step fails: it appends nothing more and says who took over. Make sure that clients reach this "
-      + "ledger and no other.",
-    "Refused if this ledger holds events that the copy has not: write them to a file with `ledgerctl "
-      + "divergence`, `restore` a "
-      + "ledger from the copy, promote that one, and import the file there.",
-    "If the former writer had begun an erasure and not finished it, that is shown: `redact --again` finishes it, or says "
-      + "which request to repeat.",
-    "A copy has no keys. If data was erased and `keys/lines.hmac` is not here, that is said: bring it back from where you "
-      + "keep secrets.",
-    "An interrupted promotion is finished by the same command. On a ledger that writes the copy already "
-      + "it does nothing.",
+    "For a restored ledger, or a fenced one whose log is the beginning of the copy's. Fetches what the copy "
+      + "holds beyond this ledger, then begins a new epoch of the copy: the former writer's next step fails, and "
+      + "it appends nothing more. Make sure that clients reach only this ledger. An interrupted promotion is "
+      + "finished by the same command.",
+    "Refused if this ledger holds events that the copy does not: write them to a file with `ledgerctl "
+      + "divergence`, `restore` a ledger from the copy, promote that one, and import the file there. An erasure "
+      + "that the former writer left unfinished is shown, with the command that finishes it.",
   ],
   options: [.copy("to", help: "the copy (default: that of config.json)")] + Option.copyAccess
     + [.json],
   examples: [
-    Example("ledgerctl promote", "Take over the copy that config.json names"),
-    Example("ledgerctl promote --to file:///mnt/second-disk/shop", "Take over this one"),
+    Example("ledgerctl promote --to file:///mnt/second-disk/shop", "Take over this copy")
   ]
 ) { invocation, context in
   let directory = try context.openLedger(invocation)

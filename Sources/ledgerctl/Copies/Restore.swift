@@ -8,31 +8,13 @@ import Server
 let restoreCommand = Command(
   "restore", summary: "Make a ledger from a copy",
   details: [
-    "Reads the copy that replication keeps in `--from` and makes a ledger in DIR, a new or empty "
-      + "directory. Every object's "
-      + "SHA-256 must be the one that the steps name; then the whole log is audited, its root must be that "
-      + "of the step, and "
-      + "every checkpoint must be of its events. The writer of the copy may go on meanwhile. An interrupted "
-      + "restore is "
-      + "continued by the same command: until it is done, DIR is no ledger.",
-    "The restored ledger is on standby: everything can be read, nothing can be appended until `ledgerctl "
-      + "promote` lets it "
-      + "take over. How far webhooks came, and requests to erase that wait, are restored too. `keys/` and `config.json` are "
-      + "not in a copy; bring them back from where you keep secrets.",
-    "Restoring again into a ledger that was restored continues it, as a second machine does by cron: new events are "
-      + "fetched, and what the copy replaced or deleted, because of an erasure say, is replaced or deleted there. If "
-      + "nothing is new, nothing is read but the steps.",
-    "`--list` shows what can be restored: the newest state, the last of each of the 31 days before it on which "
-      + "there was one, and the sizes of signed heads.",
-    "With `--at`, only the events before that position, or those recorded until the end of that day (UTC) or that "
-      + "RFC 3339 time, are restored, and no checkpoint of more. If earlier events were redacted by "
-      + "an erasure that comes later, that position can't be restored, and the next one that can is named.",
-    "With `--checkpoint`, the restored log must begin with the events of a checkpoint that you kept. "
-      + "Trust the public key that "
-      + "you were given (`--key`) rather than the one in the copy.",
-    "If objects are missing or damaged, all are named, nothing is restored, and the exit code is 20. "
-      + "With `--partial`, the events "
-      + "before the first of them are restored, and the exit code is 3.",
+    "Makes a ledger in DIR, a new or empty directory, and checks every object, the whole log, its root and "
+      + "every checkpoint. The writer of the copy may continue meanwhile. The same command continues an "
+      + "interrupted restore and, run again later, fetches what is new. docs/replication.md has the details.",
+    "The restored ledger is on standby: nothing can be appended until `ledgerctl promote` lets it take over. "
+      + "`keys/` and `config.json` are not in a copy; bring them back from where you keep secrets.",
+    "If objects are missing or damaged, all are named, nothing is restored, and the exit code is 20; with "
+      + "`--partial` it is 3.",
   ],
   positionals: [Positional("DIR", arity: .optional, help: "the directory of the new ledger")],
   options: [
@@ -40,12 +22,17 @@ let restoreCommand = Command(
   ] + Option.copyAccess + [
     Option(
       "at", value: .init("POINT"),
-      help: "only the events before this position, or recorded until this day or time"),
-    Option("list", help: "show what can be restored; DIR is not given"),
+      help:
+        "only the events before this position, or recorded until the end of this day (UTC) or this RFC "
+        + "3339 time"),
     Option(
-      "checkpoint", value: .init("FILE"), isRepeatable: true, help: "a checkpoint that you kept"),
+      "list",
+      help: "show which states can be restored; DIR is not given"),
+    Option(
+      "checkpoint", value: .init("FILE"), isRepeatable: true,
+      help: "a checkpoint that you kept; the log must begin with its events"),
     .verifierKeys(),
-    Option("partial", help: "of a damaged copy, restore the events before the damage"),
+    Option("partial", help: "restore the events before the damage"),
     .json,
   ],
   examples: [

@@ -6,56 +6,45 @@ import Projections
 let auditCommand = Command(
   "audit", summary: "Check the whole log and what depends on it",
   details: [
-    "Decompresses and hashes everything: checksums, the digest of every event, positions without gaps, times "
-      + "that never decrease, the tree against every block, the links between segments, the tails; then every "
-      + "kept checkpoint, whether all that were made are still there, and the root in the projections. It changes "
-      + "nothing and takes no lock. Projections that SQLite can't read without writing next to them are left out; "
-      + "the exit code is then 3. The number of replies that are not about their receipts (`reply_mismatch`) is "
-      + "shown too, as far as the projections know it.",
-    "Prints all trust other than Apple's own: hosts, roots, intermediates and signers that `trust.declared` "
-      + "events name, each with the position from which it applied.",
-    "Of the projections, only the root is compared by default: their rows are caches, which anyone who can "
-      + "write to the ledger can edit. `--projections` folds the log from nothing and compares every row of the "
-      + "projections and of every snapshot, which takes as long as one or two rebuilds. Nothing else proves them.",
-    "`--signatures` judges every signed object (JWS) of the log again: signed transactions, notifications and "
-      + "the objects inside them. The verdict must be the recorded one, by the root that the event names, at the "
-      + "time when it was recorded. Each difference is a finding.",
-    "The audit continues past damage and reports each place as `missing`, `unreadable`, `corrupt` (bytes do "
-      + "not match their checksum) or `tampered` (bytes match their checksums, but not their digests, the tree, "
-      + "their neighbours or a checkpoint). The exit code is then 20, or 21 if only the projections do not match. "
-      + "The first 1,000 findings are listed, the others counted.",
-    "`--redactions` lists the erasures: how many events each one lists, and how many of them lost their data so. If "
-      + "an event still holds data that an erasure took out, as after a backup was restored, the exit code "
-      + "is 21, and "
-      + "`redact --again` takes the data out again. So it is if an erasure was begun and not finished, and its request is "
-      + "not in this ledger. The newest 10,000 erasures are listed.",
-    "`--replica` also reads the copy that `config.json` or `--from` names, and compares it with the log: "
-      + "the steps from the newest "
-      + "complete one on, or with `--all-steps` from step 0, each object's SHA-256, the root at the copy's "
-      + "end, and the bytes of segments "
-      + "and blocks. The writer may go on meanwhile; what the copy lacks is shown. If it is damaged or "
-      + "differs, the exit code is 20.",
-    "`--checkpoint` proves that the events of an earlier checkpoint are the beginning of today's log. Trust "
-      + "the public key that you were given (`--key`) rather than the one in the ledger. If events were cut off "
-      + "the very end of the log, only a checkpoint or projections beyond that end can show it.",
+    "Decompresses and hashes the whole log, and checks the tree, the links between segments, the tails, "
+      + "every kept checkpoint, and the root in the projections. It continues past damage, and lists the first "
+      + "1,000 findings and all trust other than Apple's own. It changes nothing and takes no lock. "
+      + "docs/audit.md explains the verdicts and exit codes.",
+    "Of the projections, only the root is compared by default: anyone who can write to the ledger can edit "
+      + "their rows. Those that SQLite can't read without writing next to them are left out; the exit code is "
+      + "then 3.",
   ],
   options: [
     Option(
       "checkpoint", value: .init("FILE"), isRepeatable: true,
-      help: "a checkpoint that you kept"),
+      help: "a checkpoint that you kept; the log must begin with its events"),
     .verifierKeys(),
-    Option("projections", help: "compare every row of projections and snapshots with the log"),
-    Option("signatures", help: "judge every signed object of the log again"),
-    Option("redactions", help: "list the erasures; fail if data that they took out is still there"),
-    Option("replica", help: "read the copy too, and compare it with the log"),
-    Option("all-steps", help: "with `--replica`: follow the steps from the first one"),
+    Option(
+      "projections",
+      help:
+        "compare every row of projections and snapshots with the log, which takes as long as one or two "
+        + "rebuilds"),
+    Option(
+      "signatures",
+      help: "judge every signed object of the log again: the verdict must be the recorded one"),
+    Option(
+      "redactions",
+      help:
+        "list the newest 10,000 erasures; the exit code is 21 if data that one took out is still there, "
+        + "or if one was begun and its request is missing"),
+    Option(
+      "replica",
+      help: "also compare the copy with the log; the exit code is 20 if it is damaged or differs"),
+    Option(
+      "all-steps",
+      help:
+        "with `--replica`: follow the steps from the first one, not from the newest complete one"),
     .copy("from", help: "with `--replica`: the copy (default: that of config.json)"),
   ] + Option.copyAccess + [.json],
   examples: [
-    Example("ledgerctl audit", "Check the log and its checkpoints"),
-    Example("ledgerctl audit --projections", "Also check every row behind the figures"),
-    Example("ledgerctl audit --redactions", "Also check that what was erased is gone"),
-    Example("ledgerctl audit --replica", "Also check the copy"),
+    Example(
+      "ledgerctl audit --projections",
+      "Check the log, its checkpoints, and every row behind the figures"),
     Example(
       "ledgerctl audit --checkpoint head-2025.txt --key \(exampleKey)",
       "Prove that nothing was changed since last year's checkpoint"),

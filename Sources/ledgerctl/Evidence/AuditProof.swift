@@ -5,13 +5,11 @@ import Ledger
 let auditProofCommand = Command(
   "audit proof", summary: "Check a proof that an event is in a ledger",
   details: [
-    "Checks a C2SP tlog-proof offline: the key must have signed the checkpoint, and the event's leaf record "
-      + "must lead to the checkpoint's root. No ledger is needed. Prints the record: position, type, version, "
-      + "time, and the digest of the event's salt and data. If the proof does not hold, the exit code is 20; 2 if "
-      + "a file is not a proof.",
-    "`--event` takes the event's line, as `replay` prints it, and checks that the proof is about it. Of an "
-      + "event that an erasure redacted, the place in the ledger is proven, and its data can't be: it is gone. That "
-      + "the erasure took it out, only `audit` of the ledger proves.",
+    "Checks a C2SP tlog-proof offline, without a ledger: the key must have signed the checkpoint, and the "
+      + "event's leaf record must lead to the checkpoint's root. Prints that record. The exit code is 20 if the "
+      + "proof does not hold, 2 if a file is not a proof.",
+    "`--event` checks that the proof is about a line that `replay` printed. Of a redacted event, only its "
+      + "place in the ledger can be proven, not its data.",
   ],
   positionals: [Positional("FILE", help: "the proof; `-` is standard input")],
   options: [
@@ -76,15 +74,16 @@ private func check(_ file: [UInt8], _ proof: InclusionProof) throws(ProofError) 
 let auditConsistencyCommand = Command(
   "audit consistency", summary: "Check a proof that one checkpoint extends another",
   details: [
-    "Checks offline that the key signed both checkpoints, and that the events of the older one are the "
-      + "beginning of those of the newer one. No ledger is needed. If the proof does not hold, the exit code is "
-      + "20; 2 if a file is not a proof or a checkpoint.",
-    "`--checkpoint` takes a checkpoint that you kept; it must be one of the two.",
+    "Checks offline, without a ledger, that the key signed both checkpoints, and that the events of the "
+      + "older one are the beginning of those of the newer one. The exit code is 20 if the proof does not hold, "
+      + "2 if a file is not a proof or a checkpoint."
   ],
   positionals: [Positional("FILE", help: "the proof; `-` is standard input")],
   options: [
     .verifierKeys(isRequired: true),
-    Option("checkpoint", value: .init("FILE"), help: "a checkpoint that you kept"), .json,
+    Option(
+      "checkpoint", value: .init("FILE"),
+      help: "a checkpoint that you kept; it must be one of the two"), .json,
   ],
   examples: [
     Example(

@@ -9,17 +9,14 @@ import ReportDocuments
 let auditReportCommand = Command(
   "audit report", summary: "Check a report against the log",
   details: [
-    "Takes the manifest that `export --manifest` wrote next to a report. Audits the log, folds it from "
-      + "nothing up to the position in the manifest, writes the report again with the same filters, and compares "
-      + "byte for byte. An Excel file of another form, which an earlier version of this program or another version of "
-      + "its libraries wrote, is compared cell by cell.",
-    "If an erasure redacted events of the report since, its rows are compared without the columns in which that shows "
-      + "(`user_identifier`, `receipt_id`, `detail`), in any order, and the erasures are named: the same but for "
-      + "redaction. That needs the report's file, as CSV or JSON.",
-    "The exit code is 21 if the report or a filter was changed. It is 20 if the events were changed: the log "
-      + "is damaged, its root at that position differs, or the checkpoint's signature is wrong.",
+    "Audits the log, folds it from nothing up to the position in the manifest, writes the report again with "
+      + "the same filters, and compares byte for byte; an Excel file of another form, cell by cell. If an "
+      + "erasure has redacted events of the report, a report in CSV or JSON is compared without "
+      + "`user_identifier`, `receipt_id` and `detail`, in any order, and the erasures are named.",
+    "The exit code is 21 if the report or a filter was changed, 20 if the events were: the log is damaged, "
+      + "its root at that position differs, or the checkpoint's signature is wrong.",
   ],
-  positionals: [Positional("FILE", help: "the manifest, `REPORT.manifest.json`")],
+  positionals: [Positional("FILE", help: "the manifest that `export --manifest` wrote")],
   options: [.verifierKeys()],
   examples: [
     Example(

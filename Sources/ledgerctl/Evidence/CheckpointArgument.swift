@@ -9,7 +9,7 @@ extension Option {
   static func verifierKeys(isRequired: Bool = false) -> Option {
     Option(
       "key", value: .init("VKEY"), isRepeatable: true, isRequired: isRequired,
-      help: "a verifier key, as `ledgerctl key create` printed it")
+      help: "a verifier key that you were given, as `ledgerctl key create` printed it")
   }
 }
 

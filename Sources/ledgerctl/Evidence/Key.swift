@@ -10,13 +10,16 @@ let keyCreateCommand = Command(
   "key create", summary: "Create a key that signs checkpoints",
   details: [
     "Creates an Ed25519 key named after the ledger's origin and prints its public half as a C2SP verifier "
-      + "key. Give it to the people who check checkpoints and proofs, over a channel that cannot be tampered with.",
-    "The private half is stored in `keys/`, readable only by its owner; it is never printed or overwritten. "
-      + "If there already is a key, `--further` creates another one, which signs from then on; signatures of the "
-      + "old key stay valid.",
+      + "key. Give it, over a channel that cannot be tampered with, to those who check checkpoints and proofs. "
+      + "The private half stays in `keys/`, readable only by its owner."
   ],
-  options: [Option("further", help: "create another key if there already is one")],
-  examples: [Example("ledgerctl key create", "Create the ledger's signing key")]
+  options: [
+    Option(
+      "further",
+      help:
+        "create another key if there already is one; it signs from then on, and signatures of the old "
+        + "key stay valid")
+  ]
 ) { invocation, context in
   let directory = try context.openLedger(invocation)
   let key = try KeyStore(directory).create(isFurther: invocation.has("further"))
@@ -27,11 +30,10 @@ let keyCreateCommand = Command(
 let keyListCommand = Command(
   "key list", summary: "List the keys that sign checkpoints",
   details: [
-    "Prints the public keys named in `ledger.json`, oldest first. The newest key whose private half is in the "
+    "Prints the public keys in `ledger.json`, oldest first. The newest one whose private half is in the "
       + "ledger signs."
   ],
-  options: [.json],
-  examples: [Example("ledgerctl key list", "Show the keys that an auditor needs")]
+  options: [.json]
 ) { invocation, context in
   let store = KeyStore(try context.openLedger(invocation))
   let keys = try store.publicKeys()
@@ -55,13 +57,11 @@ let keyListCommand = Command(
 let checkpointCommand = Command(
   "checkpoint", summary: "Sign the ledger's head",
   details: [
-    "Prints a C2SP checkpoint: the origin, the number of events, their root, and a signature. Whoever keeps "
-      + "it can later verify that none of these events was changed (`ledgerctl audit --checkpoint`).",
-    "The events that it covers are synced to disk first. Every checkpoint is kept in `checkpoints/`; a new one "
-      + "must extend the last one. If the log does not extend it, nothing is signed and the exit code is 20; if "
-      + "only the projections belong to another history, it is 21. The number of checkpoints and the newest head "
-      + "are stored in the file `heads` and in the projections, so that `ledgerctl audit` notices missing "
-      + "checkpoints.",
+    "Prints a C2SP checkpoint: the origin, the number of events, their root, and a signature. It is kept in "
+      + "`checkpoints/` too. Keep it elsewhere too: `ledgerctl audit --checkpoint` shows whether any of these "
+      + "events was changed later.",
+    "A new checkpoint must extend the last one. If the log does not, nothing is signed and the exit code is "
+      + "20, or 21 if only the projections belong to another history.",
   ],
   options: [Option("output", short: "o", value: .init("FILE"), help: "write to FILE")],
   examples: [Example("ledgerctl checkpoint -o head.txt", "Sign the head for an auditor")]

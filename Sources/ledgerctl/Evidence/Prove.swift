@@ -5,13 +5,10 @@ import Ledger
 let proveCommand = Command(
   "prove", summary: "Prove an event, or that one checkpoint extends another",
   details: [
-    "Prints a C2SP tlog-proof that the newest checkpoint contains the event at POSITION: the event's leaf "
-      + "record (its line up to the digest of its data), the hashes up to the root, and the checkpoint. "
-      + "`--checkpoint` names another checkpoint.",
-    "With `--consistency`, prints a proof that the kept checkpoint of POSITION events is the beginning of "
-      + "that of TO events, or of the newest checkpoint if TO is not given.",
-    "Both proofs are checked offline with only the public key: `ledgerctl audit proof`, `ledgerctl audit "
-      + "consistency`.",
+    "Prints a C2SP tlog-proof that a checkpoint contains the event at POSITION. With `--consistency`, prints "
+      + "a proof that the kept checkpoint of POSITION events is the beginning of that of TO events, or of the "
+      + "newest one. `ledgerctl audit proof` and `ledgerctl audit consistency` check both offline with the "
+      + "public key."
   ],
   positionals: [
     Positional("POSITION", help: "the event's position; with `--consistency`, the older size"),
@@ -20,7 +17,8 @@ let proveCommand = Command(
   options: [
     Option("consistency", help: "prove that one checkpoint extends another"),
     Option(
-      "checkpoint", value: .init("FILE"), help: "prove the event for this checkpoint"),
+      "checkpoint", value: .init("FILE"),
+      help: "prove the event for this checkpoint (default: the newest)"),
     Option("output", short: "o", value: .init("FILE"), help: "write to FILE"),
   ],
   examples: [

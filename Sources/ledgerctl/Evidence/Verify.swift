@@ -11,27 +11,30 @@ import Server
 let verifyCommand = Command(
   "verify", summary: "Show the content of a receipt or a signed object and whether it is genuine",
   details: [
-    "FILE is a receipt of either style, raw or in base64, or a signed object (JWS) of StoreKit 2: a transaction, a "
-      + "renewal info, an app transaction, a notification, or a notification's whole request; `-` is standard "
-      + "input. Prints its content, and whether its signature is valid or why not. Nothing is recorded.",
-    "Of a signed object, header, certificates, dates and payload are printed, and the same for each object inside a "
-      + "notification. Certificates must have been valid at its signedDate, whatever the time is now.",
-    "A number, where no file has that name, is the position of an event: its signed objects are judged by the trust "
-      + "of today's config.json; `audit --signatures` judges all by the trust that they were recorded with.",
-    "`--app-store` also asks the App Store about a receipt: production first, then the sandbox if the reply says so.",
-    "If a ledger is given, or the current directory is one, its config.json says whom to trust besides Apple, "
-      + "where the App Store is, and what the shared secrets are. Without a ledger, Apple's own values apply and "
-      + "no secret is sent.",
-    "The exit code is 0 if the signature is good and the App Store, if asked, calls the receipt valid. If this "
-      + "program cannot judge the signature, the App Store's reply decides. A notification is good only if every "
-      + "object inside it is. In all other cases in which FILE could be read, the exit code is 3.",
+    "FILE is a receipt of either style, raw or in base64, or a signed object (JWS) of StoreKit 2: a "
+      + "transaction, a renewal info, an app transaction, a notification, or a notification's whole request. "
+      + "Prints its content, with header and certificates of each JWS, and whether its signature is valid or why "
+      + "not. Certificates must have been valid at the signedDate. Nothing is recorded.",
+    "Where no file has that name, a number is the position of an event, whose signed objects are judged by "
+      + "the trust of today's config.json; `audit --signatures` judges by the trust that was recorded. Without a "
+      + "ledger, Apple's own trust and addresses apply, and no shared secret is sent.",
+    "The exit code is 0 if the signature is good (of a notification, also those inside) and the App Store, "
+      + "if asked, calls the receipt valid. If this program cannot judge the signature, the App Store's reply "
+      + "decides. Otherwise the exit code is 3.",
   ],
   positionals: [
     Positional(
       "FILE",
-      help: "a receipt or a signed object, `-`, or the position of an event with signed objects")
+      help:
+        "a receipt or a signed object, or the position of an event with signed objects; `-` is standard "
+        + "input")
   ],
-  options: [Option("app-store", help: "ask the App Store about a receipt"), .json],
+  options: [
+    Option(
+      "app-store",
+      help: "ask the App Store about a receipt: Production, then the Sandbox if the reply says so"),
+    .json,
+  ],
   examples: [
     Example("ledgerctl verify receipt.b64", "Check a receipt's signature"),
     Example(

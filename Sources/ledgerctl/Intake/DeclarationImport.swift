@@ -9,11 +9,10 @@ let pricesImportCommand = Command(
   "prices import", summary: "Declare a price list",
   details: [
     "FILE is CSV with the columns `product_id`, `country_code`, `currency`, `price` and `effective_from`, in "
-      + "any order. An entry with an empty country applies to all countries without an entry of their own.",
-    "A price list prices sales that have no price from a client, including earlier ones. If any line is bad, "
-      + "nothing is declared.",
+      + "any order. An empty country means all countries without an entry of their own. The list also prices "
+      + "earlier sales that have no price from a client. If any line is bad, nothing is declared."
   ],
-  positionals: [Positional("FILE", help: "a CSV file, or `-` for standard input")],
+  positionals: [Positional("FILE", help: "a CSV file; `-` is standard input")],
   options: [.declareAgain, .json],
   examples: [Example("ledgerctl prices import prices.csv", "Declare a price list")]
 ) { invocation, context in
@@ -26,11 +25,10 @@ let ratesImportCommand = Command(
   "rates import", summary: "Declare exchange rates",
   details: [
     "FILE is CSV with the columns `date`, `base`, `quote` and `rate` (1 base = rate quote), or the unchanged "
-      + "history file of the European Central Bank: a date, then a column for each currency with its rate for 1 "
-      + "EUR.",
-    "Only `--in CURRENCY` of `export`, `diff` and `report` uses rates. If any line is bad, nothing is declared.",
+      + "history file of the European Central Bank: a date, then each currency's rate for 1 EUR. Only `--in` of "
+      + "`export`, `diff` and `report` uses rates. If any line is bad, nothing is declared."
   ],
-  positionals: [Positional("FILE", help: "a CSV file, or `-` for standard input")],
+  positionals: [Positional("FILE", help: "a CSV file; `-` is standard input")],
   options: [.declareAgain, .json],
   examples: [
     Example("ledgerctl rates import eurofxref-hist.csv", "Declare the ECB's reference rates")
@@ -44,8 +42,7 @@ let ratesImportCommand = Command(
 extension Option {
   static let declareAgain = Option(
     "again",
-    help:
-      "declare the file even if it was declared before; of two declarations the later one counts")
+    help: "declare the file even if it was declared before; the later declaration counts")
 }
 
 /// Reads a declaration and appends it, unless the same file was declared before. If an earlier run was interrupted,

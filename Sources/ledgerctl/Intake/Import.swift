@@ -10,28 +10,19 @@ import Server
 let importCommand = Command(
   "import", summary: "Import uploads with the App Store's recorded replies",
   details: [
-    "FILE is newline-delimited JSON, one upload or notification a line; `-` is standard input. Compression with "
-      + "gzip is detected by content. docs/import-format.md describes the format.",
-    "A bad line is reported with its number and every reason, and the import continues; the exit code is then "
-      + "3. Lines are recognized by their bytes: importing a file again appends nothing new.",
-    "Signed transactions and notifications (StoreKit 2) are imported only if all their signatures are good.",
-    "The first 1,000 reports about lines are printed; the others are counted by problem. `--errors` writes "
-      + "all of them to a file. The counts at the end cover what is on disk, even if the import ended early.",
-    "A recorded reply with a valid status must be about its receipt: of the same app and, if both show "
-      + "purchases, with at least one in common. Otherwise the line is bad. `--accept-mismatch` accepts replies "
-      + "with other transactions, but never replies of another app; `export exceptions` lists them as "
-      + "`reply_mismatch`.",
-    "A line of a person who was erased is known again by `keys/lines.hmac`. A ledger that has erased data, and "
-      + "not this key, imports nothing unless `--without-erasure-key` says that the files hold no such line, or "
-      + "that it may come back.",
-    "`--from` reads other formats: `receipts`, one a file; `replies` of verifyReceipt; signed `transactions`; "
-      + "`notifications` of either version; and tables, `csv` or `json`, of which `--map` names the columns. FILE is "
-      + "then a file, or a folder with files in it; links are not followed. docs/migration.md shows each.",
-    "`--dry-run` appends nothing and says what would come in and what is missing.",
+    "FILE has one upload or notification a line, as JSON, and may be compressed with gzip; "
+      + "docs/import-format.md describes it. A bad line is reported with its number and every reason, and the "
+      + "import continues; the exit code is then 3. Importing a file again appends nothing new.",
+    "The first 1,000 reports about lines are printed; the others are counted. The counts at the end cover "
+      + "what is on disk, even if the import ended early.",
+    "`--from` reads other formats, from files or folders (links are not followed): `receipts`, one a file; "
+      + "`replies` of verifyReceipt; signed `transactions`; `notifications` of either version; and tables, `csv` "
+      + "or `json`, whose columns `--map` names. docs/migration.md shows each.",
   ],
   positionals: [
     Positional(
-      "FILE", arity: .oneOrMore, help: "a file to import, or `-`; with --from also a folder")
+      "FILE", arity: .oneOrMore,
+      help: "a file to import; `-` is standard input; with `--from` also a folder")
   ],
   options: [
     Option(
@@ -39,31 +30,34 @@ let importCommand = Command(
       help: "read FILE in this format"),
     Option(
       "map", value: .init("PART=COLUMN,..."),
-      help: "with --from csv or json: which columns give which parts of a line"),
+      help: "with `--from` csv or json: which columns give which parts of a line"),
     Option(
       "environment", value: .init("NAME", allowed: ["Production", "Sandbox"]),
-      help: "with --from: the environment of replies and signed transactions that name none"),
-    Option("dry-run", help: "append nothing; say what would come in and what is missing"),
+      help: "with `--from`: the environment of replies and signed transactions that name none"),
+    Option("dry-run", help: "append nothing; show what would be imported and what is missing"),
     Option(
       "output", short: "o", value: .init("FILE"),
-      help: "with --from: write the lines to FILE (`-` is standard output) and import nothing"),
+      help: "with `--from`: write the lines to FILE and import nothing"),
     Option("register-apps", help: "register bundle ids that no app has registered"),
     Option("strict", help: "append nothing unless every line is good"),
     Option(
       "errors", value: .init("FILE"),
-      help: "write all reports about lines to FILE, which is replaced when the import ends"),
+      help: "write all reports about lines to FILE"),
     Option(
       "spool-limit", value: .init("MIB", standard: "4096"),
-      help: "with --strict: how many MiB of standard input and pipes to store; more is refused"),
+      help: "with `--strict`: how many MiB of standard input and pipes to store; more is refused"),
     Option(
-      "check-signatures", help: "check the signatures of receipts with a recorded verification too"),
+      "check-signatures", help: "also check the signatures of receipts with a recorded verification"
+    ),
     Option(
       "accept-mismatch",
-      help: "accept recorded replies that show other transactions than their receipt"),
+      help:
+        "accept recorded replies of the same app that show other transactions than their receipt"),
     Option(
       "without-erasure-key",
       help:
-        "import although keys/lines.hmac is missing: lines of people who were erased are appended again"
+        "import although data was erased and `keys/lines.hmac` is missing: lines of people who were "
+        + "erased are appended again"
     ),
     .json,
   ],
@@ -72,12 +66,8 @@ let importCommand = Command(
       "ledgerctl import --from receipts --dry-run receipts/",
       "See what a folder of receipts would bring"),
     Example(
-      "ledgerctl import --from csv --map receipt=blob,user_identifier=uid,occurred_at=created purchases.csv",
-      "Import a table of a database"),
-    Example(
-      "ledgerctl import --strict history.ndjson.gz", "Import a history completely or not at all"),
-    Example(
-      "zstdcat history.ndjson.zst | ledgerctl import -", "Import the output of another program"),
+      "ledgerctl import --strict history.ndjson.gz",
+      "Import a history completely or not at all"),
   ]
 ) { invocation, context in
   try importUploads(ImportOptions(invocation), invocation, context)

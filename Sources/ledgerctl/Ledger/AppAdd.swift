@@ -7,11 +7,9 @@ import Projections
 let appAddCommand = Command(
   "app add", summary: "Register an app family and print its id",
   details: [
-    "An app family is one app under all its bundle ids. Receipts are accepted only for registered bundle ids.",
-    "If an app family declares products, a receipt that shows any other product is reported as fraud. If it "
-      + "declares none, any product is accepted. Declare products if the app sells consumables, so that no other "
-      + "customer can use the same purchase again. Then keep the list ahead of App Store Connect (`ledgerctl app "
-      + "edit`): uploads that show an undeclared product are answered with 402. Otherwise, declare none.",
+    "An app family is one app under all its bundle ids; only their receipts are accepted. If it declares "
+      + "products, uploads that show any other product are answered as fraud (402). If it declares none, any "
+      + "product is accepted. docs/operations.md says which to choose."
   ],
   options: [
     Option("name", value: .init("NAME"), isRequired: true, help: "a name for display"),
@@ -19,18 +17,14 @@ let appAddCommand = Command(
       "bundle-id", value: .init("ID"), isRepeatable: true, isRequired: true, help: "a bundle id"),
     Option(
       "product", value: .init("ID=TYPE"), isRepeatable: true,
-      help: "a product; TYPE is "
+      help: "a product and its type, which is "
         + alternatives(ProductType.allCases.map { "`\($0.rawValue)`" })),
     .appAppleID, .entitlement, .json,
   ],
   examples: [
     Example(
-      "ledgerctl app add --name Notes --bundle-id com.example.notes "
-        + "--product pro.month=auto_renewable",
-      "Register an app with one subscription"),
-    Example(
-      "ledgerctl app add --name Tide --bundle-id com.example.tide --entitlement 'pro=tide.pro.*,tide.lifetime'",
-      "Register an app whose back end asks who is entitled to `pro`"),
+      "ledgerctl app add --name Notes --bundle-id com.example.notes --product pro.month=auto_renewable",
+      "Register an app with one subscription")
   ]
 ) { invocation, context in
   try addApp(AppAddOptions(invocation), invocation, context)

@@ -8,15 +8,12 @@ let appEditCommand = Command(
   "app edit", summary: "Change an app family's name, bundle ids, products and entitlements",
   details: [
     "Appends the changed registration; a running server uses it from then on. Whatever is not named stays as "
-      + "it is. Concurrent edits are applied one after the other, and neither undoes the other.",
-    "`--product` declares a product or changes its type. A product that was sold cannot be removed. An app "
-      + "family that declares its first product must declare every product that it has sold: uploads that show an "
-      + "undeclared product are answered as fraud. Earlier verdicts do not change.",
-    "`--webhook` and `--remove-webhook` change config.json, which is no history. docs/webhooks.md describes what is "
-      + "sent.",
-    "`--entitlement` declares an entitlement, or replaces its products. An auto-renewable subscription gives it while "
-      + "it is active, any other product for good, unless it was refunded. A consumable never gives one, unless "
-      + "PATTERNS name it by its whole id, the app does not declare its type, and the App Store signed none.",
+      + "it is. Concurrent edits do not undo each other.",
+    "`--product` declares a product or changes its type. The first declaration must include every product "
+      + "that was sold, because uploads that show an undeclared product are answered as fraud. Earlier verdicts "
+      + "do not change.",
+    "`--entitlement` declares an entitlement or replaces its products; docs/client-api.md says which users "
+      + "have it. Webhooks (docs/webhooks.md) are settings in config.json, not events.",
   ],
   positionals: [.app],
   options: [
@@ -27,7 +24,7 @@ let appEditCommand = Command(
       help: "a bundle id to remove; it must have no receipts"),
     Option(
       "product", value: .init("ID=TYPE"), isRepeatable: true,
-      help: "a product to declare or whose type to change; TYPE is "
+      help: "a product and its type, which is "
         + alternatives(ProductType.allCases.map { "`\($0.rawValue)`" })),
     Option(
       "remove-product", value: .init("ID"), isRepeatable: true,

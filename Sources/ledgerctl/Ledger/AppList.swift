@@ -6,12 +6,10 @@ import Projections
 let appListCommand = Command(
   "app list", summary: "List the app families",
   details: [
-    "Prints each app family with its bundle ids, the number of products that it declares (`any` if it "
-      + "declares none and accepts any product), the number of its receipts, and the position of its newest "
-      + "registration."
+    "Prints bundle ids, the number of declared products (`any` if there are none), the number of receipts, "
+      + "and the position of the newest registration."
   ],
   options: [.json],
-  examples: [Example("ledgerctl app list", "List the registered apps")],
   isReadOnly: true
 ) { invocation, context in
   let ledger = try OpenLedger(invocation, context)
@@ -23,8 +21,8 @@ let appListCommand = Command(
 let appShowCommand = Command(
   "app show", summary: "Show an app family and its products",
   details: [
-    "Prints the bundle ids of an app family, its products with their types and numbers of sales, and its "
-      + "entitlements. If an undeclared product was sold, prints the command that declares it."
+    "Prints bundle ids, products with their types and numbers of sales, and entitlements. If an undeclared "
+      + "product was sold, prints the command that declares it."
   ],
   positionals: [.app],
   options: [.json],
@@ -51,7 +49,8 @@ extension Option {
   static let appAppleID = Option(
     "app-apple-id", value: .init("NUMBER"),
     help:
-      "the App Store's number of the app; notifications and app transactions of Production must name it"
+      "the App Store's number of the app, which notifications and app transactions of Production must "
+      + "name"
   )
 }
 

@@ -12,13 +12,12 @@ enum CompletionShell: String, CaseIterable, Sendable {
 let completionsCommand = Command(
   "completions", summary: "Write completions for a shell",
   details: [
-    "Writes a script for `bash`, `zsh` or `fish`, with which the shell completes commands, options, their accepted "
-      + "values, files, folders and time zones, and of the ledger that the line names apps, products, countries and "
-      + "currencies. The shell asks the program at each completion.",
-    "In bash: `source <(ledgerctl completions bash)`; to keep it, write it to "
+    "The shell asks the program for commands, options and values, and for apps, products, countries and "
+      + "currencies of the ledger that the line names.",
+    "In bash: `source <(ledgerctl completions bash)`, or write the script to "
       + "`~/.local/share/bash-completion/completions/ledgerctl`. In zsh: write it to `_ledgerctl` in a folder of "
       + "`fpath`, before `compinit` runs. In fish: write it to `~/.config/fish/completions/ledgerctl.fish`. The "
-      + "Debian package and `script/install` put all three in place.",
+      + "Debian package and `script/install` install all three.",
   ],
   positionals: [
     Positional("SHELL", allowed: CompletionShell.allCases.map(\.rawValue), help: "the shell")
@@ -26,7 +25,8 @@ let completionsCommand = Command(
   options: [Option("output", short: "o", value: .init("FILE"), help: "write to FILE")],
   examples: [
     Example(
-      "ledgerctl completions fish -o ledgerctl.fish", "Write the completions for fish to a file")
+      "ledgerctl completions fish -o ledgerctl.fish",
+      "Write the completions for fish to a file")
   ],
   usesLedger: false
 ) { invocation, context in

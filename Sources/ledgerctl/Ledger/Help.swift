@@ -5,22 +5,17 @@ import Intake
 let helpCommand = Command(
   "help", summary: "Show help about the program or a command",
   details: [
-    "Without arguments, lists all commands. With the words of a command, explains that command, as `ledgerctl "
-      + "COMMAND --help` does.",
-    "`--man` prints a page of the manual as roff: `ledgerctl help --man export | man -l -` shows it. "
-      + "`--man-pages` writes all pages into a folder, as files like `ledgerctl-export.1`.",
+    "Without arguments, lists all commands. `ledgerctl help --man export | man -l -` shows a page of the "
+      + "manual."
   ],
   positionals: [Positional("COMMAND", arity: .any, help: "the command's words")],
   options: [
     Option("markdown", help: "print the whole reference in Markdown"),
-    Option("man", help: "print the page of the manual of the program or of a command"),
+    Option("man", help: "print a page of the manual, as roff"),
     Option(
-      "man-pages", value: .init("DIR"), help: "write all pages of the manual into this folder"),
+      "man-pages", value: .init("DIR"),
+      help: "write all pages of the manual into this folder, as `ledgerctl-export.1`"),
     Option("output", short: "o", value: .init("FILE"), help: "write to FILE"),
-  ],
-  examples: [
-    Example("ledgerctl help export", "Explain `export`"),
-    Example("ledgerctl help --man export -o ledgerctl-export.1", "Its page of the manual"),
   ],
   usesLedger: false
 ) { invocation, context in

@@ -12,11 +12,11 @@ import Server
 let initCommand = Command(
   "init", summary: "Create a ledger",
   details: [
-    "Creates an empty ledger in DIR. DIR is created if it does not exist; if it exists, it must be empty.",
-    "The origin is the permanent name of the ledger, for example in checkpoints. It cannot be changed. It "
-      + "looks like a web address without `https://`: a domain that you own, then a path without a slash at its "
-      + "end. White space, `+`, `\"` and `\\` are not allowed.",
-    "Receipts are secrets: only their owner can read the ledger's directory and files.",
+    "Creates an empty ledger in DIR, which must be empty if it exists. Only its owner can read it: receipts "
+      + "are secrets.",
+    "The origin, the ledger's permanent name, cannot be changed. It looks like a web address without "
+      + "`https://`: a domain that you own, then a path without a slash at its end, without white space, `+`, "
+      + "`\"` and `\\`.",
   ],
   positionals: [Positional("DIR", help: "the directory of the new ledger")],
   options: [
@@ -61,13 +61,11 @@ let initCommand = Command(
 let versionCommand = Command(
   "version", summary: "Show the versions of the program, its formats and its libraries",
   details: [
-    "Prints what a report of a bug should contain: the version of the program and of the compiler that built it, the "
-      + "newest format of a ledger that it reads, the versions of projections and reports, of the libraries that this "
-      + "system has, of the time zone data, and of the kernel. It opens no ledger.",
-    "`ledgerctl --version` prints the version alone.",
+    "Prints what a bug report should contain: the versions of the program, its compiler, the ledger format, "
+      + "projections, reports, libraries, time zone data and kernel. It opens no ledger. `ledgerctl --version` "
+      + "prints the program's version alone."
   ],
   options: [.json],
-  examples: [Example("ledgerctl version --json", "What to put into a report of a bug")],
   usesLedger: false
 ) { invocation, context in
   let facts = VersionFacts()

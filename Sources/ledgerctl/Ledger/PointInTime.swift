@@ -37,8 +37,8 @@ extension Option {
   static let asOf = Option(
     "as-of", value: .init("POINT"),
     help:
-      "the state after the event at a position, at the end of a day (UTC) or at an RFC 3339 time, by the times "
-      + "at which events were recorded, or the one that a report's manifest names, by its file")
+      "the state at a position, at the end of a day (UTC), at an RFC 3339 time or of a manifest's "
+      + "file, by the times at which events were recorded")
 }
 
 extension Invocation {

@@ -6,41 +6,34 @@ import Projections
 let rebuildCommand = Command(
   "rebuild", summary: "Rebuild the projections from the log",
   details: [
-    "Folds the whole log into a new generation of the projections, next to the one in use. The new generation "
-      + "is put in use when it is complete, includes the events appended meanwhile, and is on disk. Readers and a "
-      + "server are not disturbed; what they opened does not change. An interrupted rebuild changes nothing.",
-    "Checks each event's digest and time, the tree, and that an erasure lists each event that lost its data. An "
-      + "event that was changed ends the rebuild with exit code 20 and its position; the projections in use stay. "
-      + "`status` and manifests name how far the log was verified. `--no-verify` only folds.",
-    "Daily work does not need it: every command brings the projections up to date first, and rebuilds those "
-      + "of another version.",
-    "Projections that belong to another history than the log are not replaced: the exit code is 21. They are "
-      + "what remains of that history, for example after a backup was restored over a newer ledger, or after the "
-      + "log was rewritten. `--accept-history` accepts the log as it is: it appends `history.accepted`, which "
-      + "names the root of the log, the root of the projections and the signed heads that were remembered, "
-      + "forgets those heads, and rebuilds.",
-    "`--compare` and `--check` build too, up to the position of the projections in use, but do not replace "
-      + "them: they print the differences, and the exit code is then 21. `--compare` is for a changed fold: it "
-      + "shows the rows added, removed and changed in each table and view, and revenue of Production by month, "
-      + "country and currency with the sales behind it. `--check` proves that projections that were caught up in "
-      + "steps equal a rebuild, and names the tables and rows that differ. Of a row it shows the key and "
-      + "integers, never a text that may name a user.",
+    "Folds the whole log into a new generation of the projections, and puts it in use when it is complete "
+      + "and on disk. Readers and a server are not disturbed. Daily work does not need it. A changed event ends "
+      + "the rebuild with exit code 20 and its position; the projections in use stay.",
+    "Projections that belong to another history than the log are not replaced, and the exit code is 21; "
+      + "docs/operations.md says what to do. `--accept-history` accepts the log as it is: it appends "
+      + "`history.accepted`, which names what is given up, and rebuilds.",
+    "`--compare` is for a changed fold (docs/projections.md). It and `--check` build up to the position of "
+      + "the projections in use, and print the differences, never a text that may name a user; the exit code is "
+      + "then 21.",
   ],
   options: [
     Option("compare", help: "show what a rebuild would change; change nothing"),
-    Option("check", help: "prove that the projections in use equal a rebuild; change nothing"),
+    Option(
+      "check",
+      help: "prove that the projections in use, caught up in steps, equal a rebuild; change nothing"
+    ),
     Option(
       "rows", value: .init("COUNT", standard: "10"),
       help:
-        "with --compare or --check: how many rows of each table, and sales of each figure, to show"),
+        "with `--compare` or `--check`: how many rows of each table, and sales of each figure, to show"
+    ),
     Option("no-verify", help: "do not check the events"),
     Option(
       "accept-history", help: "accept the log although the projections belong to another history"),
     .json,
   ],
   examples: [
-    Example("ledgerctl rebuild", "Rebuild the projections"),
-    Example("ledgerctl rebuild --compare", "See what a changed fold does before putting it in use"),
+    Example("ledgerctl rebuild --compare", "See what a changed fold does before putting it in use")
   ]
 ) { invocation, context in
   try rebuild(RebuildOptions(invocation), invocation, context)
@@ -168,19 +161,13 @@ private func compare(
 let projectionsListCommand = Command(
   "projections list", summary: "List the projections, their versions and their progress",
   details: [
-    "Prints for each projection its version, its position (the number of events that it has folded), the "
-      + "number of rows in its tables, how many events it is behind, and since when the file is in use here: "
-      + "since the last rebuild, the last restored snapshot, or the copy of the ledger, unless the copy kept its "
-      + "times. Rows that follow from other rows are not stored: a view may show more, as `journal_view` does "
-      + "with its Sale lines. The command changes nothing and takes no lock.",
-    "If a version is not that of this program, both are shown: the next command that reads the projections "
-      + "rebuilds them and says so. If the projections belong to another history than the log, or are damaged, "
-      + "the exit code is 21.",
+    "Prints for each projection its version, its position, its number of stored rows, how many events it is "
+      + "behind, and since when its file is in use. It changes nothing and takes no lock.",
+    "If a version is not that of this program, both are shown; the next command that reads the projections "
+      + "rebuilds them. The exit code is 21 if the projections are damaged or belong to another history than the "
+      + "log.",
   ],
-  options: [.json],
-  examples: [
-    Example("ledgerctl projections list", "See whether a new version still has to be built")
-  ]
+  options: [.json]
 ) { invocation, context in
   let ledger = try OpenLedger(invocation, context)
   let list: ProjectionList?

@@ -6,19 +6,15 @@ import Projections
 let snapshotCreateCommand = Command(
   "snapshot create", summary: "Save the projections",
   details: [
-    "Brings the projections up to date and saves them in `snapshots`: an SQLite database, and a "
-      + "header with the number of events, their root, the projections' versions and a SHA-256. Other processes "
-      + "can read and write meanwhile. SQLite's own check runs first; damaged projections are rebuilt.",
-    "An event in the log, `snapshot.created`, vouches for the snapshot with digests of its content. Without "
-      + "that event the snapshot is not used, so a user who can write to `snapshots` but not to the log cannot "
-      + "change an earlier month. If the event can't be appended, no snapshot is made.",
-    "With `--as-of`, saves the projections as of that point in time. Commands with `--as-of` start from the "
-      + "nearest earlier snapshot, so a snapshot of each closed month makes these months fast to reach.",
+    "Saves the projections in `snapshots`; damaged ones are rebuilt first. The event `snapshot.created` "
+      + "vouches for the content; if it can't be appended, no snapshot is made. Commands with `--as-of` start "
+      + "from the nearest earlier snapshot: one of each closed month makes these months fast to reach."
   ],
   options: [.asOf, .json],
   examples: [
-    Example("ledgerctl snapshot create", "Save the projections as they are"),
-    Example("ledgerctl snapshot create --as-of 2026-03-31", "Save them as of the end of March"),
+    Example(
+      "ledgerctl snapshot create --as-of 2026-03-31",
+      "Save the projections as of the end of March")
   ],
   isReadOnly: true
 ) { invocation, context in
@@ -42,11 +38,10 @@ let snapshotListCommand = Command(
   "snapshot list", summary: "List the snapshots",
   details: [
     "Prints each snapshot by its number of events, which is its name, and whether it can be used: whether it "
-      + "belongs to this ledger's history and this program's versions, and an event in the log vouches for it. "
-      + "`snapshot verify` also reads the files."
+      + "belongs to this ledger's history and this program's versions, and an event vouches for it. `snapshot "
+      + "verify` also reads the files."
   ],
-  options: [.json],
-  examples: [Example("ledgerctl snapshot list", "See which snapshots can be restored")]
+  options: [.json]
 ) { invocation, context in
   let ledger = try OpenLedger(invocation, context)
   let projector = try ledger.projector()
@@ -59,14 +54,12 @@ let snapshotListCommand = Command(
 let snapshotVerifyCommand = Command(
   "snapshot verify", summary: "Check snapshots",
   details: [
-    "Reads the snapshot, or all of them, as a restore would: checks the digest, the position "
-      + "and the root, which must be the log's, the versions, and the event that vouches for it. SQLite checks "
-      + "every page, and the digest of all rows is compared with that of the event. The exit code is 21 if any "
-      + "snapshot can't be used. `ledgerctl audit --projections` proves that the rows follow from the log."
+    "Reads the snapshot, or all of them, as a restore would: digests, position and root, versions, the event "
+      + "that vouches for it, and every page and row. The exit code is 21 if any can't be used. `ledgerctl audit "
+      + "--projections` proves that the rows follow from the log."
   ],
   positionals: [.snapshot],
-  options: [.json],
-  examples: [Example("ledgerctl snapshot verify", "Check all snapshots")]
+  options: [.json]
 ) { invocation, context in
   let chosen = try SnapshotChoice(invocation)
   let ledger = try OpenLedger(invocation, context)
@@ -80,20 +73,12 @@ let snapshotVerifyCommand = Command(
 let snapshotRestoreCommand = Command(
   "snapshot restore", summary: "Put a snapshot in use",
   details: [
-    "Makes a new generation of the projections from the given snapshot, or from the newest one that can be "
-      + "used, folds the events after it, and puts the generation in use. Readers are not disturbed. It takes a "
-      + "fraction of a rebuild's time.",
-    "A snapshot is not used if it does not match the log, no event in the log vouches for it, or another "
-      + "version of the projections made it; the reason is printed. Its file must be byte for byte the one that "
-      + "was saved; `ledgerctl audit --projections` proves that its content follows from the log.",
+    "Makes a new generation of the projections from the snapshot, or from the newest that can be used, folds "
+      + "the events after it, and puts it in use. Readers are not disturbed. If a snapshot is not used, the "
+      + "reason is printed."
   ],
   positionals: [.snapshot],
-  options: [.json],
-  examples: [
-    Example(
-      "ledgerctl snapshot restore",
-      "Restore lost projections, or those of a copied log")
-  ]
+  options: [.json]
 ) { invocation, context in
   try restore(SnapshotChoice(invocation), invocation, context)
 }
@@ -101,9 +86,8 @@ let snapshotRestoreCommand = Command(
 let snapshotPruneCommand = Command(
   "snapshot prune", summary: "Remove old snapshots",
   details: [
-    "Keeps the newest usable snapshots, as many as `--keep` says, and removes all others, including unusable "
-      + "ones and leftovers of interrupted commands. Before it removes anything, it reads the files to keep and "
-      + "compares them with their digests."
+    "Keeps the newest usable snapshots and removes all others, including unusable ones and leftovers of "
+      + "interrupted commands. Before it removes anything, it compares those to keep with their digests."
   ],
   options: [
     Option("keep", value: .init("N"), isRequired: true, help: "how many to keep"), .json,

@@ -7,17 +7,14 @@ import Projections
 let statusCommand = Command(
   "status", summary: "Show the state of the ledger and its projections",
   details: [
-    "Prints the ledger's origin and id, the number of events and their root, the files of the log, and the "
-      + "progress of the projections. It changes nothing and takes no lock. Damage found when opening the log is "
-      + "shown, and the exit code is then 20; if the projections belong to another history than the log, it is "
-      + "21. Once there are requests to erase, `status` counts them; `redact list` names them. With replication it "
-      + "shows how far the copy is behind.",
-    "If an app declares products and sells one that it does not declare, `status` prints the command that "
-      + "declares it: until then, uploads that show it are answered as fraud.",
-    "With `--as-of`, shows the state at that point in time. Damaged projections are then rebuilt.",
+    "Prints the origin and id, the number of events and their root, the files of the log, the progress of "
+      + "the projections, the lag of the copy, how many requests to erase are open, and the commands that "
+      + "declare products that were sold undeclared. It changes nothing and takes no lock; only with `--as-of`, "
+      + "damaged projections are rebuilt.",
+    "The exit code is 20 if opening the log finds damage, 21 if the projections belong to another history "
+      + "than the log.",
   ],
   options: [.asOf, .json],
-  examples: [Example("ledgerctl status --json", "Print the figures for a program")],
   isReadOnly: true
 ) { invocation, context in
   let asOf = try invocation.asOf()

@@ -254,16 +254,19 @@ struct UnfinishedErasures {
 let userExportCommand = Command(
   "user export", summary: "Write all that the ledger holds about a user to a file",
   details: [
-    "For an access request, or before an erasure: one JSON object with the head of the log and `events`, each as the "
-      + "ledger holds it: uploads with their receipts, replies of the App Store, notifications, fetched and signed "
-      + "transactions. Of an event that is about others too, only the transactions of this user are written.",
-    "These are the events that `redact --user` would redact. The file is readable only by its owner. With `-` in "
-      + "place of the identifier, it is read from standard input.",
+    "For an access request, or before an erasure: writes one JSON object with the head of the log and, in "
+      + "`events`, what `redact --user` would redact, each as the ledger holds it. Of an event that is about "
+      + "others too, only this user's transactions are written."
   ],
-  positionals: [Positional("ID", help: "the user identifier that the client sent, or -")],
+  positionals: [
+    Positional(
+      "ID", help: "the user identifier that the client sent; `-` reads it from standard input")
+  ],
   options: [
-    Option("app", value: .init("ID"), help: "only in this app family"),
-    Option("output", short: "o", value: .init("FILE"), isRequired: true, help: "write to FILE"),
+    Option("app", value: .init("ID"), help: "only this app family"),
+    Option(
+      "output", short: "o", value: .init("FILE"), isRequired: true,
+      help: "write to FILE, which only its owner can read"),
   ],
   examples: [Example("ledgerctl user export user-17 -o user-17.json", "Answer an access request")],
   isReadOnly: true

@@ -9,51 +9,49 @@ import Server
 let redactCommand = Command(
   "redact", summary: "Take a person's data out of the ledger for good",
   details: [
-    "Shows how many events would lose data, what of it other users share, and what it can't reach. Then it redacts "
-      + "them and prints a certificate. It cannot be undone. On a terminal it asks first; `--yes` answers, and "
-      + "without a terminal it is required, with `--later` too.",
-    "If no event holds such data, as of an unknown user, it does nothing, and the exit code is 3, or 0 with `--dry-run`.",
-    "A redacted event keeps its place, its time and its digest, so every checkpoint and proof stays valid, and every "
-      + "amount and count stays the same: ids of transactions, dates, products, countries and amounts are kept. The "
-      + "user becomes `(redacted R)`, where R is the erasure's position. docs/privacy.md says what goes and what stays.",
-    "`--user` erases a user in all apps, or with `--app` in one: uploads, replies, notifications, fetched and signed "
-      + "transactions, app account tokens, addresses, device ids and free text. `--receipt` and `--position` take "
-      + "the content out of one receipt or one event; the user's identifier then stays, because figures name it. "
-      + "With `-` in place of the identifier, it is read from standard input and appears in no process list.",
-    "Segments that hold the events are written anew, and the projections are rebuilt; snapshots are removed and the "
-      + "newest state is saved again. A server goes on meanwhile and does the work itself. `--later` leaves "
-      + "the request to the next pass: a server makes one each day, `redact --now` makes one. All waiting requests "
-      + "are carried out in one pass over the log.",
-    "An interrupted run is finished by the next command that writes, or with `--again`; until then nothing shows what was "
-      + "redacted. After a backup was restored, `--again` also redacts again what the events of earlier erasures name. An "
-      + "erasure that was begun elsewhere, in the ledger that this one took over from, is finished too. If its request "
-      + "did not come along, `--again` names it, and the exit code is 3: then repeat the request with `--request`.",
-    "`--retention` takes out the fields whose time in config.json (`retention`) is over; a server does so daily. If that "
-      + "is far more than passes before took, a server leaves it to this command, which asks, or requires `--yes`.",
+    "Shows how many events would lose data, what of it other users share, and what it can't reach; then it "
+      + "redacts them and prints a certificate. It cannot be undone. On a terminal it asks first; otherwise "
+      + "`--yes` is required, with `--later` too. docs/privacy.md says what is removed, what stays, and how. If "
+      + "no event holds such data, the exit code is 3, or 0 with `--dry-run`.",
+    "A server makes the pass that carries out waiting requests once a day, `--now` at once. An interrupted "
+      + "run is finished by the next command that writes, or by `--again`; until then no command shows what was "
+      + "redacted. If `--again` names an erasure whose request is not here, with exit code 3, repeat that with "
+      + "`--request`.",
   ],
   options: [
-    Option("user", value: .init("ID", isSecret: true), help: "everything about this user"),
-    Option("receipt", value: .init("ID"), help: "the content of this receipt, in all its uploads"),
-    Option("position", value: .init("N"), help: "the content of this event"),
-    Option("app", value: .init("ID"), help: "with --user: only in this app family"),
+    Option(
+      "user", value: .init("ID", isSecret: true),
+      help:
+        "everything about this user; `-` reads the identifier from standard input, so that no process "
+        + "list shows it"),
+    Option(
+      "receipt", value: .init("ID"),
+      help: "the content of this receipt, in all its uploads; the user stays"),
+    Option("position", value: .init("N"), help: "the content of this event; the user stays"),
+    Option("app", value: .init("ID"), help: "with `--user`: only this app family"),
     Option(
       "reason", value: .init("CODE"),
       help: "why, as a code that the ledger keeps: a-z, 0-9 and _, at most 32 characters"),
     Option(
       "request", value: .init("ID"),
       help: "finish the erasure of this request, which `--again` has named"),
-    Option("dry-run", help: "show what would go; change nothing"),
+    Option("dry-run", help: "show what would be removed; change nothing"),
     Option("yes", short: "y", help: "do not ask"),
     Option("later", help: "leave it to the next pass"),
-    Option("now", help: "carry out all waiting requests"),
+    Option("now", help: "carry out all waiting requests in one pass"),
     Option("again", help: "finish what was interrupted; redact again what a restored backup holds"),
-    Option("retention", help: "take out the fields whose time is over"),
+    Option(
+      "retention",
+      help:
+        "remove the fields whose time (`retention` in config.json) is over, as a server does daily; a "
+        + "pass that would remove far more than earlier ones asks, or requires `--yes`"),
     .json,
   ],
   examples: [
-    Example("ledgerctl redact --user user-17 --reason user_request --dry-run", "See what would go"),
+    Example(
+      "ledgerctl redact --user user-17 --reason user_request --dry-run",
+      "See what would be removed"),
     Example("ledgerctl redact --user user-17 --reason user_request --yes", "Erase a user"),
-    Example("ledgerctl redact --now", "Carry out what waits"),
   ]
 ) { invocation, context in
   try redact(RedactOptions(invocation), invocation, context)
@@ -420,11 +418,10 @@ extension RetentionPass {
 let redactListCommand = Command(
   "redact list", summary: "List the requests to erase, and the erasures in the log",
   details: [
-    "Prints the requests that wait, run or are done, with their certificates, and then each erasure of the log. None "
-      + "of them names a person, except that the file of a request that waits does."
+    "Prints the requests that wait, run or are done, with their certificates, and then each erasure in the "
+      + "log. It names no person; only the file of a waiting request does."
   ],
   options: [.json],
-  examples: [Example("ledgerctl redact list", "See which requests wait, and what was erased")],
   isReadOnly: true
 ) { invocation, context in
   let ledger = try OpenLedger(invocation, context)

@@ -8,29 +8,22 @@ import Revenue
 let diffCommand = Command(
   "diff", summary: "Show what changed between two points in time",
   details: [
-    "Compares the projections as of `--since` and as of `--until`, which is the end of the log by default; both "
-      + "take the same values as `--as-of`, so that `--since june.csv.manifest.json` shows what changed since that "
-      + "report. Shows the events in between, and how they changed revenue by month, country and currency, with "
-      + "the journal lines that were added, removed or changed, and the events that changed each of them. An "
-      + "upload counts from its verification on, which is listed too: the upload itself may be earlier.",
-    "A changed line belongs to an earlier sale about which more became known, such as a price or a country. "
-      + "CSV contains only the lines.",
-    "`--from-day` and `--to-day` compare only lines of these days, by each line's own date: a refund has the day "
-      + "on which it happened. Days and months are those of `--timezone`.",
-    "With `--in`, each side is converted with the rates that were known then, as `export --as-of` does. A rate "
-      + "that was declared since is thus a change too: the line is listed with the event that declared the rate, "
-      + "and the number of lines that differ by their rates alone is shown. A line without a rate keeps its own "
-      + "currency, with a warning.",
+    "Compares the projections at two points in time; `--since june.csv.manifest.json` shows what changed "
+      + "since that report. Prints the events in between, how they changed revenue by month, country and "
+      + "currency, and each journal line that was added, removed or changed, with the events that changed it. An "
+      + "upload counts from its verification on. CSV contains only the lines.",
+    "`--from-day` and `--to-day` choose lines by their own day: a refund has the day on which it happened. "
+      + "With `--in`, each side is converted with the rates known then, and the lines that differ by their rates "
+      + "alone are counted.",
   ],
   options: [
     Option(
       "since", value: .init("POINT"), isRequired: true,
-      help:
-        "the earlier point in time: a position, a day (UTC), an RFC 3339 time or a manifest's file"),
-    Option("until", value: .init("POINT"), help: "the later point in time"),
+      help: "the earlier POINT"),
+    Option("until", value: .init("POINT"), help: "the later POINT (default: the end of the log)"),
     Option(
       "from-day", value: .init("DAY"),
-      help: "the first day of the lines to compare, as in `2026-03-01`"),
+      help: "the first day of the lines to compare"),
     Option("to-day", value: .init("DAY"), help: "the last day of the lines to compare"),
     .zone, .reportingCurrency, .ratesMaxAge,
     Option(
@@ -41,7 +34,7 @@ let diffCommand = Command(
     ),
     Option(
       "output", short: "o", value: .init("FILE"),
-      help: "write to FILE, which is replaced after everything is written"),
+      help: "write to FILE"),
     .json,
   ],
   misnomers: [
@@ -51,13 +44,8 @@ let diffCommand = Command(
   ],
   examples: [
     Example(
-      "ledgerctl diff --since 2026-04-05", "Show what changed since March was closed on 5 April"),
-    Example(
       "ledgerctl diff --since 2026-04-05 --from-day 2026-03-01 --to-day 2026-03-31 --in EUR",
-      "Show what changed in March since then, in euros"),
-    Example(
-      "ledgerctl diff --since 1200 --until 1300 --format csv",
-      "List the lines that these events changed"),
+      "Show what changed in March since it was closed on 5 April, in euros")
   ],
   isReadOnly: true
 ) { invocation, context in

@@ -8,30 +8,16 @@ import Revenue
 let exportCommand = Command(
   "export", summary: "Write a report",
   details: [
-    "Brings the projections up to date, then writes one report: `revenue`, split as you ask; the `journal`, "
-      + "whose lines revenue sums; the `sales` to which these lines belong; the `exceptions`; `receipts`; "
-      + "`users`; `subscriptions`, as they stood at a moment or counted by month.",
-    "Amounts are exact, with their currency next to them. Different currencies are never added up "
-      + "unless `--in` converts them. Without `--format`, the name given to `--output` decides: `.csv`, `.json`, "
-      + "`.ndjson` or `.jsonl`, `.txt`; without either, the format is a table. An Excel file has times in the zone of "
-      + "`--timezone`.",
-    "In CSV, a text that a spreadsheet would execute gets a `'` in front: the user `+4930` is written "
-      + "`'+4930`. This applies to texts that begin with `=`, `+`, `-`, `@`, their full-width forms, TAB, CR, LF "
-      + "or NUL, never to numbers. To undo it, remove one `'` if one of these follows; docs/revenue.md shows how. "
-      + "JSON contains all texts unchanged.",
-    "If the report goes to FILE, what a table shows below its rows is written to standard error: totals, "
-      + "exceptions, rates and filters. `--in` converts each line with the rate of its day or of the "
-      + "`--rates-max-age` days before; a line without a rate keeps its own currency, with a warning.",
-    "The status of subscriptions is that at `--at`, by default the time of the last event: no clock is read. With "
-      + "`--by month`, `subscriptions` counts who is subscribed, who comes and who goes, up to that moment, and what "
-      + "each month brings in.",
-    "With `--manifest`, a second file names the events behind the report, its filters, columns and SHA-256; if the "
-      + "ledger has a signing key, it contains a checkpoint. `ledgerctl audit report` makes the report again from "
-      + "the log and compares.",
-    "With `--sqlite`, all views of docs/projections.md become tables of a new SQLite file that only its owner may "
-      + "read, with amounts as integer micros and as exact text; `--anonymous` leaves out whatever names a person, a "
-      + "purchase or a receipt, so that the file may be passed on.",
-    "A revenue report is operational gross at customer prices as clients reported them, not settlement.",
+    "Writes one report, which docs/reports.md explains: `revenue` is split as you ask, the `journal` has the "
+      + "lines that it sums, `sales` what these lines belong to. Revenue is operational gross at customer prices "
+      + "as clients reported them, not settlement. Different currencies are never added up unless `--in` "
+      + "converts them.",
+    "Without `--format`, FILE's name decides: `.csv`, `.json`, `.ndjson` or `.jsonl`, `.txt`, `.xlsx`; "
+      + "without either, the format is a table. An Excel file has times in the zone of `--timezone`. In CSV, a "
+      + "text that a spreadsheet would execute gets a `'` in front; docs/revenue.md says which, and how to undo "
+      + "it. If the report goes to FILE, totals, exceptions, rates and filters are printed on standard error.",
+    "`subscriptions` have their status at `--at`, by default at the last event. With `--by month` they are "
+      + "counted by month, up to that moment.",
   ],
   positionals: [
     Positional(
@@ -47,30 +33,11 @@ let exportCommand = Command(
   ],
   examples: [
     Example(
-      "ledgerctl export revenue --by period,country --from 2026-01-01 -o revenue.csv",
-      "Revenue by month and country since 1 January"),
+      "ledgerctl export revenue --by period,country --from 2026-01-01 --in EUR -o revenue.csv",
+      "Revenue by month and country since 1 January, in euros"),
     Example(
-      "ledgerctl export revenue --by product --in EUR", "Revenue by product, in euros"),
-    Example(
-      "ledgerctl export journal --from 2026-03-01 --to 2026-03-31 --timezone Europe/Berlin",
-      "The journal lines of March, with days in Berlin time"),
-    Example(
-      "ledgerctl export revenue --from 2026-03-01 --to 2026-03-31 --as-of 2026-04-05",
-      "Revenue of March as it was known on 5 April, when the month was closed"),
-    Example(
-      "ledgerctl export exceptions --from 2026-03-01 --to 2026-03-31",
-      "The exceptions of March, to read along with its figures"),
-    Example(
-      "ledgerctl export subscriptions --at 2026-03-01", "Subscriptions as they stood on 1 March"),
-    Example(
-      "ledgerctl export subscriptions --by month --timezone Europe/Berlin",
-      "Who came, stayed and went, month by month"),
-    Example(
-      "ledgerctl export revenue --manifest -o revenue.csv",
-      "A report that an auditor can check against the log"),
-    Example(
-      "ledgerctl export --sqlite shop.sqlite --anonymous",
-      "A copy for analysts that names no user"),
+      "ledgerctl export revenue --from 2026-03-01 --to 2026-03-31 --as-of 2026-04-05 --manifest -o march.csv",
+      "Revenue of March as known on 5 April, for an auditor to check"),
   ],
   isReadOnly: true
 ) { invocation, context in
@@ -99,8 +66,7 @@ private let exportQuestionOptions: [Option] = [
   .zone, .refundDate, .asOf,
   Option(
     "at", value: .init("MOMENT"),
-    help:
-      "the moment at which subscriptions are judged, an RFC 3339 time or the start of a day, as in `2026-03-01`"
+    help: "the moment at which subscriptions are judged: an RFC 3339 time, or the start of a day"
   ),
   .firstDay, .lastDay, .environments,
   Option("include-pending", help: "include sales that the App Store has not confirmed yet"),
@@ -114,10 +80,12 @@ private let exportOutputOptions: [Option] = [
     help: "the output format"),
   Option(
     "output", short: "o", value: .init("FILE"),
-    help: "write to FILE, which is replaced after everything is written; `-` is standard output"),
+    help: "write to FILE"),
   Option(
     "manifest",
-    help: "also write FILE`.manifest.json`, which binds the report to its events"),
+    help:
+      "also write FILE`.manifest.json`, with which `audit report` checks the report against the log"
+  ),
 ]
 
 private func export(

@@ -8,11 +8,14 @@ extension Option {
   static let copies: [Option] = [
     Option(
       "sqlite", value: .init("FILE"),
-      help: "instead of a report, write all views as tables of a new SQLite file"),
+      help:
+        "instead of a report, write all views as tables of a new SQLite file that only its owner may read"
+    ),
     Option(
       "anonymous",
       help:
-        "with `--sqlite`: without users, metadata, addresses, transaction ids, receipts and texts of others"
+        "with `--sqlite`: without users, metadata, addresses, transaction ids, receipts and free texts, "
+        + "to be passed on"
     ),
   ]
 }

@@ -7,9 +7,9 @@ import Revenue
 let historyCommand = Command(
   "history", summary: "Show a user's history",
   details: [
-    "Lists uploads, verifications, notifications, sales, returns and reversals of a user in the order in which "
-      + "they happened, each with the position of its event. `token:` and an app account token is a user whom no "
-      + "upload names."
+    "Lists a user's uploads, verifications, notifications, sales, returns and reversals in the order in "
+      + "which they happened, each with the position of its event. `token:` and an app account token is a user "
+      + "whom no upload names."
   ],
   positionals: [Positional("USER", help: "the user identifier that the client sent")],
   options: [.asOf, .json],

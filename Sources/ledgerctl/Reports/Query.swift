@@ -9,17 +9,12 @@ import ReportDocuments
 let queryCommand = Command(
   "query", summary: "Ask the projections in SQL",
   details: [
-    "Brings the projections up to date, then runs one SQL statement of SQLite that reads them. The stable views, as "
-      + "`sale_view` and `journal_view`, are described in docs/projections.md; `--schema` lists them. Tables can be "
-      + "read too, but change between versions.",
-    "Nothing can be written: a statement that does more than read is refused, as are ATTACH, PRAGMA, extensions, "
-      + "and functions that reach outside of the database. All rows are of one moment, also while a server writes.",
-    "A query has limits: `--time-max` for the time that SQLite works, 256 MiB of memory, 16 MiB a value, "
-      + "`--rows-max` for the result. Sorting uses temporary files in a private folder of `TMPDIR`. If a limit is "
-      + "reached, the command ends with exit code 1, and a FILE is not replaced. A mistake in the statement ends with "
-      + "exit code 2 before any data is read. No message shows a text of the statement, because it may name a user.",
-    "Amounts are integer micros: divide by 1000000 only to look at them. A blob is written in hexadecimal. In CSV, a "
-      + "text that a spreadsheet would execute gets a `'` in front, as `export` does it.",
+    "Runs one SQL statement of SQLite that reads the projections. docs/projections.md describes the stable "
+      + "views, such as `sale_view` and `journal_view`, docs/reports.md the limits and what is refused. All rows "
+      + "are of one moment.",
+    "If a limit is reached, the exit code is 1, and FILE is not replaced; after a mistake in the statement "
+      + "it is 2. No message shows a text of the statement, because it may name a user. Amounts are integer "
+      + "micros. CSV marks texts as `export` does.",
   ],
   positionals: [
     Positional("SQL", arity: .optional, help: "the statement; `-` reads it from standard input")
@@ -38,17 +33,12 @@ let queryCommand = Command(
       help: "the output format"),
     Option(
       "output", short: "o", value: .init("FILE"),
-      help:
-        "write to FILE, which is replaced after everything is written; its name implies the format"),
+      help: "write to FILE"),
   ],
   examples: [
     Example(
       "ledgerctl query 'SELECT product_id, count(*) AS sales FROM sale_view GROUP BY product_id'",
-      "Count the sales of each product"),
-    Example(
-      "ledgerctl query --as-of 2026-04-05 -o march.csv 'SELECT * FROM journal_view ORDER BY date_ms'",
-      "Write the journal as it was known on 5 April"),
-    Example("ledgerctl query --schema", "List what can be asked"),
+      "Count the sales of each product")
   ],
   isReadOnly: true
 ) { invocation, context in

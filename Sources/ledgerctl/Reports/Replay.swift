@@ -7,27 +7,22 @@ import Projections
 let replayCommand = Command(
   "replay", summary: "Print events as JSON lines",
   details: [
-    "Prints the events in order, each exactly as it is in the log. An event is printed if it passes all "
-      + "filters.",
-    "`--from` and `--until` take a position, a day (UTC) or an RFC 3339 time, and include it. Times are those "
-      + "at which events were recorded.",
-    "Blocks that contain nothing to print are skipped: those outside the bounds, and those in which the "
-      + "projections know no event of the receipt, user or app. If `--type` asks only for price lists, rates or "
-      + "registrations, and the projections are at the log's head, blocks without such events are skipped too; "
-      + "nearly every block contains uploads and verifications. The output is the same. Damage in a skipped block "
-      + "is found only by `audit`.",
-    "With `--as-of` no later event is printed, and `--receipt`, `--user` and `--app` use what was known then.",
-    "`--follow` continues with events as they are appended, until a signal arrives or the reader closes the "
-      + "pipe; the exit code is then 0. `--pretty` indents events and cuts long strings, as `show` does.",
+    "Prints the events that pass all filters, in order, each exactly as it is in the log. With `--as-of`, no "
+      + "later event is printed, and `--receipt`, `--user` and `--app` use what was known then. Blocks without "
+      + "such events are skipped; damage in them is found only by `audit`. A signal, or a reader that closes the "
+      + "pipe, ends `--follow` with exit code 0.",
     "In a damaged log, output ends at the damage. `--skip-corrupt` prints every intact event, checks each "
-      + "against its digest, and reports on standard error which positions were left out and why. The exit code "
-      + "is 20 if damage is found, 0 otherwise; an incomplete write at the very end of the log, as a crash leaves "
-      + "it, is not damage. It cannot be used with `--receipt`, `--user`, `--app` and `--as-of`, which need "
-      + "projections of an undamaged log, nor with `--follow` and `--pretty`.",
+      + "against its digest, and reports on standard error which positions were left out and why; the exit code "
+      + "is 20 if damage is found. An incomplete write at the very end, as a crash leaves it, is not damage. "
+      + "`--skip-corrupt` cannot be used with filters by receipt, user or app, nor with `--as-of`, `--follow` "
+      + "and `--pretty`.",
   ],
   options: [
-    Option("from", value: .init("POINT"), help: "the first position, day or time"),
-    Option("until", value: .init("POINT"), help: "the last position, day or time"),
+    Option(
+      "from", value: .init("POINT"),
+      help: "the first position, or the day (UTC) or RFC 3339 time since which events were recorded"
+    ),
+    Option("until", value: .init("POINT"), help: "the last position, day or time, inclusive"),
     Option(
       "type", value: .init("LIST", allowed: EventType.allCases.map(\.rawValue), isList: true),
       help: "the event types to print"),

@@ -9,32 +9,26 @@ import Revenue
 let reportCommand = Command(
   "report", summary: "Write a page about revenue, for people to read",
   details: [
-    "Brings the projections up to date, then writes one HTML file: key figures and their change against the "
-      + "period before, revenue over time, by country and by product, returns and reversals, subscriptions, what "
-      + "the figures rest on, exceptions in words, and the commands that give the same figures again. The file "
-      + "needs no network and no scripts, and prints well.",
-    "Every figure is that of `export` with the same filters, to the last digit. `--from` requires `--to`. Without days, "
-      + "the page is about the newest month that has an entry; if there is none, about the month of the last event.",
-    "With `--since`, the page also shows what has changed, since an earlier state of the ledger, in months that had "
-      + "ended by then.",
-    "A revenue report is operational gross at customer prices as clients reported them, not settlement.",
+    "Writes one HTML file: key figures and their change, revenue over time, by country and by product, "
+      + "returns, subscriptions, exceptions in words, and the commands that give the same figures. "
+      + "docs/reports.md describes it. Every figure is that of `export` with the same filters.",
+    "Without days, the page is about the newest month with an entry, or else about the month of the last "
+      + "event. `--from` requires `--to`.",
   ],
   options: [
     Option("month", value: .init("MONTH"), help: "the month, as in `2026-06`"),
     .firstDay, .lastDay, .reportingCurrency, .ratesMaxAge, .zone, .refundDate, .environments, .asOf,
     Option(
       "since", value: .init("POINT"),
-      help: "also show what changed in ended months since then; takes the same values as `--as-of`"),
+      help: "also show what changed since this POINT in months that had ended by then"),
     Option(
       "output", short: "o", value: .init("FILE"), isRequired: true,
-      help: "write to FILE, which is replaced after everything is written; `-` is standard output"),
+      help: "write to FILE"),
   ],
   examples: [
     Example(
-      "ledgerctl report --month 2026-06 --in EUR -o june.html", "A page about June, in euros"),
-    Example(
-      "ledgerctl report --month 2026-06 --timezone Europe/Berlin --since 1200 -o june.html",
-      "The same with days in Berlin time, and what changed in earlier months since position 1200"),
+      "ledgerctl report --month 2026-06 --in EUR --since 1200 -o june.html",
+      "A page about June, in euros, and what changed in earlier months since position 1200")
   ],
   isReadOnly: true
 ) { invocation, context in

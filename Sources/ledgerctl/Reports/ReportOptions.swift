@@ -127,18 +127,20 @@ extension Option {
     help: "environments, separated by commas, or `all`")
   static let reportingCurrency = Option(
     "in", value: .init("CURRENCY"),
-    help: "convert to this currency with declared rates, as in `EUR`")
+    help:
+      "convert to this currency with declared rates; a line without a rate keeps its own, with a "
+      + "warning")
   static let ratesMaxAge = Option(
     "rates-max-age",
     value: .init("DAYS", standard: String(ReportRequest.ratesAgeMaxDaysStandard)),
-    help: "how many days before a line's date its rate may be")
+    help: "how many days before a line's day its rate may be")
 
   /// What narrows rows down.
   static let filters: [Option] = [
     Option("app", value: .init("LIST"), help: "only these apps, by bundle identifier or id"),
     Option(
       "product", value: .init("LIST"),
-      help: "only these products: ids, or prefixes with `*` at their end"),
+      help: "only these products: ids, or prefixes followed by `*`"),
     Option("country", value: .init("LIST"), help: "only these countries; `ZZ` is unknown"),
     Option("user", value: .init("ID", isSecret: true), help: "only this user"),
     Option(
@@ -150,7 +152,9 @@ extension Option {
   static let presentation: [Option] = [
     Option(
       "sort", value: .init("COLUMN", suggestions: ReportKind.columnNames),
-      help: "sort by a column: numbers and times fall, text rises; `COLUMN:asc`, `COLUMN:desc`"),
+      help:
+        "sort by a column, numbers and times descending, texts ascending, or as `COLUMN:asc`, "
+        + "`COLUMN:desc`"),
     Option("top", value: .init("N"), help: "show the first N rows; totals stay those of all"),
     Option(
       "amounts", value: .init("FORM", allowed: ReportAmounts.names, standard: "exact"),

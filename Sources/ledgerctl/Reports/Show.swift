@@ -6,14 +6,12 @@ import Projections
 let showCommand = Command(
   "show", summary: "Show an event, a receipt or a sale",
   details: [
-    "With a position, shows that event and its effects: receipts, sales, journal lines, exceptions. With a "
-      + "receipt's id, shows the receipt, its uploads, verifications and purchases. With a sale's key or a "
-      + "transaction id, shows the sale, its journal lines, the positions of the events that gave it its "
-      + "existence, country, user, price and cancellation, its subscription as it stood at the last event, and what "
-      + "each event said of it, in the order of the statements' times; then what notifications told about it and its "
-      + "refunds. The id of an upload of signed transactions, or a `notificationUUID`, shows those events.",
-    "Long strings of an event, such as its receipt, are cut. `--json` prints the event's exact line and, as a "
-      + "second line, its effects.",
+    "A position shows the event and its effects: receipts, sales, journal lines, exceptions. A receipt's id "
+      + "shows its uploads, verifications and purchases; the id of an upload of signed transactions, or a "
+      + "`notificationUUID`, shows those events. `--sale` shows the sale, its journal lines and subscription, "
+      + "which events gave it its existence, country, user, price and cancellation, and what each event and "
+      + "notification stated about it and its refunds.",
+    "Long strings are cut. `--json` prints the event's exact line and, as a second line, its effects.",
   ],
   positionals: [
     Positional(

@@ -119,8 +119,8 @@ extension Option {
   static let entitlement = Option(
     "entitlement", value: .init("NAME=PATTERNS"), isRepeatable: true,
     help:
-      "an entitlement and the products that give it, separated by commas: product ids, or beginnings of "
-      + "product ids followed by `*`")
+      "an entitlement and the products that give it, separated by commas: ids, or prefixes followed by "
+      + "`*`")
 }
 
 extension AppAddOptions {

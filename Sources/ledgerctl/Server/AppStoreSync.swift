@@ -10,40 +10,33 @@ import Server
 let appStoreSyncCommand = Command(
   "app-store sync", summary: "Fetch notifications and histories that the ledger does not have",
   details: [
-    "Asks the App Store Server API, for each app that has a key in config.json: for the notifications since the "
+    "For each app with a key in config.json, asks the App Store Server API for the notifications since the "
       + "last fetched moment (at first 180 days, in the Sandbox 30), then for the whole history of each customer "
-      + "whose history was not fetched yet. What comes is checked and appended page by page; notifications that the "
-      + "ledger has are left out.",
-    "A history that was fetched once is not fetched again, because notifications tell of what comes after. With "
-      + "`--since` those that were last fetched before MOMENT are asked for what is new since, and notifications are "
-      + "asked for from MOMENT on.",
-    "What is refused, for its signature say, is named with the reason and asked for again: a history from that page on "
-      + "by the next run, notifications from before the first refused one, once a day. What was refused because of this "
-      + "clock or of missing trust, and lies in the log, counts after a run with `--again` once it is good.",
-    "A run that is interrupted, or that the App Store does not answer, keeps what it appended; the next one goes on "
-      + "from there. The exit code is 3 if something could not be fetched. While a server runs, the events go "
-      + "through it; it fetches by itself too, once a day.",
+      + "whose history was not fetched yet. What is new is checked and appended page by page.",
+    "What is refused is named with the reason and requested again: a history from that page on by the next "
+      + "run, notifications from before the first refused one, once a day. An interrupted run keeps what it "
+      + "appended, and the next one continues. The exit code is 3 if something could not be fetched.",
   ],
   options: [
     Option("app", value: .init("ID"), help: "only this app family"),
     Option(
       "since", value: .init("MOMENT"),
       help:
-        "also ask for what is new in histories last fetched before this, and for notifications since: a day (UTC) or an "
-        + "RFC 3339 time"
+        "also ask for what is new in histories last fetched before this, and for notifications since "
+        + "then: a day (UTC) or an RFC 3339 time"
     ),
     Option(
       "again",
       help:
-        "accept what was refused in the log and is good now, and ask for all notifications and whole histories again"
+        "accept what was refused in the log and is good now, and ask for all notifications and whole "
+        + "histories again"
     ),
     .json,
   ],
   examples: [
-    Example("ledgerctl app-store sync", "Fetch what was missed"),
     Example(
       "ledgerctl app-store sync --since 2026-11-01",
-      "Ask again about customers whose history was last fetched before November"),
+      "Ask again about customers whose history was last fetched before November")
   ]
 ) { invocation, context in
   try synchronize(invocation, context)

@@ -9,10 +9,10 @@ import Server
 let appStoreTestCommand = Command(
   "app-store test", summary: "Ask the App Store for a test notification",
   details: [
-    "Asks the App Store Server API to send a TEST notification to the URL that App Store Connect has for the app, "
-      + "then prints what became of it: whether the key is accepted, whether the notification's signature is good, "
-      + "and how each attempt to send it ended.",
-    "The exit code is 0 if the notification arrived, 3 if it did not or if nothing is known after 30 seconds.",
+    "Asks the App Store Server API to send a TEST notification to the URL that App Store Connect has for the "
+      + "app, then prints whether the key is accepted, whether the notification's signature is good, and how "
+      + "each attempt to send it ended. The exit code is 0 if it arrived, 3 if it did not or if nothing is known "
+      + "after 30 seconds."
   ],
   options: [
     .appFamily,

@@ -6,13 +6,10 @@ import Server
 let configCheckCommand = Command(
   "config check", summary: "Check config.json and print the configuration in effect",
   details: [
-    "Prints the configuration as JSON, with all defaults. Secrets are left out: digests of tokens are "
-      + "omitted, and a shared secret is printed as `(set)`.",
-    "If the configuration cannot be used, the command fails and prints every problem with its place in the "
-      + "file. It warns about tokens, shared secrets and settings of unregistered app families; the exit code is "
-      + "then 3.",
-  ],
-  examples: [Example("ledgerctl config check", "Check config.json after a change")]
+    "Prints the configuration as JSON, with all defaults; digests of tokens are omitted, and a shared secret "
+      + "is `(set)`. If it cannot be used, the command fails and prints every problem with its place in the "
+      + "file. Settings of unregistered app families cause warnings and exit code 3."
+  ]
 ) { invocation, context in
   try checkConfiguration(invocation, context)
 }
@@ -20,10 +17,8 @@ let configCheckCommand = Command(
 let configSetSharedSecretCommand = Command(
   "config set-shared-secret", summary: "Set the App Store's shared secret for an app",
   details: [
-    "Reads the secret from standard input; a terminal prompts for it without echo. It is never part of a "
-      + "command line, where others could see it, and is never printed. A running server uses it within two "
-      + "seconds.",
-    "config.json is rewritten with indentation; all other content stays, in its order.",
+    "Reads the secret from standard input; a terminal prompts for it without echo. A running server uses it "
+      + "within two seconds. config.json is rewritten with indentation; the other content stays."
   ],
   options: [
     .appFamily,

@@ -9,14 +9,11 @@ import Server
 let retryCommand = Command(
   "retry", summary: "Retry pending verifications",
   details: [
-    "Asks the App Store once about each pending receipt, many at a time, and prints how many have a final "
-      + "reply now. It stops early if the App Store does not reply at all. The exit code is 3 if receipts are "
-      + "still pending.",
-    "`ledgerctl serve` retries continuously. While a server runs, this command makes it try all pending "
-      + "receipts now, and does not wait for the outcome.",
+    "Asks the App Store once about each pending receipt, and prints how many have a final reply now. It "
+      + "stops early if the App Store does not reply at all. The exit code is 3 if receipts are still pending. "
+      + "If a server runs, this command makes it try all of them now, and does not wait for the outcome."
   ],
-  options: [.json],
-  examples: [Example("ledgerctl retry", "Try each pending receipt once")]
+  options: [.json]
 ) { invocation, context in
   try retry(invocation, context)
 }

@@ -9,12 +9,11 @@ import Server
 let serveCommand = Command(
   "serve", summary: "Run the server: the client API over HTTP, and verification",
   details: [
-    "Accepts uploads, checks their signatures, asks the App Store, and responds. Pending receipts are retried "
-      + "until the App Store gives a final reply. docs/client-api.md describes the interface.",
-    "While it runs, the server is the ledger's writer; other commands append through it. It reads config.json "
-      + "again when the file changes.",
-    "SIGTERM, SIGINT and SIGHUP end the server after it has answered the requests under way. If it can no "
-      + "longer append, it ends with exit code 1, so that its supervisor restarts it.",
+    "Accepts uploads, checks their signatures, asks the App Store, and responds (docs/client-api.md). "
+      + "Pending receipts are retried until the App Store gives a final reply.",
+    "While it runs, other commands append through it. It reads config.json again when the file changes. "
+      + "SIGTERM, SIGINT and SIGHUP end it after the requests under way are answered. If it can no longer "
+      + "append, it ends with exit code 1, so that its supervisor restarts it.",
   ],
   options: [
     Option(
@@ -28,10 +27,9 @@ let serveCommand = Command(
       help: "append a JSON line for each request to FILE; `-` is standard output"),
   ],
   examples: [
-    Example("ledgerctl serve", "Serve on 127.0.0.1:8080"),
     Example(
       "ledgerctl serve --listen [::1]:8080 --metrics-listen 127.0.0.1:9090 --access-log -",
-      "Serve with metrics and an access log"),
+      "Serve with metrics and an access log")
   ]
 ) { invocation, context in
   try serve(ServeOptions(invocation), invocation, context)

@@ -6,14 +6,10 @@ package import Server
 let tokenCreateCommand = Command(
   "token create", summary: "Create a token for an app's back end and show it once",
   details: [
-    "Whoever holds a token of the scope `upload` can upload receipts of one app family and look them up. With "
-      + "the scope `read` it can ask what users of the app family bought and own, with the scope `erase` it can have "
-      + "users of the app family erased; and nothing else.",
-    "The token is shown only once: config.json stores its SHA-256. A running server accepts it within two "
-      + "seconds. A token that cannot be printed, or written to FILE, is revoked.",
-    "With -o the token is written only to FILE, which only its owner may read (mode 0600), even if it "
-      + "replaces another file. With a shell redirection others may read the file, depending on the umask.",
-    "config.json is rewritten with indentation; all other content stays, in its order.",
+    "A token is for one app family and one scope (docs/configuration.md). It is shown only once: "
+      + "config.json, which is rewritten with indentation, stores its SHA-256. A running server accepts it "
+      + "within two seconds. A token that cannot be printed, or written to FILE, is revoked. FILE gets mode "
+      + "0600; after a shell redirection others may be able to read it."
   ],
   options: [
     .appFamily,
@@ -24,19 +20,13 @@ let tokenCreateCommand = Command(
       help: "which requests it may make"),
     Option(
       "output", short: "o", value: .init("FILE"),
-      help: "write the token to FILE, which only its owner may read; `-` is standard output"),
+      help: "write to FILE"),
     .json,
   ],
   examples: [
     Example(
-      "ledgerctl token create --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566 -o token",
-      "Create a token for a registered app"),
-    Example(
       "ledgerctl token create --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566 --scope read -o read-token",
-      "Create a token that may ask what users own"),
-    Example(
-      "ledgerctl token create --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566 --scope erase -o erase-token",
-      "Create a token that may have users erased"),
+      "Create a token that may ask what users own")
   ]
 ) { invocation, context in
   try createToken(invocation, context)
@@ -47,8 +37,7 @@ let tokenListCommand = Command(
   details: [
     "Revoked tokens stay in the list."
   ],
-  options: [Option("app", value: .init("ID"), help: "only tokens of this app family"), .json],
-  examples: [Example("ledgerctl token list", "List the tokens of all apps")]
+  options: [Option("app", value: .init("ID"), help: "only this app family"), .json]
 ) { invocation, context in
   try listTokens(invocation, context)
 }
@@ -56,8 +45,7 @@ let tokenListCommand = Command(
 let tokenRevokeCommand = Command(
   "token revoke", summary: "Revoke a token",
   details: [
-    "Requests with a revoked token are refused. A running server needs up to two seconds to notice the "
-      + "change."
+    "A running server refuses requests with the token within two seconds."
   ],
   positionals: [Positional("TOKEN-ID", help: "the token's id, as `token list` shows it")],
   options: [.json],

@@ -7,12 +7,11 @@ import Server
 let webhookListCommand = Command(
   "webhook list", summary: "List the webhooks and how far each one came",
   details: [
-    "`app edit --webhook` sets a webhook. Everything before its cursor was delivered; `behind` counts the events "
-      + "after it. A webhook that is disabled gets nothing until `app edit --webhook` or `webhook replay` enables it. "
-      + "The state is what the server wrote last, at most a second ago."
+    "Everything before a webhook's cursor was delivered; `behind` counts the events after it. A disabled "
+      + "webhook gets nothing until `app edit --webhook` or `webhook replay` enables it. The state is what the "
+      + "server wrote last, at most a second ago."
   ],
   options: [.json],
-  examples: [Example("ledgerctl webhook list", "See which webhooks fail, and why")],
   isReadOnly: true
 ) { invocation, context in
   let ledger = try OpenLedger(invocation, context)
@@ -77,14 +76,14 @@ private struct ListedWebhook {
 let webhookTestCommand = Command(
   "webhook test", summary: "Send a test delivery to a webhook",
   details: [
-    "Sends one delivery of type `test` from this program, signed as all are, and prints how it ended. It needs "
-      + "no server and changes nothing."
+    "Sends one delivery of type `test`, signed as all are, and prints how it ended. It needs no server and "
+      + "changes nothing."
   ],
   options: [.appFamily],
   examples: [
     Example(
       "ledgerctl webhook test --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566",
-      "See whether the receiver answers and takes the signature")
+      "See whether the receiver accepts the signature")
   ]
 ) { invocation, context in
   let appFamilyID = try invocation.appFamilyID() ?? ""
@@ -108,14 +107,15 @@ let webhookTestCommand = Command(
 let webhookReplayCommand = Command(
   "webhook replay", summary: "Deliver again what events from a position on changed",
   details: [
-    "A running server follows within two seconds, another one when it starts: it forgets what waits, enables the "
-      + "webhook if it was disabled, and delivers from the position on, with the same ids as before."
+    "A running server follows within two seconds, otherwise the next one when it starts: it drops what "
+      + "waits, enables the webhook if it was disabled, and delivers from the position on, with the same ids as "
+      + "before."
   ],
   options: [
     .appFamily,
     Option(
       "from", value: .init("POSITION"), isRequired: true,
-      help: "the position of the first event to tell of"),
+      help: "the position of the first event to report"),
   ],
   examples: [
     Example(
@@ -157,15 +157,15 @@ extension Option {
   static let webhook = Option(
     "webhook", value: .init("URL", isSecret: true),
     help:
-      "tell the app's back end of purchases and refunds at URL, with a new secret that is printed once; the "
-      + "same URL again keeps the secret and enables a webhook that was disabled")
+      "report purchases and refunds to the app's back end at URL; a new secret is printed once; the "
+      + "same URL again keeps the secret and enables a disabled webhook")
   static let webhookSecret = Option(
     "webhook-secret", value: .init("new", allowed: [WebhookEdit.newSecret], isSecret: true),
     help:
-      "replace the webhook's secret by a new one, which is printed once; for 24 hours both sign each delivery"
+      "replace the webhook's secret and print the new one once; for 24 hours both sign each delivery"
   )
   static let removeWebhook = Option(
-    "remove-webhook", help: "tell the app's back end nothing any more")
+    "remove-webhook", help: "stop reporting to the app's back end")
 }
 
 /// What `app edit` does about the webhook.
