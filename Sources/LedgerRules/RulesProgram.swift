@@ -20,7 +20,7 @@ package enum RulesProgram {
         let names = commands.map(\.name).joined(separator: ", ")
         throw Failure.usage(
           name.isEmpty ? "command" : "'\(name)'",
-          name.isEmpty ? "is missing: \(names)" : "is none of \(names)")
+          name.isEmpty ? "is missing: \(names)" : "must be one of \(names)")
       }
       try command.run(RulesArguments(Array(arguments.dropFirst())))
       return ExitCode.done.rawValue
@@ -64,7 +64,7 @@ package struct RulesArguments {
   ) throws(Failure) -> Int64? {
     guard let text = try text(name) else { return nil }
     guard let number = Int64(text), range.contains(number) else {
-      throw .usage(name, "is no integer from \(range.lowerBound) to \(range.upperBound)")
+      throw .usage(name, "must be an integer from \(range.lowerBound) to \(range.upperBound)")
     }
     return number
   }
@@ -97,7 +97,7 @@ extension Failure {
     case .system(let code):
       self.init(operation: operation, object: object, systemError: code)
     case .cutShort:
-      self.init(operation: operation, object: object, cause: "it ends before its end")
+      self.init(operation: operation, object: object, cause: "it is cut short")
     case .invalid(let cause):
       self.init(operation: operation, object: object, cause: cause)
     case .cellTooLarge(let byteCount):

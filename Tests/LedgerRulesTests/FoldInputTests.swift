@@ -34,11 +34,11 @@ import Testing
   }
 
   private static let wrongTasks = [
-    ("", "it is no JSON text: unexpected end at byte 0"),
-    ("[]", "the task is no JSON object"),
+    ("", "invalid JSON: unexpected end at byte 0"),
+    ("[]", "the task is not a JSON object"),
     (task(more: #","report":1"#), "the task has the unknown member 'report'"),
     ("{}", "the task lacks the member 'ledgers'"),
-    (task(ledgers: "[]"), "'ledgers' is no list of 1 to 65536 ledgers"),
+    (task(ledgers: "[]"), "'ledgers' must be a list of 1 to 65536 ledgers"),
     (task(ledgers: #"[{"id":"1"}]"#), "a ledger lacks the member 'name'"),
     (task(ledgers: #"[{"id":"1","name":""}]"#), "a ledger has no id or no name"),
     (
@@ -53,10 +53,10 @@ import Testing
       task(ledgers: #"[{"id":"1","name":"a"},{"id":"2","name":"a"}]"#),
       "two ledgers have the name 'a'"
     ),
-    (task(declarations: "5"), "'declarations' is no path"),
+    (task(declarations: "5"), "'declarations' is not a path"),
     (task(moment: #""now""#), "'moment_ms' is neither an integer nor null"),
-    (task(reports: "[]"), "'reports' is no list of 1 to 256 reports"),
-    (task(reports: #"[{"kind":"jurnal","filters":{}}]"#), "'jurnal' is no kind of report"),
+    (task(reports: "[]"), "'reports' must be a list of 1 to 256 reports"),
+    (task(reports: #"[{"kind":"jurnal","filters":{}}]"#), "'jurnal' is not a kind of report"),
     (
       task(reports: #"[{"kind":"journal","filters":{}}]"#),
       "the report 'journal': the filter 'refunds' is missing or invalid"
@@ -134,10 +134,10 @@ import Testing
       "ledger-rules: read: standard input at shop:7: the line is of position 1")
     try expectEqual(
       failure { $0[1].line = "{}" }.line,
-      "ledger-rules: read: standard input at shop:1: the line is no event")
+      "ledger-rules: read: standard input at shop:1: the line is not an event")
     try expectEqual(
       failure { $0[1].line += "\n" }.line,
-      "ledger-rules: read: standard input at shop:1: the line is no event")
+      "ledger-rules: read: standard input at shop:1: the line is not an event")
     // Within a ledger, time never falls.
     try expectEqual(
       failure({ events in
@@ -168,14 +168,14 @@ import Testing
         bench.parsedTask(), in: ScratchFolder(bench.directory.path),
         from: DescriptorInput(input.descriptor), to: DescriptorOutput(input.descriptor))
     }
-    expectEqual(failure?.line, "ledger-rules: read: \(path): it ends before its end")
+    expectEqual(failure?.line, "ledger-rules: read: \(path): it is cut short")
     try whole.write(to: URL(fileURLWithPath: path))
     let second = #expect(throws: Failure.self) {
       try FoldCommand.run(
         bench.parsedTask(), in: ScratchFolder(bench.directory.path),
         from: DescriptorInput(input.descriptor), to: DescriptorOutput(input.descriptor))
     }
-    expectEqual(second?.line, "ledger-rules: read: standard input: it ends before its end")
+    expectEqual(second?.line, "ledger-rules: read: standard input: it is cut short")
   }
 
   @Test func anEventThatIsDeclaredTooIsRefused() throws {

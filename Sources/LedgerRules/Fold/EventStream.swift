@@ -73,10 +73,10 @@ final class EventStream {
     }
     let name = "\(object) at \(task.ledgers[Int(ledger)].name):\(position)"
     guard 0..<(1 << PartitionEvents.positionBitCount) ~= position else {
-      throw failure(name, "this is no position")
+      throw failure(name, "this is not a position")
     }
     guard let line = EventLine(batch.bytes(column: 2, row: row)) else {
-      throw failure(name, "the line is no event")
+      throw failure(name, "the line is not an event")
     }
     guard line.position == Int(position) else {
       throw failure(name, "the line is of position \(line.position)")

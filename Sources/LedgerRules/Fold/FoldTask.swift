@@ -37,12 +37,12 @@ package struct FoldTask {
   package init(_ bytes: [UInt8]) throws(TaskError) {
     let value: JSONValue
     do throws(JSONError) { value = try JSONValue(bytes) } catch {
-      throw TaskError("it is no JSON text: \(error)")
+      throw TaskError("invalid JSON: \(error)")
     }
     try value.requireMembers(["ledgers", "declarations", "moment_ms", "reports"], of: "the task")
     ledgers = try Self.ledgers(value["ledgers"])
     guard let path = value["declarations"]?.stringValue, !path.isEmpty else {
-      throw TaskError("'declarations' is no path")
+      throw TaskError("'declarations' is not a path")
     }
     declarationsPath = path
     switch value["moment_ms"] {
@@ -54,7 +54,7 @@ package struct FoldTask {
       momentMs = moment
     }
     guard let list = value["reports"]?.arrayValue, 1...Self.reportCountMax ~= list.count else {
-      throw TaskError("'reports' is no list of 1 to \(Self.reportCountMax) reports")
+      throw TaskError("'reports' must be a list of 1 to \(Self.reportCountMax) reports")
     }
     var reports: [ReportRequest] = []
     for item in list {
@@ -65,7 +65,7 @@ package struct FoldTask {
 
   private static func ledgers(_ value: JSONValue?) throws(TaskError) -> [Ledger] {
     guard let list = value?.arrayValue, 1...ledgerCountMax ~= list.count else {
-      throw TaskError("'ledgers' is no list of 1 to \(ledgerCountMax) ledgers")
+      throw TaskError("'ledgers' must be a list of 1 to \(ledgerCountMax) ledgers")
     }
     var ledgers: [Ledger] = []
     for item in list {
@@ -91,7 +91,7 @@ package struct FoldTask {
     try value.requireMembers(["kind", "filters"], of: "a report")
     let word = value["kind"]?.stringValue ?? ""
     guard let kind = ReportKind(rawValue: word) else {
-      throw TaskError("'\(word)' is no kind of report")
+      throw TaskError("'\(word)' is not a kind of report")
     }
     guard let filters = value["filters"] else { throw TaskError("a report has no filters") }
     var request: ReportRequest
@@ -117,7 +117,7 @@ package struct TaskError: Error, Equatable {
 extension JSONValue {
   /// Throws unless this is an object with exactly these members, each once.
   fileprivate func requireMembers(_ names: [String], of what: String) throws(TaskError) {
-    guard case .object(let members) = self else { throw TaskError("\(what) is no JSON object") }
+    guard case .object(let members) = self else { throw TaskError("\(what) is not a JSON object") }
     let keys = members.map(\.key)
     if let unknown = keys.first(where: { !names.contains($0) }) {
       throw TaskError("\(what) has the unknown member '\(unknown)'")

@@ -228,7 +228,7 @@ struct PartitionTable {
 enum PartitionFilters {
   /// Refuses members that this program does not know: a mistyped one would be ignored.
   static func check(_ filters: JSONValue, of kind: ReportKind) throws(TaskError) {
-    guard case .object(let members) = filters else { throw TaskError("its filters are no object") }
+    guard case .object(let members) = filters else { throw TaskError("filters are not an object") }
     for key in members.map(\.key) {
       guard let option = ReportOption(rawValue: key) else {
         throw TaskError("the filter '\(key)' is unknown")
