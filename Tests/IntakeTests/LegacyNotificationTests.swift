@@ -186,7 +186,7 @@ import Testing
     expectEqual(
       reasons(problems),
       ["user_identifier", "country_code"].map {
-        "\($0) was ignored: it does not belong beside notification_v1"
+        "\($0) was ignored: it does not belong next to notification_v1"
       })
     #expect(run.appender.events[0].data["user_identifier"] == nil)
   }

@@ -218,9 +218,9 @@ import Testing
       reasons(problems, .warning),
       [
         "x is unknown and was ignored",
-        "country_code was ignored: it does not belong beside notification",
-        "user_identifier was ignored: it does not belong beside notification",
-        "verification was ignored: it does not belong beside notification",
+        "country_code was ignored: it does not belong next to notification",
+        "user_identifier was ignored: it does not belong next to notification",
+        "verification was ignored: it does not belong next to notification",
       ])
     #expect(run.appender.events.first?.data["country_code"] == nil)
   }
@@ -235,8 +235,8 @@ import Testing
     expectEqual(
       reasons(problems, .warning),
       [
-        "verification was ignored: it does not belong beside signed_transactions",
-        "app_transaction was ignored: it does not belong beside receipt",
+        "verification was ignored: it does not belong next to signed_transactions",
+        "app_transaction was ignored: it does not belong next to receipt",
       ])
   }
 

@@ -222,7 +222,7 @@ final class ImportLineParser {
       let isNull = try cursor.kind() == .null
       try cursor.skipValue()
       guard !isNull, subject.ignores(key.string) else { continue }
-      warnOnce(key.string, .unknownProperty, "was ignored: it does not belong beside \(name)")
+      warnOnce(key.string, .unknownProperty, "was ignored: it does not belong next to \(name)")
     }
   }
 
