@@ -494,7 +494,7 @@ extension LogAudit {
       let search = AuditTails.nextFrame(rest)
       guard let next = search.frame else {
         if !search.isTorn {
-          find(.corrupt, name, at: position, "what stands here is no frame, nor one cut short")
+          find(.corrupt, name, at: position, "the bytes here are not a frame, whole or cut short")
         } else if isNewest {
           report.addNote(
             "\(name) ends with \(rest.count) bytes of a write that was cut short; the next "

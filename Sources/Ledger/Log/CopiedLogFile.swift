@@ -172,7 +172,7 @@ package struct CopiedLogFile {
       guard let header = FrameHeader(buffer.bytes), header.frameByteCount <= size - offset,
         try file.readWhole(header.frameByteCount, offsetBytes: offset, into: buffer),
         header.isWhole(in: buffer.bytes)
-      else { throw damage("what stands at byte \(offset) is no frame", at: nil) }
+      else { throw damage("the bytes at offset \(offset) are not a frame", at: nil) }
       let events = UnsafeRawBufferPointer(rebasing: buffer.bytes[header.headerByteCount...])
       guard try body(header, offset, events) else { return }
       offset += header.frameByteCount

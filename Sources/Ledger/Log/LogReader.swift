@@ -210,7 +210,7 @@ package final class LogReader {
       if state.damage != nil, MonotonicClock.nowMs() >= deadlineMs {
         throw LedgerError(
           .inputOutput, operation: "open log", object: Format.logDirectoryName,
-          cause: "a writer changed it during every look; try again")
+          cause: "a writer changed it during every attempt; try again")
       }
       before = between
       usleep(pauseMs * 1000)

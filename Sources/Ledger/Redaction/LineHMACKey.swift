@@ -33,7 +33,7 @@ package struct LineHMACKey: Sendable {
     _ directory: LedgerDirectory
   ) throws(LedgerError) -> LineHMACKey? {
     guard let file = try directory.openFileIfPresent(name, isSecret: true) else { return nil }
-    if let cause = try KeyStore.exposure(of: file, advice: "it hides who the lines were about") {
+    if let cause = try KeyStore.exposure(of: file, advice: "it hides whom the lines were about") {
       throw LedgerError(.invalidInput, operation: operation, object: name, cause: cause)
     }
     let content = try file.readSmall()

@@ -116,7 +116,7 @@ package final class RedactedLines: Sendable {
   ) throws(LedgerError) -> EventLine {
     guard let line = EventLine(UnsafeRawBufferPointer(rebasing: text)), line.isRedacted,
       line.position == position
-    else { throw RedactionLineReader.damage("a line is not the one that was read before") }
+    else { throw RedactionLineReader.damage("a line differs from what was read before") }
     return line
   }
 
@@ -223,7 +223,7 @@ struct LineReplacement {
   /// Throws unless a redacted line and a line of the log are the same event.
   static func check(_ text: UnsafeRawBufferPointer, replaces old: EventLine) throws(LedgerError) {
     guard let new = EventLine(text), new.isRedacted, new.position == old.position else {
-      throw RedactionLineReader.damage("a line is not the one that was read before")
+      throw RedactionLineReader.damage("a line differs from what was read before")
     }
     guard new.leafRecordStart.elementsEqual(old.leafRecordStart) else {
       throw tampered(old.position, "the redacted line is of another event than the log's")

@@ -195,7 +195,7 @@ package struct RedactionLineReader {
       let header = RedactionFile.Header(Array(bytes.bytes))
     else { throw Self.damage("its header is damaged") }
     guard sizeBytes - RedactionFile.Header.byteCount == header.byteCount else {
-      throw Self.damage("its size is not the one that its header names")
+      throw Self.damage("its size differs from the one in its header")
     }
     self.header = header
   }

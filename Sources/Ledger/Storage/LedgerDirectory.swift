@@ -57,7 +57,7 @@ package struct LedgerDirectory: Sendable {
       throw LedgerError(
         .invalidInput, operation: "create ledger", object: "origin",
         cause:
-          "a name of 1 to 255 bytes without spaces, +, \", \\, a scheme and / at its ends is needed"
+          "the name must have 1 to 255 bytes, without spaces, +, \", \\, a scheme, and / at its ends"
       )
     }
     let random = try randomBytes(LedgerID.byteCount)
