@@ -31,7 +31,7 @@ package final class LineRedactor {
 
   /// The data that is kept of an event, which may be redacted already; nil if all of it is kept.
   package func kept(of event: EventLine, _ extents: [ErasureExtent]) throws -> [UInt8]? {
-    precondition(!extents.isEmpty, "an event without an extent is none of an erasure")
+    precondition(!extents.isEmpty, "an event without an extent does not belong to an erasure")
     guard let type = EventType(event.type) else { return nil }
     guard type.reads(event.version) else {
       throw ErasureError.refused(

@@ -427,7 +427,7 @@ package final class Eraser {
   /// Completes the steps that follow once the redacted lines are in use. Each may have been done before.
   private func complete(_ items: [Item], _ rewritten: RewrittenSegments?) throws {
     guard let lines = try RedactedLines.ifPresent(directory) else {
-      throw ErasureError.damagedFile(name: RedactionFile.name, cause: "it has gone")
+      throw ErasureError.damagedFile(name: RedactionFile.name, cause: "it was removed meanwhile")
     }
     try onProjectionsReplaced()
     for item in items { try list(item, lines) }

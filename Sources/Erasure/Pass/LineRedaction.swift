@@ -100,7 +100,7 @@ struct LineRedaction {
     guard let kept, let redactor else { return try reducers[plan].kept(of: event, extents) }
     let line = event.redacted(by: erasures[redactor], kept: kept, SHA256())
     return try line.withUnsafeBytes { bytes in
-      guard let line = EventLine(bytes) else { preconditionFailure("a redacted line is no event") }
+      guard let line = EventLine(bytes) else { preconditionFailure("a redacted line is malformed") }
       return try reducers[plan].kept(of: line, extents)
     }
   }
