@@ -74,7 +74,7 @@ import Testing
       expectEqual(
         said(),
         [
-          "another process that builds projections does not get on: using those at hand"
+          "another process that builds projections makes no progress: using the existing ones"
         ])
     }
   }

@@ -145,7 +145,7 @@ package struct Generations {
         LedgerError(
           .locked, operation: "build projections", object: "\(Self.folderName)/lock",
           cause:
-            "another process holds it and has not got on for \(observer.lockLimitMs / 1000) s; "
+            "another process holds it and has made no progress for \(observer.lockLimitMs / 1000) s; "
             + "is a 'redact' or a 'rebuild' stopped?"))
     }
     defer { lock.unlock() }

@@ -80,7 +80,7 @@ package final class Projector {
       case .current(let database): return database
       case .farBehind where try generations.isStalled(observer):
         observer.notice(
-          "another process that builds projections does not get on: using those at hand")
+          "another process that builds projections makes no progress: using the existing ones")
         return try current(isFrugal: true)
       case .farBehind, .unfit, nil: break
       }

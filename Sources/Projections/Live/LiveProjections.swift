@@ -180,7 +180,7 @@ package final class LiveProjections: Sendable {
           if let open, open.path == path { open } else { try Database(path: path, mode: .read) }
         open = database
         return try LedgerQueries(database) { position in
-          preconditionFailure("the tables tell of the event at \(position)")
+          preconditionFailure("the tables already hold the event at \(position)")
         }.changes(from: point, limit: limit)
       }
     }

@@ -134,7 +134,7 @@ struct SubscriptionMonthsReport {
       source.symbols.text($0.key).precedes(source.symbols.text($1.key))
     }
     for (_, months) in sorted {
-      precondition(months.isBalanced, "who is subscribed does not follow from who came and went")
+      precondition(months.isBalanced, "active subscriptions do not match beginnings and ends")
     }
     for index in calendar.startsMs.indices {
       for (bundle, months) in sorted {
