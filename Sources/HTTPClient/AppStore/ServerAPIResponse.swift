@@ -68,7 +68,7 @@ package enum ServerAPIFailure: Error, Sendable, Equatable, CustomStringConvertib
     case .transport(let failure): failure.meaning
     case .status(let status, let code?): "HTTP status \(status), error \(code)"
     case .status(let status, nil): "HTTP status \(status)"
-    case .malformedAnswer: "the answer is not as documented"
+    case .malformedAnswer: "the reply is not as documented"
     case .cannotSign: "the call's token cannot be signed"
     }
   }
