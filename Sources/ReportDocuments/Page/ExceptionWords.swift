@@ -100,12 +100,12 @@ package struct ExceptionWords: Equatable, Sendable {
     case .priceUnmatched:
       .init(
         "Prices of unknown transactions",
-        "No sale has the transaction id that the app sent, and the product does not tell which sale is "
+        "No sale has the transaction id that the app sent, and the product does not show which sale is "
           + "meant. They were not used.", tellDevelopers)
     case .priceUnreadable:
       .init(
         "Prices that cannot be read",
-        "They are no numbers, or not plausible ones, and were not used.", tellDevelopers)
+        "They are not numbers, or not plausible, and were not used.", tellDevelopers)
     case .priceFormsDisagree:
       .init(
         "Prices that contradict themselves",
@@ -117,7 +117,7 @@ package struct ExceptionWords: Equatable, Sendable {
         tellDevelopers)
     case .currencyMissing:
       .init(
-        "Prices without a currency", "An amount alone says nothing, so they were not used.",
+        "Prices without a currency", "An amount alone has no meaning, so they were not used.",
         tellDevelopers)
     default:
       .init(
@@ -136,14 +136,14 @@ package struct ExceptionWords: Equatable, Sendable {
           + "there are many more than in other months.")
     case .replyMismatch:
       .init(
-        "Answers about another receipt",
-        "The App Store’s answer did not match the receipt that was asked about.",
+        "Replies about another receipt",
+        "The App Store’s reply did not match the receipt that was sent.",
         "Ask an operator to look at the event.")
     case .signatureRefused:
       .init(
         "Signed purchases that were refused",
         "They came from the App Store, but their signatures could not be accepted. They are in no "
-          + "figure, unless a later answer showed them again.",
+          + "figure, unless a later reply showed them again.",
         "Ask an operator to look at the event: the server’s clock or its trusted roots may have "
           + "been wrong. ledgerctl app-store sync --again repairs that.")
     case .malformedEvent:
@@ -154,7 +154,7 @@ package struct ExceptionWords: Equatable, Sendable {
     case .malformedTransaction:
       .init(
         "Purchases with missing data",
-        "Without a product, an id or a date they are no sale, and are in no figure.",
+        "Without a product, an id or a date they are not sales, and are in no figure.",
         "Ask an operator, if there are many.")
     case .pendingSale:
       .init(
@@ -163,7 +163,7 @@ package struct ExceptionWords: Equatable, Sendable {
         "Nothing, unless they stay for days: then ask an operator.")
     case .renewalWithoutLineItem:
       .init(
-        "Renewals that cannot be told apart",
+        "Renewals that cannot be distinguished",
         "The App Store gave them no number of their own, so they do not count as further sales: "
           + "gross may be too low.",
         "Compare with Apple’s own financial reports.")
@@ -247,7 +247,7 @@ package struct CodeWords: Equatable {
     case .imported:
       self.init("Imported", "From an import file: the word of whoever made the file.")
     case .notRecorded:
-      self.init("Not recorded", "An earlier version of the program kept no note of the source.")
+      self.init("Not recorded", "An earlier version of the program did not record the source.")
     case .unconfirmed: self.init("Unconfirmed", "The App Store has not answered yet.")
     case nil: self.init(code, "")
     }

@@ -74,13 +74,13 @@ extension PageWriter {
 
   private func monthTable(_ html: inout HTML) {
     var table = PageTable(
-      caption: "Who came and went, all apps together", id: "subscription-months",
+      caption: "New and ended subscriptions, all apps together", id: "subscription-months",
       columns: [.text("Month")] + Self.headings, showsCaption: false)
     for month in monthsShown {
       let counts = figures.subscriptions.counts(ofMonth: month)
       table.rows.append([.period("\(Period(.month, ordinal: month))")] + counts.map { .count($0) })
     }
-    details("Who came and went, month by month", &html) { table.write(to: &$0) }
+    details("New and ended subscriptions by month", &html) { table.write(to: &$0) }
   }
 
   /// The rows of the page's own months, or of the last of them.
@@ -88,7 +88,7 @@ extension PageWriter {
     let rows = figures.subscriptions.months.filter { $0.month == period.lastMonth }
     if rows.isEmpty { return }
     var table = PageTable(
-      caption: "Who came and went in \(PagePeriod.monthTitle(period.lastMonth)), by app",
+      caption: "New and ended subscriptions in \(PagePeriod.monthTitle(period.lastMonth)), by app",
       id: "subscription-apps", columns: [.text("App")] + Self.headings)
     for row in rows {
       table.rows.append([.identifier(row.bundleID)] + row.counts.map { .count($0) })
