@@ -160,7 +160,7 @@ package struct DivergedLines {
           occurredAtMs: verified.occurredAtMs ?? event.recordedAtMs, endpoint: verified.endpoint,
           isValid: verified.outcome == .valid)
         if let known = replies[verified.upload] {
-          counted.leave(event, "a line takes one reply")
+          counted.leave(event, "a line holds one reply")
           if known.isValid, !reply.isValid { return }
         }
         replies[verified.upload] = reply

@@ -64,7 +64,7 @@ final class CopyWorker: @unchecked Sendable {
       guard let (file, stamp) = try directory.segmentFile(first) else {
         throw LedgerError(
           .inputOutput, operation: "copy segment", object: Format.padded(first),
-          cause: "the file has gone")
+          cause: "the file was removed meanwhile")
       }
       return try store(upload, file, 0, stamp.byteCount, stamp)
     case .part(let file, let offset, let byteCount):

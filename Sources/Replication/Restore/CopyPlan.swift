@@ -127,7 +127,7 @@ struct CopyPlan: Sendable, Equatable {
     for file in files {
       for piece in file.pieces {
         guard piece.offsetBytes < 1 << 50, piece.byteCount ?? 0 < 1 << 50 else {
-          throw CopyFault(object: piece.key, cause: "it is said to be larger than a file can be")
+          throw CopyFault(object: piece.key, cause: "its stated size is larger than a file can be")
         }
       }
     }

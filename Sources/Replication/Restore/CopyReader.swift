@@ -45,7 +45,7 @@ struct CopyReader: Sendable {
     }
     guard let stored else { return CopyFault(object: key, cause: "it is missing") }
     guard stored.step.frames == frames else {
-      return CopyFault(object: key, cause: "it has other frames than a later step says")
+      return CopyFault(object: key, cause: "its frames are not those that a later step names")
     }
     guard let bytes = stored.frames else {
       return CopyFault(object: key, cause: "its frames are missing")

@@ -140,7 +140,7 @@ struct StepPublisher {
       let root = try ledger { () throws(LedgerError) in try reader.frontier(at: copied).root }
       guard root == copiedRoot else {
         return .contradicted(
-          "the copy in \(store.name) holds \(copied) other events than this disk")
+          "the copy in \(store.name) holds \(copied) events that differ from those on this disk")
       }
     }
     return nil

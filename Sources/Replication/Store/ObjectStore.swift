@@ -164,7 +164,7 @@ package enum ObjectKey {
     if isValid(key) { return }
     throw ObjectStoreError(
       .unexpected, operation: operation, object: "an object",
-      cause: "its key is not one that a copy has")
+      cause: "its key does not have the form of a copy's")
   }
 
   private static func isPlain(_ byte: UInt8) -> Bool {

@@ -58,7 +58,7 @@ package enum ReplicationTarget: Sendable, Equatable, CustomStringConvertible {
     let isReserved =
       ["xn--", "sthree-", "amzn-s3-demo-"].contains { name.hasPrefix($0) }
       || ["-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"].contains { name.hasSuffix($0) }
-    if isReserved { throw Fault(cause: "the bucket's name is one that S3 keeps for itself") }
+    if isReserved { throw Fault(cause: "S3 reserves this bucket's name") }
   }
 
   private static func isLetterOrDigit(_ byte: UInt8) -> Bool {

@@ -59,7 +59,7 @@ package enum StoreProbe {
       throw .unfit(
         StoreCheckFailure(cause: "it does not honour If-None-Match: a second create succeeded"))
     }
-    try expect(first, store, key, "a refused create changed the object all the same")
+    try expect(first, store, key, "a refused create still changed the object")
     try checkList(store, key)
     try ask { () throws(ObjectStoreError) in try store.put(key, .bytes(second)) }
     try expect(second, store, key, "an object that was replaced still has its old bytes")

@@ -272,7 +272,7 @@ package final class DirectoryStore: MarkedStore {
     let parts = key.split(separator: "/").map { String($0) }
     guard let last = parts.last, parts.count <= DirectoryListing.depthMax,
       !DraftName.matches(last)
-    else { throw call.error(.unexpected, "its key is not one that a copy has") }
+    else { throw call.error(.unexpected, "its key does not have the form of a copy's") }
     return parts
   }
 

@@ -32,7 +32,7 @@ package struct S3ListDocument: Equatable {
       default: try S3Element.skip(&reader)
       }
     }
-    guard try reader.next() == nil else { throw XMLFault(cause: "it goes on after its end") }
+    guard try reader.next() == nil else { throw XMLFault(cause: "something follows its end") }
     guard hasTruncation else { throw XMLFault(cause: "IsTruncated is missing") }
   }
 

@@ -203,7 +203,7 @@ struct S3Refusal: Equatable {
       cause =
         "\(shown): the credentials do not allow this; they need to read, write, delete and list"
     case (.unexpected, _) where status == 404:
-      cause = "\(shown), and does not say what is missing; check the endpoint"
+      cause = "\(shown), and does not name what is missing; check the endpoint"
     case (.unexpected, _) where status == 501:
       cause = "\(shown): it cannot do what a copy needs"
     default: cause = shown

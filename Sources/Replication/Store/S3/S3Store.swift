@@ -174,7 +174,7 @@ package final class S3Store: ObjectStore {
       throw unexpected(call, "the list has more objects than were asked for")
     }
     guard !page.isTruncated || !page.entries.isEmpty else {
-      throw unexpected(call, "the list goes on, but has no objects")
+      throw unexpected(call, "the list continues, but has no objects")
     }
     var last = after.map { prefix + $0 }
     for entry in page.entries {
@@ -273,7 +273,7 @@ package final class S3Store: ObjectStore {
     switch outcome.failure {
     case nil, .stopped: return outcome
     case .headerTooLarge, .bodyTooLarge:
-      throw error(.tooLarge, call, "the answer is larger than allowed")
+      throw error(.tooLarge, call, "the response is larger than allowed")
     case .cancelled: throw error(.cancelled, call, "the store is no longer used")
     case .unreadableBody(nil): throw unexpected(call, "the file is shorter than it was")
     case .unreadableBody(let fault?):
@@ -286,14 +286,14 @@ package final class S3Store: ObjectStore {
     switch failure {
     case .unknownHost: "the host's name is unknown"
     case .cannotConnect: "no connection"
-    case .connectTimeout, .timeout: "the time is up: no connection, or nothing more comes"
-    case .incompleteHeader, .incompleteBody: "the answer is cut off"
-    case .unknownLength: "the answer does not say how long it is"
-    case .closedWithoutResponse: "the connection was closed without an answer"
+    case .connectTimeout, .timeout: "timed out: no connection, or no more data"
+    case .incompleteHeader, .incompleteBody: "the response is cut off"
+    case .unknownLength: "the response does not state its length"
+    case .closedWithoutResponse: "the connection was closed without a response"
     case .untrustedCertificate: "the server's certificate is not trusted"
     case .outOfMemory: "libcurl lacks memory"
-    case .tlsFailed(let text), .other(let text): "no answer: libcurl says '\(text)'"
-    default: "no answer"
+    case .tlsFailed(let text), .other(let text): "no response: libcurl: '\(text)'"
+    default: "no response"
     }
   }
 
