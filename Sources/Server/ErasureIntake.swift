@@ -99,7 +99,7 @@ package final class ErasureIntake: Sendable {
       try queue.add(record)
       return record
     } catch {
-      notes.fault("take a request to erase", error)
+      notes.fault("accept a request to erase", error)
       if case .refused = error {
         response.answer(.unavailable(retryAfterSeconds: Self.fullPauseSeconds))
       } else {
@@ -111,7 +111,7 @@ package final class ErasureIntake: Sendable {
 
   private func acknowledge(_ added: [(record: ErasureRecord, response: PendingResponse)]) {
     do throws(LedgerError) { try confirm() } catch {
-      notes.fault("take a request to erase", error)
+      notes.fault("accept a request to erase", error)
       for (_, response) in added { response.answer(.tryLater) }
       return
     }

@@ -254,7 +254,7 @@ extension Metrics.Gauge {
     case .clockSetBackSeconds:
       "The most that the clock was behind the last event's time, since the start."
     case .webhookWaiting: "Deliveries to webhooks that have not succeeded yet."
-    case .webhookLag: "Events after the oldest one that a webhook has not been told of."
+    case .webhookLag: "Events after the oldest one that was not delivered to a webhook."
     case .webhooksDisabled: "Webhooks to which nothing is sent until an operator acts."
     case .syncEndSeconds:
       "When a whole synchronization with the App Store last ended well, in epoch seconds."

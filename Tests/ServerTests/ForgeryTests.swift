@@ -110,7 +110,7 @@ import Testing
       fixture.notes.lines,
       [
         "app family \(WorkflowFixture.familyText): more forgeries were uploaded today than "
-          + "verification.forged_bytes_daily_max keeps whole (forgeries_bounded): who uploads them?"
+          + "verification.forged_bytes_daily_max keeps whole (forgeries_bounded): the access log shows their senders"
       ])
     ahead.set(aheadMs: 86_400_000)
     try expectEqual(fixture.send(Self.file("4", byteCount: 10_000)).wait().status, 402)

@@ -50,7 +50,7 @@ import Testing
     ),
     (
       #"{"target":"file:///copy","region":"eu-central-1"}"#,
-      "replication.region: is of no use for a directory"
+      "replication.region: cannot be used with a directory"
     ),
     (
       #"{"target":"s3://receipts-copy","region":"eu-central-1"}"#,

@@ -12,7 +12,7 @@ extension Configuration.Replication {
     }
     guard case .s3 = parsed else {
       return [("endpoint", endpoint), ("region", region), ("credentials_file", credentials?.name)]
-        .filter { $0.1 != nil }.map { .init($0.0, "is of no use for a directory") }
+        .filter { $0.1 != nil }.map { .init($0.0, "cannot be used with a directory") }
     }
     do throws(S3CredentialsError) {
       guard try s3Credentials() != nil else {
@@ -20,7 +20,7 @@ extension Configuration.Replication {
         return [.init("credentials_file", cause)]
       }
     } catch {
-      let source = credentials == nil ? "is missing, and of the environment " : ""
+      let source = credentials == nil ? "is missing, and in the environment: " : ""
       return [.init("credentials_file", "\(source)\(error)")]
     }
     do throws(ReplicationTarget.Fault) { _ = try store() } catch {

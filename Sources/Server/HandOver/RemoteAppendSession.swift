@@ -254,7 +254,7 @@ struct RemoteAppendSession {
       guard !server.isStopping else { throw .refused(refusal(.closed, "the server is stopping")) }
       guard MonotonicClock.nowMs() < deadlineMs else {
         throw .refused(
-          refusal(.inputOutput, "a notification that is being appended another way stays undecided")
+          refusal(.inputOutput, "a notification that is appended another way stays undecided")
         )
       }
       usleep(10_000)

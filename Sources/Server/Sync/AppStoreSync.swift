@@ -293,7 +293,7 @@ package final class AppStoreSync {
       // The revision that it was requested with is too old.
       ready.append(job.asked(with: nil))
     case .failure(let failure): fail(job, failure.description)
-    case .testToken, .testResult, .rateLimited: fail(job, "the answer is of another call")
+    case .testToken, .testResult, .rateLimited: fail(job, "the reply is of another call")
     }
   }
 
@@ -320,7 +320,7 @@ package final class AppStoreSync {
     job.failures += 1
     if let lane = lanes[job.endpoint], lane.failuresInARow >= options.failuresMax, !lane.isGivenUp {
       lanes[job.endpoint]?.isGivenUp = true
-      problem("\(service.host(of: job.endpoint)) does not answer: \(failure)")
+      problem("\(service.host(of: job.endpoint)) does not reply: \(failure)")
     }
     guard job.failures < options.attemptsMax else { return fail(job, failure.description) }
     let pauseMs = options.retry.pauseMs(attempt: job.failures, using: &random)
@@ -355,7 +355,7 @@ package final class AppStoreSync {
     switch job.subject {
     case .history:
       guard let taken = try recorder.record(page, of: job, host: host, queries, &summary) else {
-        return fail(job, "a page is too much for an event")
+        return fail(job, "a page is too large for an event")
       }
       recorded = taken
       customers.record(

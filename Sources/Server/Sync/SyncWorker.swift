@@ -155,7 +155,7 @@ final class SyncWorker: Sendable {
       onAnswer: { metrics.count(.syncCalls, label: $0.metricLabel) },
       onPause: { [parts] host, pauseMs in
         guard pauseMs >= Self.longPauseMs else { return }
-        parts.say("app-store sync: \(host) takes no calls for \(pauseMs / 1000) s")
+        parts.say("app-store sync: \(host) accepts no calls for \(pauseMs / 1000) s")
       }
     ).run()
     metrics.count(.syncNotifications, by: summary.newNotifications)

@@ -49,19 +49,19 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
       "a reply does not match its receipt (reply_mismatch): check the App Store's URL, and "
         + "that no proxy mixes up replies"
     case .webhookDisabled:
-      "the webhook is disabled (webhook_disabled): 'ledgerctl webhook list' says why, 'ledgerctl app edit "
+      "the webhook is disabled (webhook_disabled): 'ledgerctl webhook list' shows why, 'ledgerctl app edit "
         + "--webhook' enables it"
     case .webhookCursorMissing:
-      "nothing says what the webhook has told (webhook_cursor_missing), so it stops: 'ledgerctl webhook replay "
-        + "--from' says where it begins"
+      "the webhook's cursor is missing (webhook_cursor_missing), so it stops: 'ledgerctl webhook replay "
+        + "--from' sets where it begins"
     case .forgeriesBounded:
       "more forgeries were uploaded today than verification.forged_bytes_daily_max keeps whole "
-        + "(forgeries_bounded): who uploads them?"
+        + "(forgeries_bounded): the access log shows their senders"
     case .syncRefused:
       "a synchronization refused signed objects (sync_refused): check the clock, and trust in config.json"
     case .retentionHeld:
-      "far more than passes before took (retention_held), so they wait: is the clock right? "
-        + "'ledgerctl redact --retention' takes their fields out"
+      "far more than earlier passes took (retention_held), so they wait: is the clock right? "
+        + "'ledgerctl redact --retention' removes their fields"
     }
   }
 }

@@ -243,7 +243,7 @@ final class WebhookLoop {
         target.queue.add(deliveries, next: page.next)
         target.isChanged = true
       } catch {
-        notes.fault("read what the webhook of app family \(family) tells of", error)
+        notes.fault("read the changes for the webhook of app family \(family)", error)
         target.readAgainAtMs = clock.monotonicMs() + 1_000
         break
       }
@@ -302,7 +302,7 @@ final class WebhookLoop {
     do {
       try files.store(target.queue.state, of: family)
       targets[family]?.isChanged = false
-    } catch { notes.fault("keep the webhook's state of app family \(family)", error) }
+    } catch { notes.fault("store the state of the webhook of app family \(family)", error) }
   }
 
   private func setGauges() {

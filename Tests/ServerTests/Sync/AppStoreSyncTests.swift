@@ -393,7 +393,7 @@ import Testing
     #expect(service.calls.count < 20)
     #expect(
       summary.problems.contains {
-        $0 == "production.example does not answer: cannot connect, or the connection was lost"
+        $0 == "production.example does not reply: cannot connect, or the connection was lost"
       })
   }
 
