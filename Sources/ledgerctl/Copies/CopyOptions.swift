@@ -158,7 +158,7 @@ struct CopyStanding {
     }
     if isUnknown, recorded != nil {
       fields.append(
-        ("copy", "unknown: 'ledgerctl config check' says what is wrong with config.json"))
+        ("copy", "unknown: 'ledgerctl config check' shows what is wrong with config.json"))
     }
     guard let target else { return fields }
     fields.append(("copy", "\(target), \(mode ?? "")"))

@@ -69,7 +69,7 @@ let divergenceCommand = Command(
       "Wrote \(counted(report.lineCount, "line")) of \(counted(alone, "event")) that only this ledger holds: "
         + "\(counted(report.receipts, "receipt")), \(report.signedTransactions) uploads of signed transactions, "
         + "\(counted(report.notifications, "notification"))")
-    var table = TextTable(["type", "why no line says it", .number("events")])
+    var table = TextTable(["type", "why they have no line", .number("events")])
     for (key, count) in left { table.append([key.type, key.reason, "\(count)"]) }
     try sheet.table("Left out", table)
   }

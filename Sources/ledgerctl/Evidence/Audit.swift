@@ -297,7 +297,7 @@ private struct AuditedSnapshot {
     let projector = try ledger.projector()
     let unreadable = projector.snapshots.unreadable
     for entry in unreadable where entry.isEarlier {
-      ledger.say("audit: snapshot \(visible(entry.name)) is passed over: \(visible(entry.cause))")
+      ledger.say("audit: snapshot \(visible(entry.name)) is skipped: \(visible(entry.cause))")
     }
     return try projector.prove().map { .init(name: $0.snapshot.name, problem: $0.problem) }
       + unreadable.filter { !$0.isEarlier }.map { .init(name: $0.name, problem: $0.cause) }
@@ -413,7 +413,7 @@ extension AuditReport {
 private func rootText(_ report: AuditReport) -> String {
   guard let frontier = report.frontier else { return "unknown: events are missing" }
   return "\(frontier.root.base64) of \(counted(report.size, "event"))"
-    + (report.isTreeCertain ? "" : ", as far as the damage allows to tell")
+    + (report.isTreeCertain ? "" : ", as far as the damage shows")
 }
 
 /// The known positions of a finding.

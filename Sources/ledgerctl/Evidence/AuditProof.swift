@@ -49,7 +49,7 @@ private func auditProof(_ invocation: Invocation, _ context: Context) throws -> 
       ("ledger", head.origin), ("root", head.root.base64), ("record", record),
     ]
     if let erasure {
-      fields.append(("event", "redacted by the erasure at \(erasure); its data is gone"))
+      fields.append(("event", "redacted by the erasure at \(erasure); its data was erased"))
     }
     try $0.fields(fields)
   }

@@ -82,7 +82,7 @@ struct SignatureAudit {
   /// What is wrong with the recorded verdict; nil if the object gets the same verdict again.
   private mutating func judge(_ object: SignedEventObject, of event: EventLine) -> String? {
     guard let recorded = object.recorded, let text = object.text else {
-      return "\(object.place) has no verdict, or is not there"
+      return "\(object.place) has no verdict, or is missing"
     }
     let trust: Trust
     switch recorded {
@@ -108,7 +108,7 @@ struct SignatureAudit {
       return "\(object.place) is recorded as invalid, but its signature is good"
     case (_, .invalid(let fault)):
       return "\(object.place) is recorded as valid, but is not: \(fault)"
-    default: return "\(object.place) was signed by another than the one recorded"
+    default: return "\(object.place) was signed under another certificate than the one recorded"
     }
   }
 

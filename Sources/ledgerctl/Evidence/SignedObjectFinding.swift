@@ -133,7 +133,7 @@ struct SignedObjectFinding {
     case .renewalInfo: "renewal info"
     case .appTransaction: "app transaction"
     case .notification: "notification"
-    case .unknown: "of a kind that is not known"
+    case .unknown: "of an unknown kind"
     }
   }
 

@@ -54,7 +54,7 @@ func report(
     try sheet.fields(fields(census, summary))
     let names = census.unregistered.sorted { $0.key < $1.key }
     try sheet.table(
-      "Apps that no one registered (--register-apps registers them)",
+      "Unregistered apps (--register-apps registers them)",
       TextTable(
         ["bundle_id", .number("lines")],
         names.map { ["bundle_id": $0.key, "lines": $0.value] as Record }))

@@ -158,7 +158,7 @@ private func importUploads(
     throw Failure(
       operation: "import", object: LineHMACKey.name,
       cause:
-        "the key is missing by which lines of people who were erased are known again; bring it back from where "
+        "the key that recognizes lines of people who were erased is missing; bring it back from where "
         + "you keep keys, or import with --without-erasure-key if these files hold no such line")
   }
   let interruption = context.interruption

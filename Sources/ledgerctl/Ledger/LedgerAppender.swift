@@ -135,7 +135,7 @@ final class OwnWriter {
       if status.ending == nil, status.lagCount > 0 {
         say(
           "\(status.target): \(counted(status.lagCount, "event")) not in the copy yet"
-            + (status.error.map { ": \($0)" } ?? "") + "; a server or 'ledgerctl replicate' goes on"
+            + (status.error.map { ": \($0)" } ?? "") + "; a server or 'ledgerctl replicate' resumes"
         )
       }
     }

@@ -50,7 +50,7 @@ extension ErasurePreview {
       fields.append(("snapshots", "\(snapshots), removed; the newest state is saved again"))
     }
     fields.append(
-      ("not reached", "backups, exports, copies, logs of proxies, what webhooks were told"))
+      ("not reached", "backups, exports, copies, logs of proxies, what webhooks delivered"))
     if remaining > 0 { fields.append(("also", remainingText(remaining, remainingPositions))) }
     if !notSearched.isEmpty { fields.append(("not searched", notSearched.text)) }
     try sheet.fields(fields)
@@ -170,7 +170,7 @@ extension ErasureRecord {
     fields.append(
       ("remains", "ids of transactions, products, dates, countries, amounts; see docs/privacy.md"))
     fields.append(
-      ("not reached", "backups, exports, copies, logs of proxies, what webhooks were told"))
+      ("not reached", "backups, exports, copies, logs of proxies, what webhooks delivered"))
     if certificate.remaining > 0 {
       fields.append(("also", remainingText(certificate.remaining, certificate.remainingPositions)))
     }

@@ -93,7 +93,7 @@ struct RedactOptions: Equatable, Sendable {
       ) { DataRedacted.isReason($0) ? $0 : nil }
       let request = try invocation.value("request", "is not the id of a request") { UUID16($0) }
       guard reason != nil || isDry || request != nil else {
-        throw UsageError("--reason", "is required: the ledger keeps why data went")
+        throw UsageError("--reason", "is required: the ledger records why data was erased")
       }
       task = .erase(
         try Self.subject(subject, invocation), reason: reason ?? "",
@@ -110,7 +110,7 @@ struct RedactOptions: Equatable, Sendable {
     case "retention": task = .retention
     default:
       throw UsageError(
-        "what to redact", "say it with --user, --receipt, --position, --now, --again or --retention"
+        "target", "is missing; give --user, --receipt, --position, --now, --again or --retention"
       )
     }
     if isDry, task != .retention {
@@ -235,7 +235,7 @@ private func confirm(_ options: RedactOptions, _ context: Context) throws {
 }
 
 private func isConfirmed(_ context: Context) throws -> Bool {
-  context.diagnostics.write("This can't be undone. Type 'redact' to go on: ")
+  context.diagnostics.write("This can't be undone. Type 'redact' to continue: ")
   var answer: [UInt8] = []
   var byte: UInt8 = 0
   while answer.count < 64 {
@@ -296,7 +296,7 @@ private func waitForServer(_ queue: ErasureQueue, _ context: Context) throws -> 
     progress.update(records.count - open, of: records.count)
     if context.interruption.isRequested {
       progress.erase()
-      context.say("redact: the server goes on; 'ledgerctl redact list' shows what became of it")
+      context.say("redact: the server continues; 'ledgerctl redact list' shows the result")
       throw Interrupted()
     }
     usleep(waitMicroseconds)
@@ -388,7 +388,7 @@ private func carryOut(
     try queue.orderRetention(nowMs: nowMs)
     while try queue.orderedRetentionMs() != nil {
       if context.interruption.isRequested {
-        context.say("redact: the server goes on; it says what became of it")
+        context.say("redact: the server continues, and logs the result")
         throw Interrupted()
       }
       usleep(waitMicroseconds)
@@ -409,7 +409,7 @@ private func carryOut(
 extension RetentionPass {
   fileprivate var text: String {
     "\(counted(eventCount, "event")), recorded from \(timeText(firstRecordedAtMs)) to "
-      + "\(timeText(lastRecordedAtMs)): far more than passes before took. Is the clock right?"
+      + "\(timeText(lastRecordedAtMs)): far more than earlier passes took. Is the clock right?"
   }
 }
 

@@ -86,8 +86,8 @@ enum EventEffects {
     case .transactionsFetched:
       guard let found = try queries.fetchedPage(at: position) else { return .none }
       return try showing(
-        "Answer of the App Store Server API", found.fields, ["fetch": found.record])
-    default: return try showing("Objects of an earlier answer that count from here on")
+        "Reply of the App Store Server API", found.fields, ["fetch": found.record])
+    default: return try showing("Objects of an earlier reply that count from here on")
     }
   }
 

@@ -102,7 +102,7 @@ private func export(
       context.say("export: --timezone: has no effect without --by month or a day for --at")
     } else if !request.kind.hasMoment, !request.kind.hasDays {
       context.say(
-        "export: --timezone: has no effect but in Excel files and with --csv-dates spreadsheet")
+        "export: --timezone: has no effect except in Excel files and with --csv-dates spreadsheet")
     }
   }
   if let days = invocation.value("rates-max-age"), invocation.has("rates-max-age"),

@@ -69,7 +69,7 @@ struct SubscriptionAtMoment {
     switch subscription.isAutoRenewing {
     case true: words.append("yes")
     case false: words.append("no")
-    default: words.append("not said")
+    default: words.append("not stated")
     }
     if let product = subscription.autoRenewProductID { words.append("to \(product)") }
     if let intent = subscription.expirationIntent { words.append("expiration intent \(intent)") }

@@ -132,7 +132,7 @@ private func synchronize(_ invocation: Invocation, _ context: Context) throws ->
       onPause: { host, pauseMs in
         progress.erase()
         context.say(
-          "app-store sync: \(host) takes no more calls: waiting \((pauseMs + 999) / 1000) s"
+          "app-store sync: \(host) accepts no more calls: waiting \((pauseMs + 999) / 1000) s"
         )
       })
     summary = try sync.run()

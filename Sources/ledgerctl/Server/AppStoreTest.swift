@@ -51,7 +51,7 @@ private func testAppStore(_ invocation: Invocation, _ context: Context) throws -
       try answer(to: call, as: account, service, endpoint, context)
     }
     guard case .testToken(let token) = try required(ask(.requestTestNotification), bundleID) else {
-      throw refusal(bundleID, "the answer is of another call")
+      throw refusal(bundleID, "the reply is of another call")
     }
     var result = TestResult(bundleID: bundleID)
     let endMs = MonotonicClock.nowMs() + testLimitMs

@@ -51,7 +51,7 @@ private struct ListedWebhook {
   private var stateText: String {
     switch request {
     case .begin: return "begins when a server runs"
-    case .enable where state?.disabled != nil: return "goes on when a server runs"
+    case .enable where state?.disabled != nil: return "continues when a server runs"
     case .enable, nil: break
     }
     guard let state else { return "stopped: it has no cursor" }
@@ -212,7 +212,7 @@ enum WebhookEdit: Equatable, Sendable {
       return (nil, before == nil ? "There was no webhook." : "Removed the webhook.")
     case .replaceSecret:
       let secret = try file.replaceWebhookSecret(appFamilyID: appFamilyID).secret
-      return (secret, "For 24 hours, the secret before signs too.")
+      return (secret, "For 24 hours, the previous secret signs too.")
     case .set(let url):
       // One that is new tells of what comes from now on, also if no server runs yet; another goes on where it is.
       if try file.read().apps[appFamilyID]?.webhook == nil {
@@ -226,7 +226,7 @@ enum WebhookEdit: Equatable, Sendable {
       let change = try file.setWebhook(url: url, appFamilyID: appFamilyID)
       if change.secret != nil { return (change.secret, "Webhooks go to \(visible(url)).") }
       try WebhookFiles(ledger.directory).put(.enable, of: appFamilyID)
-      return (nil, "Webhooks go to \(visible(url)), with the secret that they have.")
+      return (nil, "Webhooks go to \(visible(url)), with the same secret.")
     }
   }
 }
