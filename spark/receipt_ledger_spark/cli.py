@@ -117,7 +117,7 @@ def _add_run(commands: Any) -> None:
     add.add_argument("--scratch", metavar="DIR", help="for temporary files on each machine")
     add.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[],
                      help="a setting of Spark")
-    add.add_argument("--verbose", action="store_true", help="show what Spark says")
+    add.add_argument("--verbose", action="store_true", help="show Spark's log")
     add.set_defaults(run=_run)
 
 

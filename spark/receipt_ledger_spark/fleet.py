@@ -165,7 +165,7 @@ def with_heads(ledgers: Sequence[Ledger], manifest: Dict[str, Any], path: str) -
             for entry in manifest["ledgers"]
         }
     except (KeyError, TypeError, ValueError):
-        raise errors.usage("read heads", path, "it is no manifest of this program") from None
+        raise errors.usage("read heads", path, "it is not a manifest of this program") from None
     found = []
     for ledger in ledgers:
         head = heads.get(ledger.name)

@@ -221,7 +221,7 @@ def _fold(job: Job, program: str, declarations: str, batches: Iterator[Batch]) -
 def _checked(folded: Folded, end: Dict[str, Any]) -> Folded:
     said = [table.get("rows") for table in end["tables"]]
     if said != folded.rows:
-        raise Failure(f"{NAME} fold", "output", f"it told of {said} rows and wrote {folded.rows}")
+        raise Failure(f"{NAME} fold", "output", f"it reported {said} rows and wrote {folded.rows}")
     return folded
 
 

@@ -52,7 +52,7 @@ def read(folder: str) -> Dict[str, Any]:
     except ValueError:
         raise Failure("read output", path, "it is not JSON", errors.DAMAGE) from None
     if not isinstance(value, dict) or value.get("manifest_version") != VERSION:
-        raise errors.usage("read output", path, "it is no manifest of this version")
+        raise errors.usage("read output", path, "it is not a manifest of this version")
     return value
 
 

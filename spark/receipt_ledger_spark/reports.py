@@ -71,7 +71,7 @@ def words(option: str, text: str, allowed: Sequence[str]) -> List[str]:
     found = text.split(",")
     for word in found:
         if word not in allowed:
-            raise errors.usage("parse arguments", option, f"'{word}' is none of "
+            raise errors.usage("parse arguments", option, f"'{word}' is not one of "
                                + ", ".join(allowed))
     if len(set(found)) != len(found):
         raise errors.usage("parse arguments", option, "a word is given twice")
