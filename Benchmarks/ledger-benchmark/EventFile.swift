@@ -36,7 +36,7 @@ struct EventParts {
   init(_ line: [UInt8]) throws {
     guard let type = line.value(after: #","type":""#, upTo: UInt8(ascii: "\"")),
       let start = line.index(after: #","data":"#, within: 512), line.count > start + 2
-    else { throw ProgramError("a line is no event") }
+    else { throw ProgramError("a line is not an event") }
     self.type = String(decoding: type, as: UTF8.self)
     // The line ends with the event's brace and a line feed.
     data = Array(line[start..<line.count - 2])

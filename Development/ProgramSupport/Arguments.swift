@@ -67,7 +67,8 @@ package struct Arguments {
       range.contains(number)
     else {
       throw UsageError(
-        message: "\(name) '\(text)' is no integer from \(range.lowerBound) to \(range.upperBound)")
+        message:
+          "\(name) '\(text)' must be an integer from \(range.lowerBound) to \(range.upperBound)")
     }
     return number
   }
@@ -84,7 +85,8 @@ package struct Arguments {
   package func choice(_ name: String, _ choices: [String]) throws(UsageError) -> String? {
     guard let text = values[name] else { return nil }
     guard choices.contains(text) else {
-      throw UsageError(message: "\(name) '\(text)' is none of \(choices.joined(separator: ", "))")
+      throw UsageError(
+        message: "\(name) '\(text)' must be one of \(choices.joined(separator: ", "))")
     }
     return text
   }

@@ -58,7 +58,7 @@ enum Notify {
 
   static func address(_ url: String, _ option: String) throws(UsageError) -> PostAddress {
     guard let address = PostAddress(url) else {
-      throw UsageError(message: "\(option) '\(url)' is no http:// address of this machine")
+      throw UsageError(message: "\(option) '\(url)' is not an http:// address of this machine")
     }
     return address
   }
@@ -66,7 +66,7 @@ enum Notify {
   static func retryScale(_ arguments: Arguments) throws(UsageError) -> Double {
     guard let text = arguments.text("--retry-scale") else { return 1 }
     guard let scale = Double(text), (0...1).contains(scale) else {
-      throw UsageError(message: "--retry-scale '\(text)' is no number from 0 to 1")
+      throw UsageError(message: "--retry-scale '\(text)' must be a number from 0 to 1")
     }
     return scale
   }

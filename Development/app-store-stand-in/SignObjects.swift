@@ -65,7 +65,7 @@ struct SignObjects {
   static func fault(_ name: String) throws(UsageError) -> ObjectFault {
     guard let fault = ObjectFault(rawValue: name) else {
       let names = ObjectFault.allCases.map(\.rawValue).joined(separator: ", ")
-      throw UsageError(message: "fault '\(name)' is none of \(names)")
+      throw UsageError(message: "fault '\(name)' must be one of \(names)")
     }
     return fault
   }

@@ -83,7 +83,7 @@ let help = """
   line, under the chain of DIR/signed-root.pem, signed-intermediate.pem and signed-leaf.pem:
 
     {"payload":VALUE}      the value's bytes are signed exactly as they stand
-    {"payload_text":TEXT}  the same for text that is no JSON
+    {"payload_text":TEXT}  the same for text that is not JSON
     "fault":NAME           beside it: what is to be wrong with the object
 
   Faults: \(faults)

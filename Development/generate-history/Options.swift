@@ -75,7 +75,7 @@ struct Options: Sendable {
 
   private static func midnightMs(_ name: String, _ value: String) throws(UsageError) -> Int64 {
     guard let date = try? CivilDate(parsing: value), (2009...2099).contains(date.year) else {
-      throw UsageError(message: "\(name) '\(value)' is no date (YYYY-MM-DD) of 2009 to 2099")
+      throw UsageError(message: "\(name) '\(value)' must be a date (YYYY-MM-DD) of 2009 to 2099")
     }
     return Int64(date.dayNumber) * dayMs
   }

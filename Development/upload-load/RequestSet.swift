@@ -92,7 +92,7 @@ struct Target {
   /// Reads `http://127.0.0.1:8080/client/itunes_connect/receipts`; hosts are IPv4 addresses or localhost.
   init(_ url: String) throws(UsageError) {
     let scheme = "http://"
-    guard url.hasPrefix(scheme) else { throw UsageError(message: "--url is no http:// address") }
+    guard url.hasPrefix(scheme) else { throw UsageError(message: "--url needs an http:// address") }
     let rest = url.dropFirst(scheme.count)
     let authority = rest.prefix { $0 != "/" }
     let path = String(rest.dropFirst(authority.count))

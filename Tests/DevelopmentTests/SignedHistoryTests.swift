@@ -91,7 +91,7 @@ struct SignedHistoryTests {
   @Test(
     "wrong usage is reported, and exits with 2",
     arguments: [
-      (["--signed-percent", "0"], "--signed-percent '0' is no integer from 1 to 100"),
+      (["--signed-percent", "0"], "--signed-percent '0' must be an integer from 1 to 100"),
       (["--signed-percent", "50"], "--signed-percent and --authority go together"),
       (["--authority", "authority"], "--signed-percent and --authority go together"),
     ])

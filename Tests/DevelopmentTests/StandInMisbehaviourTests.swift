@@ -140,17 +140,17 @@ struct StandInMisbehaviourTests {
       (#"{"behavior":"cut"}"#, "there is no operation \"behavior\""),
       (#"{"behaviour":"explode"}"#, "there is no behaviour \"explode\""),
       (#"{"behaviour":"delay"}"#, "ms is missing"),
-      (#"{"behaviour":"delay","ms":-1}"#, "ms is no integer from 0 to 3600000"),
-      (#"{"behaviour":"cut","count":0}"#, "count is no integer from 1 to 1000000000"),
+      (#"{"behaviour":"delay","ms":-1}"#, "ms must be an integer from 0 to 3600000"),
+      (#"{"behaviour":"cut","count":0}"#, "count must be an integer from 1 to 1000000000"),
       (
         #"{"behaviour":"cut","endpoint":"both"}"#,
-        "endpoint is none of \"production\", \"sandbox\", \"server_api\""
+        "endpoint must be one of \"production\", \"sandbox\", \"server_api\""
       ),
       (
         #"{"notifications_url":"https://127.0.0.1/"}"#,
-        "notifications_url is no http:// address of this machine"
+        "notifications_url is not an http:// address of this machine"
       ),
-      (#"{"refund":7}"#, "refund is no text"),
+      (#"{"refund":7}"#, "refund must be text"),
       (#"{"refund":"1","reason":"2"}"#, "reason is neither 0 nor 1"),
       (#"[{"behaviour":"cut"},{"renewals":"no"}]"#, "renewals is neither true nor false"),
     ])

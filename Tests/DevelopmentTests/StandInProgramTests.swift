@@ -152,7 +152,7 @@ struct StandInProgramTests {
       ([], "--authority is missing"), (["--port", "70000"], "--authority is missing"),
       (
         ["--authority", "x", "--port", "70000"],
-        "--port '70000' is no integer from 0 to 65535"
+        "--port '70000' must be an integer from 0 to 65535"
       ),
       (["--loud"], "unknown argument '--loud'"),
       (["sign-receipts", "--seed", "1"], "--customers is missing"),
@@ -161,11 +161,11 @@ struct StandInProgramTests {
       (["sign-objects"], "--authority is missing"),
       (
         ["sign-transactions", "--transactions", "101"],
-        "--transactions '101' is no integer from 1 to 100"
+        "--transactions '101' must be an integer from 1 to 100"
       ),
       (
         ["sign-notifications", "--format", "uploads"],
-        "--format 'uploads' is none of bodies, import, jws"
+        "--format 'uploads' must be one of bodies, import, jws"
       ),
       (["sign-receipts", "--customers", "1"], "--seed is missing"),
       (["--authority", "x", "--customers", "1", "--seed", "1"], "--server-api-key is missing"),
@@ -173,18 +173,18 @@ struct StandInProgramTests {
       (["notify", "--customers", "1", "--seed", "1"], "--url is missing"),
       (
         ["notify", "--customers", "1", "--seed", "1", "--url", "https://127.0.0.1/"],
-        "--url 'https://127.0.0.1/' is no http:// address of this machine"
+        "--url 'https://127.0.0.1/' is not an http:// address of this machine"
       ),
       (
         [
           "notify", "--customers", "1", "--seed", "1", "--url", "http://127.0.0.1:1/", "--rate",
           "1",
           "--retry-scale", "2",
-        ], "--retry-scale '2' is no number from 0 to 1"
+        ], "--retry-scale '2' must be a number from 0 to 1"
       ),
       (
         ["sign-receipts", "--customers", "1", "--seed", "1", "--style", "odd"],
-        "--style 'odd' is none of unified, transaction, mixed"
+        "--style 'odd' must be one of unified, transaction, mixed"
       ),
     ])
   func usage(arguments: [String], message: String) throws {

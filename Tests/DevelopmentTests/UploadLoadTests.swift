@@ -183,11 +183,11 @@ struct UploadLoadTests {
     arguments: [
       (["--bodies", "bodies"], "one of --rate and --in-flight is needed"),
       (["--rate", "1", "--in-flight", "1"], "one of --rate and --in-flight is needed"),
-      (["--rate", "0"], "--rate '0' is no integer from 1 to 100000"),
+      (["--rate", "0"], "--rate '0' must be an integer from 1 to 100000"),
       (["--rate", "1", "--rate", "2"], "--rate is given twice"),
       (["--rate"], "--rate needs a value"), (["--fast"], "unknown argument '--fast'"),
       (["--rate", "1"], "--url is missing"),
-      (["--rate", "1", "--url", "https://x"], "--url is no http:// address"),
+      (["--rate", "1", "--url", "https://x"], "--url needs an http:// address"),
       (
         ["--rate", "1", "--url", "http://example.com:80"],
         "--url names neither an IPv4 address nor localhost"

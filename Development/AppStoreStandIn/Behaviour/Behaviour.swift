@@ -84,7 +84,7 @@ extension BehaviourRule {
     percent = Int(try object.optionalInteger("percent", 1...100) ?? 100)
     if let text = object["endpoint"] {
       guard let endpoint = text.stringValue.flatMap(StandInEndpoint.init(rawValue:)) else {
-        throw ControlError("endpoint is none of \"production\", \"sandbox\", \"server_api\"")
+        throw ControlError("endpoint must be one of \"production\", \"sandbox\", \"server_api\"")
       }
       self.endpoint = endpoint
     } else {
@@ -131,7 +131,7 @@ extension JSONValue {
     guard let value = self[key] else { return nil }
     guard let number = value.integerValue, range.contains(number) else {
       throw ControlError(
-        "\(key) is no integer from \(range.lowerBound) to \(range.upperBound)")
+        "\(key) must be an integer from \(range.lowerBound) to \(range.upperBound)")
     }
     return number
   }
@@ -145,7 +145,7 @@ extension JSONValue {
 
   func text(_ key: String) throws(ControlError) -> String {
     guard let text = self[key]?.stringValue, !text.isEmpty else {
-      throw ControlError("\(key) is no text")
+      throw ControlError("\(key) must be text")
     }
     return text
   }

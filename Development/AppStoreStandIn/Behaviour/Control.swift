@@ -59,7 +59,7 @@ extension StandInState {
       memory.latestHoldsConsumables = try request.flag("latest_holds_consumables")
     case "notifications_url":
       guard let address = PostAddress(try request.text("notifications_url")) else {
-        throw ControlError("notifications_url is no http:// address of this machine")
+        throw ControlError("notifications_url is not an http:// address of this machine")
       }
       notificationsAddress = address
     case "advance_ms":
