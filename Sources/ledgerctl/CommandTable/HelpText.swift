@@ -132,8 +132,8 @@ let programConventions = [
     + "`/` or ends in `.json`. `replay --from` and `--until` take no manifest. Digits of a time beyond the millisecond "
     + "are ignored.",
   "An error is one line on standard error: `ledgerctl: operation: object: cause`. It never contains a receipt, a token "
-    + "or a user identifier. At most 24 characters of an invalid argument are shown; a part that looks like a secret, "
-    + "unless it is the name of an existing file, is shown as `[47 characters, not shown]`.",
+    + "or a user identifier. At most 24 characters of an invalid argument are shown; a part that looks like a token, "
+    + "or like another secret and is not an existing file, is shown as `[47 characters, not shown]`.",
   "If a file or folder inside a ledger is a symbolic link, or group or others may write to it, every command ends "
     + "with exit code 1. The path to the ledger's directory itself may contain links.",
   "Control characters in text from the data are escaped. Progress is shown on standard error if that is a terminal. "
