@@ -41,8 +41,8 @@ package enum CopyError: ReportableError, Sendable, Equatable, CustomStringConver
     case .diverged(let store, let local, let copied):
       local > copied
         ? "this ledger holds \(local) events, but the copy in \(store) holds \(copied): this ledger holds "
-          + "events that the copy has not"
-        : "this ledger holds events that the copy in \(store) has not"
+          + "events that the copy does not have"
+        : "this ledger holds events that the copy in \(store) does not have"
     case .overtaken(let step, let epoch):
       "another ledger has taken over meanwhile, with step \(step), epoch \(epoch)"
     case .neverReplicated: "this ledger has never written a copy"

@@ -243,9 +243,8 @@ struct ArchiveFiles {
     _ path: String, depth: Int, to entries: inout [Entry]
   ) throws(Failure) {
     guard depth <= depthMax else {
-      throw IntakeError(
-        .unreadable, operation: "read", object: path,
-        cause: "folders are nested more than \(depthMax) deep")
+      throw Failure(
+        operation: "read", object: path, cause: "folders are nested more than \(depthMax) deep")
     }
     for name in try names(in: path) {
       let child = path.hasSuffix("/") ? path + name : "\(path)/\(name)"

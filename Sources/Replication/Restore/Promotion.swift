@@ -2,31 +2,6 @@
 package import Base
 package import Ledger
 
-/// Why a ledger can't take over.
-package enum PromotionError: Error, Sendable, Equatable, CustomStringConvertible {
-  case noCopy(store: String)
-  /// The copy is of another ledger.
-  case otherLedger(store: String)
-  /// The ledger holds events that the copy does not have.
-  case diverged(store: String, local: Int, copied: Int)
-  /// Another ledger has taken over meanwhile.
-  case overtaken(step: Int, epoch: Int)
-
-  package var description: String {
-    switch self {
-    case .noCopy(let store): "\(store): there is no copy"
-    case .otherLedger(let store): "\(store): the copy is of another ledger"
-    case .diverged(let store, let local, let copied):
-      local > copied
-        ? "this ledger holds \(local) events, but the copy in \(store) holds \(copied): this ledger holds "
-          + "events that the copy does not have"
-        : "this ledger holds events that the copy in \(store) does not have"
-    case .overtaken(let step, let epoch):
-      "another ledger has taken over meanwhile, with step \(step), epoch \(epoch)"
-    }
-  }
-}
-
 /// Takes over a copy for a ledger. After an interruption at any point it can be repeated.
 package struct Promotion {
   package var threadCount = 4
