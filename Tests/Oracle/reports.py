@@ -408,7 +408,7 @@ def report(name, book, options):
 
 
 def _sorted(name, columns, body, options):
-    """Empty cells last, ties in the report's own order; amounts by currency, limited to the first of each."""
+    """Empty cells last, ties in the report's own order; amounts by currency."""
     column, _, direction = options.sort.partition(":")
     place = columns.index(column)
     content = CONTENTS[name].get(column, "text")
@@ -431,8 +431,8 @@ def _sorted(name, columns, body, options):
     for code in sorted(groups, key=lambda code: (code == "", code)):
         filled = [row for row in groups[code] if row[place]]
         empty = [row for row in groups[code] if not row[place]]
-        rows += (sorted(filled, key=value, reverse=falls) + empty)[: options.top]
-    return rows
+        rows += sorted(filled, key=value, reverse=falls) + empty
+    return rows[: options.top]
 
 
 def _blanked(column, cell):

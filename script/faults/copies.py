@@ -30,16 +30,24 @@ PREFIX = "ledger/"
 LOST_PART = 0.1
 # Of the steps, older ones are of no use any more.
 STEPS_AT_RISK = 50
+# A log whose writer runs is read this often at most.
+READ_LIMIT = 10
 
 
 def lines_of(directory):
     """The lines of a log by position. A tail may outlive its block."""
-    lines = {}
-    # The block that was being written when the writer died is cut short; its tail is there.
-    for line in serving.log_lines(directory, tolerated=EOFError):
-        if line.startswith(b'{"seq":') and line.endswith(b"}\n"):
-            lines.setdefault(json.loads(line)["seq"], line)
-    return lines
+    for attempt in range(READ_LIMIT):
+        lines = {}
+        try:
+            # The block that was being written when the writer died is cut short; its tail is there.
+            for line in serving.log_lines(directory, tolerated=EOFError):
+                if line.startswith(b'{"seq":') and line.endswith(b"}\n"):
+                    lines.setdefault(json.loads(line)["seq"], line)
+            return lines
+        except FileNotFoundError:
+            # A running writer made a block of the tail meanwhile.
+            if attempt + 1 == READ_LIMIT:
+                raise
 
 
 def replication_state(directory):

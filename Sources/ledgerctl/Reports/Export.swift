@@ -68,7 +68,7 @@ private let exportQuestionOptions: [Option] = [
     "at", value: .init("MOMENT"),
     help: "the moment at which subscriptions are judged: an RFC 3339 time, or the start of a day"
   ),
-  .firstDay, .lastDay, .environments,
+  .month, .firstDay, .lastDay, .environments,
   Option("include-pending", help: "include sales that the App Store has not confirmed yet"),
   .reportingCurrency, .ratesMaxAge,
 ]
@@ -120,13 +120,22 @@ private func export(
     for name in written.summary.unknownEnvironments {
       context.say("export: --environment \(ShownArgument.text(name)): no data for this environment")
     }
-    for text in written.summary.unknownTexts { context.say("export: \(text)") }
-    if let text = written.summary.unconvertedText(request) {
+    let summary = written.summary
+    for text in summary.unknownTexts { context.say("export: \(text)") }
+    // A file's line says how many rows it has; no exceptions are good news.
+    if options.outputPath == nil, request.kind != .exceptions, summary.rowCount == 0,
+      summary.unknownTexts.isEmpty, written.size > 0
+    {
+      context.say("export: no rows match the filters")
+    }
+    if request.top != nil, summary.isByAmountsOf(request) {
+      context.say(
+        "export: --top: amounts of different currencies are not compared; --in converts them")
+    }
+    for text in summary.warnings(request, isTable: options.format == .table) {
       context.say("export: \(text)")
     }
-    if let text = written.summary.trustText {
-      context.say("export: \(text)")
-    }
+    if let text = summary.trustText { context.say("export: \(text)") }
     report = written
     if let path = options.manifestedPath {
       // Signed before the report is put in place, so that there is no report if signing fails.
@@ -143,10 +152,8 @@ private func export(
     }
   }
   if let report, let path = options.outputPath {
-    let footer = ReportFooter(request.kind, report.summary)
-    let lines = footer.fileLines(
-      report, report.request, asOf: invocation.value("as-of"), path: path)
-    for line in lines { context.diagnostics.writeLine(visible(line)) }
+    let line = ReportFooter(request.kind, report.summary).fileLine(size: report.size, path: path)
+    context.diagnostics.writeLine(visible(line))
   }
   return .done
 }

@@ -16,8 +16,8 @@ let reportCommand = Command(
       + "event. `--from` requires `--to`.",
   ],
   options: [
-    Option("month", value: .init("MONTH"), help: "the month, as in `2026-06`"),
-    .firstDay, .lastDay, .reportingCurrency, .ratesMaxAge, .zone, .refundDate, .environments, .asOf,
+    .month, .firstDay, .lastDay, .reportingCurrency, .ratesMaxAge, .zone, .refundDate,
+    .environments, .asOf,
     Option(
       "since", value: .init("POINT"),
       help: "also show what changed since this POINT in months that had ended by then"),
@@ -62,7 +62,7 @@ private func report(
   for name in made.summary.unknownEnvironments {
     context.say("report: --environment \(ShownArgument.text(name)): no data for this environment")
   }
-  if let text = made.summary.unconvertedText(base) { context.say("report: \(text)") }
+  for text in made.summary.warnings(base) { context.say("report: \(text)") }
   if let text = made.summary.trustText { context.say("report: \(text)") }
   if made.isEmpty {
     let newest = try ReportPage.newestMonth(base, from: database)
@@ -72,8 +72,8 @@ private func report(
   if let path = invocation.outputPath {
     context.diagnostics.writeLine(
       visible(
-        "Wrote a page about \(days.title) to \(path), from the first "
-          + counted(made.size, "event")))
+        "Wrote a page about \(days.title) to \(path), "
+          + ReportFooter.stand(size: made.size)))
   }
   return .done
 }
@@ -114,13 +114,9 @@ private struct PageOptions {
   private static func period(
     _ invocation: Invocation, from: CivilDate?, to: CivilDate?
   ) throws(UsageError) -> PagePeriod? {
-    let month = try invocation.value(
-      "month", "is not a month, as in 2026-06", read: PagePeriod.init(parsingMonth:))
     let command = invocation.command.name
-    guard from != nil || to != nil else { return month }
-    if month != nil {
-      throw UsageError("--month", "conflicts with --from and --to", command: command)
-    }
+    if let month = try invocation.month() { return month }
+    if from == nil, to == nil { return nil }
     guard let from else { throw UsageError("--to", "requires --from", command: command) }
     guard let to else { throw UsageError("--from", "requires --to", command: command) }
     guard let period = PagePeriod(from: from, to: to) else {

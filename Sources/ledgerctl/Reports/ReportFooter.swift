@@ -1,4 +1,4 @@
-// The lines below a report's rows in a table, or on standard error if the report goes to a file.
+// The lines below a report's rows in a table, and what is said about a report on standard error.
 import Base
 import Projections
 import Revenue
@@ -18,25 +18,34 @@ struct ReportFooter {
     if kind.hasMoment { return momentLines + [reportNote] }
     if kind == .users { return notShownLines + roundingLines + rateLines }
     guard kind == .revenue || kind == .journal else { return notShownLines + roundingLines }
-    return notShownLines + summary.totals.map(Self.text) + figureLines + [reportNote]
+    return notShownLines + totalLines + figureLines + [reportNote]
   }
 
-  /// The lines about a report in a file, whose format may contain only rows.
-  /// - Parameter asOf: the value of `--as-of`; nil is now.
-  func fileLines(_ written: WrittenReport, _ request: ReportRequest, asOf: String?, path: String)
-    -> [String]
-  {
-    let place = asOf.map { ", as of \($0)" } ?? ""
-    let first =
-      "Wrote \(counted(summary.rowCount, "row")) of \(kind.rawValue) to \(path), from the first "
-      + "\(counted(written.size, "event"))\(place)"
-    // Exceptions only belong to reports that are filtered by day.
-    let figures = kind.hasDays ? figureLines : roundingLines + rateLines
-    let isFigure = kind == .revenue || kind == .journal || kind.hasMoment
-    return [first, "Filters: \(request.words)"] + momentLines + notShownLines
-      + summary.totals.map(Self.text)
-      + figures
-      + (isFigure ? [reportNote] : [])
+  /// More totals would be longer than many reports.
+  private static let totalCountMax = 5
+
+  private var totalLines: [String] {
+    if summary.totals.count <= Self.totalCountMax { return summary.totals.map(Self.text) }
+    let currencies = summary.totals.count { $0.currency != nil }
+    return [
+      "Totals: in \(counted(currencies, "currency", "currencies")); --total shows them, --in CURRENCY makes one"
+    ]
+  }
+
+  /// The line about a report in a file.
+  /// - Parameter size: how many events the report rests on.
+  func fileLine(size: Int, path: String) -> String {
+    var parts = [
+      "Wrote \(grouped(summary.rowCount)) \(summary.rowCount == 1 ? "row" : "rows") of \(kind.rawValue) to \(path)"
+    ]
+    let currencies = summary.totals.count { $0.currency != nil }
+    if currencies > 1 { parts.append(counted(currencies, "currency", "currencies")) }
+    return (parts + [Self.stand(size: size)]).joined(separator: ", ")
+  }
+
+  /// The newest event behind a report of so many events: the position that `--as-of` takes.
+  static func stand(size: Int) -> String {
+    size > 0 ? "as of event \(grouped(size - 1))" : "of an empty ledger"
   }
 
   private var notShownLines: [String] {
@@ -97,31 +106,52 @@ struct ReportFooter {
 }
 
 extension ReportSummary {
-  /// The warning about lines that keep their own currencies, since a CSV shows them as rows like any others; nil if
-  /// all are converted.
-  func unconvertedText(_ request: ReportRequest) -> String? {
+  /// What a reader must act on: lines without a rate or a price, with the command that lists them.
+  /// - Parameter isTable: whether the report's own exceptions are shown below it.
+  func warnings(_ request: ReportRequest, isTable: Bool = false) -> [String] {
     func count(_ type: String) -> Int { exceptions.first { $0.type == type }?.count ?? 0 }
-    let (unconverted, stale) = (count("unconverted"), count("stale_rate"))
-    guard let currency = request.reportingCurrency, unconverted > 0 else { return nil }
-    let isOne = unconverted == 1
-    var text = "--in \(currency): \(counted(unconverted, "line")) "
-    text += isOne ? "keeps its own currency: no rate " : "keep their own currencies: no rate "
-    if stale > 0, let days = request.ratesAgeMaxDays {
-      text += "of the day or of the \(counted(days, "day")) before "
+    guard request.kind == .revenue || request.kind == .journal else { return [] }
+    var warnings: [String] = []
+    if let currency = request.reportingCurrency, count("unconverted") > 0 {
+      let (unconverted, stale) = (count("unconverted"), count("stale_rate"))
+      var text =
+        "\(counted(unconverted, "line")) \(unconverted == 1 ? "has" : "have") no rate to \(currency)"
+      if stale > 0, let days = request.ratesAgeMaxDays {
+        text += " of the day or of the \(counted(days, "day")) before"
+      }
+      warnings.append(text + ", and \(unconverted == 1 ? "keeps its" : "keep their") own currency")
     }
-    text += isOne ? "converts it" : "converts them"
-    return text + " (exception unconverted\(stale > 0 ? ", stale_rate" : ""))"
+    let unpriced = count("unpriced")
+    if unpriced > 0, !isTable {
+      warnings.append("\(counted(unpriced, "sale")) \(unpriced == 1 ? "has" : "have") no price")
+    }
+    return warnings.map { $0 + " ('ledgerctl export exceptions')" }
   }
 }
 
 extension ReportSummary {
+  /// Whether rows are sorted by amounts of several currencies.
+  func isByAmountsOf(_ request: ReportRequest) -> Bool {
+    let column = request.columns.first { $0.name == request.sort?.column }
+    return column?.content == .amount && totals.count { $0.currency != nil } > 1
+  }
+}
+
+extension ReportSummary {
+  /// Codes that people use instead of those of ISO 3166-1.
+  private static let countryCodes = ["UK": "GB", "EL": "GR"]
+
   /// The warnings about filters that name what the ledger does not know, a line each.
   var unknownTexts: [String] {
     unknownNames.map { name in
       switch name {
       case .app(let text): "--app \(ShownArgument.text(text)): no data for this app"
-      case .product(let text): "--product \(ShownArgument.text(text)): no data for this product"
-      case .country(let text): "--country \(ShownArgument.text(text)): no data for this country"
+      case .product(let text, let similar):
+        "--product \(ShownArgument.text(text)): no data for this product"
+          + (similar.map { "; did you mean \($0)?" } ?? "")
+      case .country(let text):
+        "--country \(ShownArgument.text(text)): no data for this country"
+          + (Self.countryCodes[text].map { "; did you mean \($0)?" } ?? "")
       case .user: "--user: no data for this user"
       }
     }
@@ -129,33 +159,20 @@ extension ReportSummary {
 }
 
 extension ReportSummary {
-  /// The warning about sales whose replies are not known to come from a host of Apple's; nil if all are.
+  /// The note about sales whose replies are not known to come from a host of Apple's; nil if all are, and in a ledger
+  /// whose sales all have one source.
   var trustText: String? {
-    if trust.allSatisfy({ $0.word == "app_store" }) { return nil }
-    let counts = trust.map { "\($0.count) \($0.word)" }.joined(separator: ", ")
-    return "sales by the source of their reply: \(counts) (--by trust, docs/revenue.md)"
+    if isOfOneSource { return nil }
+    let counts = trust.compactMap { word, count -> String? in
+      guard let replies = Self.replies[word] else { return nil }
+      return "\(counted(count, "sale")) \(count == 1 ? "rests" : "rest") on \(replies)"
+    }
+    if counts.isEmpty { return nil }
+    return counts.joined(separator: ", ") + ", not on Apple's signature (--by trust)"
   }
-}
 
-extension ReportRequest {
-  /// The filters as options of `export`, defaults included. The user is not named: these words go to standard error.
-  fileprivate var words: String {
-    var shown = options.filter { option, value in
-      switch option {
-      case .period: dimensions.contains(.period)
-      case .timezone: !kind.hasMoment || isByMonth
-      default: value != .null && value != .boolean(false)
-      }
-    }
-    // The days come before what counts on them.
-    if let refunds = shown.firstIndex(where: { $0.option == .refunds }) {
-      let moved = shown.remove(at: refunds)
-      shown.insert(
-        moved, at: shown.firstIndex { $0.option == .environment } ?? shown.endIndex)
-    }
-    return shown.map { option, value in
-      let text = option == .user ? "…" : option.text(of: value)
-      return "--\(option.name)" + (text.isEmpty ? "" : " " + text)
-    }.joined(separator: " ")
-  }
+  private static let replies = [
+    "imported": "imported replies", "configured": "replies of configured hosts",
+    "not_recorded": "replies of unrecorded hosts",
+  ]
 }

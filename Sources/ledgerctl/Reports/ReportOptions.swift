@@ -2,6 +2,7 @@
 import AppStore
 import Base
 import Projections
+import ReportDocuments
 import Revenue
 
 extension Invocation {
@@ -16,6 +17,7 @@ extension Invocation {
     request.ratesAgeMaxDays = try ratesAgeMaxDays()
     request.from = try day("from")
     request.to = try day("to")
+    if let month = try month() { (request.from, request.to) = (month.first, month.last) }
     if let from = request.from, let to = request.to, to < from {
       throw wrong("to", to.description, "comes before --from \(from)")
     }
@@ -37,6 +39,17 @@ extension Invocation {
         "--csv-decimal", "must differ from --csv-delimiter", command: command.name)
     }
     return request
+  }
+
+  /// The month of `--month`, which stands for `--from` and `--to`.
+  func month() throws(UsageError) -> PagePeriod? {
+    guard command.options.contains(where: { $0.name == "month" }) else { return nil }
+    let month = try value(
+      "month", "is not a month, as in 2026-06", read: PagePeriod.init(parsingMonth:))
+    if month != nil, has("from") || has("to") {
+      throw UsageError("--month", "conflicts with --from and --to", command: command.name)
+    }
+    return month
   }
 
   /// Whether a text can be a value of an option, besides what the report itself checks.
@@ -119,6 +132,8 @@ extension Option {
   static let refundDate = Option(
     "refunds", value: .init("DATE", allowed: RefundDate.names, standard: "event-date"),
     help: "the date on which returns and reversals count")
+  static let month = Option(
+    "month", value: .init("MONTH"), help: "the days of a month, as in `2026-06`")
   static let firstDay = Option(
     "from", value: .init("DAY"), help: "the first day, as in `2026-03-14`")
   static let lastDay = Option("to", value: .init("DAY"), help: "the last day")

@@ -110,8 +110,15 @@ func readSmallFile(_ path: String, byteCountMax: Int = 1 << 20) throws(Failure) 
 // MARK: - Formats and arguments
 
 /// `1 event`, `2 events`.
-func counted(_ count: Int, _ noun: String) -> String {
-  "\(count) \(noun)\(count == 1 ? "" : "s")"
+func counted(_ count: Int, _ noun: String, _ plural: String? = nil) -> String {
+  "\(count) \(count == 1 ? noun : plural ?? noun + "s")"
+}
+
+/// `12,345`.
+func grouped(_ count: Int) -> String {
+  var digits = Array(String(count.magnitude))
+  for place in stride(from: digits.count - 3, to: 0, by: -3) { digits.insert(",", at: place) }
+  return (count < 0 ? "-" : "") + String(digits)
 }
 
 /// `17 B`, `1.5 MiB`, rounded down.

@@ -158,7 +158,10 @@ extension ReportSource {
         let known = try knownProducts()
         unknown += patterns.filter { pattern in
           !known.contains { $0.withUnsafeBytes(pattern.matches) }
-        }.map { .product($0.pattern) }
+        }.map { pattern in
+          let names = known.map { String(decoding: $0, as: UTF8.self) }.sorted()
+          return .product(pattern.pattern, similar: suggestion(for: pattern.pattern, among: names))
+        }
       }
       if let codes = filter.countries {
         let known = try knownCountries()

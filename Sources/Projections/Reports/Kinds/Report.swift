@@ -73,7 +73,9 @@ package enum Report {
     var summary = written.summary
     let shown = try written.shownSales ?? source.shownSales()
     summary.exceptions = try source.exceptionCounts(shown)
-    if request.kind.hasDays, request.kind != .exceptions { summary.trust = shown.trustCounts }
+    if request.kind.hasDays, request.kind != .exceptions {
+      (summary.trust, summary.isOfOneSource) = (shown.trustCounts, source.isOfOneSource)
+    }
     summary.unknownEnvironments = try (request.environments ?? []).filter {
       try !knows(environment: $0, database)
     }

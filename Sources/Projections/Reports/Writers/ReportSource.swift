@@ -79,6 +79,10 @@ package final class ReportSource {
   private let lastDay: Int
   /// Whether the date of its sale decides a line's period. The sales report always works this way.
   let decidesBySaleDate: Bool
+  /// The sources of the replies of all confirmed sales read so far, shown or not, as bits.
+  private var sources: UInt8 = 0
+  /// Whether all confirmed sales read so far have one source.
+  var isOfOneSource: Bool { sources.nonzeroBitCount <= 1 }
 
   package init(_ database: Database, _ request: ReportRequest) throws(ProjectionError) {
     self.database = database
@@ -178,6 +182,7 @@ package final class ReportSource {
         let isShown =
           shows(environment: figures.environment) && (filter?.shows(figures, sale) ?? true)
         let currency = try currency(figures.currency)
+        sources |= 1 << UInt8(figures.trust.rawValue)
         if isShown { try body(ReportLine(figures, sale, currency)) }
         while nextLater == sale {
           if isShown { try body(Self.line(later, of: figures, sale, currency)) }

@@ -65,8 +65,8 @@ package struct UsedRates: Equatable, Sendable {
 /// A name in a filter that the ledger does not know.
 package enum UnknownName: Equatable, Sendable {
   case app(String)
-  /// As given: an id, or a prefix with `*`.
-  case product(String)
+  /// As given: an id, or a prefix with `*`; and the id that is most like it.
+  case product(String, similar: String?)
   case country(String)
   /// The identifier stands in no message.
   case user
@@ -83,6 +83,8 @@ package struct ReportSummary: Sendable {
   package var exceptions: [(type: String, count: Int)] = []
   /// How many of the sales shown come from replies of each source, by name. Sources without sales are omitted.
   package var trust: [(word: String, count: Int)] = []
+  /// Whether all sales of the ledger come from replies of one source.
+  package var isOfOneSource = false
   /// The rates used (rule R10).
   package var rates = UsedRates()
   /// Requested environments that no receipt or reply has named; most likely typing errors.

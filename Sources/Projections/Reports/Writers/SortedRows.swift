@@ -3,8 +3,8 @@ import Revenue
 
 /// Keeps rows until the last is there, sorts them, and passes on those to be shown.
 ///
-/// Amounts in different currencies are not compared: rows are sorted by currency first, and `top` counts for
-/// each currency. Rows that are equal stay in the report's own order.
+/// Amounts in different currencies are not compared: rows are sorted by currency first. Rows that are equal stay in
+/// the report's own order.
 final class SortedRows: ReportWriter {
   /// A row that is kept.
   private struct Row {
@@ -118,16 +118,7 @@ final class SortedRows: ReportWriter {
 
   /// The rows to be shown of those that are kept, in order.
   private func firstRows() -> [Row] {
-    let sorted = rows.sorted(by: precedes)
-    guard isByAmount else { return Array(sorted.prefix(shownMax)) }
-    var result: [Row] = []
-    var count = 0
-    for row in sorted {
-      count = result.isEmpty || result[result.count - 1].currency == row.currency ? count + 1 : 1
-      // Rows beyond the first of a currency are passed over one by one: those of the next follow.
-      if count <= shownMax { result.append(row) }
-    }
-    return result
+    Array(rows.sorted(by: precedes).prefix(shownMax))
   }
 
   /// Throws away rows that can no longer be among those shown.
