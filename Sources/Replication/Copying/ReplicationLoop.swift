@@ -6,13 +6,6 @@ import Ledger
 ///
 /// It keeps one step in memory and nothing that grows while the store is unavailable: the backlog is the log.
 final class ReplicationLoop: @unchecked Sendable {
-  private enum Limit {
-    /// The shortest time between two writes of the record, which may lag because what it records stays true.
-    static let recordMs: Int64 = 1_000
-    /// Content waits for this part of the delay, so that one step names more of it.
-    static let contentDelayDivisor: Int64 = 2
-  }
-
   private let directory: LedgerDirectory
   private let publisher: StepPublisher
   private let options: ReplicatorOptions
@@ -29,18 +22,10 @@ final class ReplicationLoop: @unchecked Sendable {
   private var pending: PendingStep?
   /// Whether the copy was found to belong to this writer.
   private var hasOpened = false
-  private var backoff = Backoff()
-  private var retryAtMs: Int64 = 0
-
-  /// Since when events have been waiting, and content that could be named; nil if there is none.
-  private var waitingSinceMs: Int64?
-  private var contentSinceMs: Int64?
+  private var schedule: StepSchedule
   private var lookedAtMs: Int64 = 0
   private var lagBytes = 0
   private var lagPosition: Position?
-
-  private var recordIsDue = false
-  private var recordWrittenMs: Int64 = 0
 
   private var housekeeping: CopyHousekeeping
   /// Whether the copy has lost something that was not found again yet.
@@ -55,6 +40,10 @@ final class ReplicationLoop: @unchecked Sendable {
     self.options = options
     self.exchange = exchange
     content = UploadedFiles(directory)
+    schedule = StepSchedule(
+      StepSchedule.Limits(
+        delayMs: options.delayMs, pollMs: options.pollMs,
+        waitingByteCount: options.waitingByteCount, retryMsMax: options.retryMsMax))
     housekeeping = CopyHousekeeping(
       deletionPauseMs: options.deletionPauseMs, sweepMs: options.sweepMs)
   }
@@ -122,25 +111,13 @@ final class ReplicationLoop: @unchecked Sendable {
       failed(error, nowMs)
     }
     if exchange.monitor.withLock({ $0.status.ending != nil }) { return nil }
-    if recordIsDue, wishes.wantsAll || nowMs - recordWrittenMs >= Limit.recordMs {
-      writeRecord()
-    }
+    if schedule.mustWriteRecord(isAwaited: wishes.wantsAll, nowMs) { writeRecord() }
     tell(wishes, nowMs)
     if wishes.stopAtMs != nil, let state, let reader, state.size >= reader.head.size { return nil }
-    return pauseMs(nowMs, wishes)
+    return schedule.pauseMs(nowMs)
   }
-
-  private func pauseMs(_ nowMs: Int64, _ wishes: PendingRequests) -> Int64 {
-    if retryAtMs > nowMs { return max(1, min(options.pollMs, retryAtMs - nowMs)) }
-    // After one step, the next may follow at once.
-    if hasMore { return 0 }
-    return options.pollMs
-  }
-
-  private var hasMore = false
 
   private func failed(_ failure: CopyError, _ nowMs: Int64) {
-    hasMore = false
     var retryAfterMs: Int?
     switch failure {
     case .store(let error):
@@ -153,7 +130,7 @@ final class ReplicationLoop: @unchecked Sendable {
       exchange.failed(.steps, error.description, error.kind)
     default: exchange.failed(.steps, failure.description, nil)
     }
-    retryAtMs = nowMs + Int64(min(backoff.next(retryAfterMs: retryAfterMs), options.retryMsMax))
+    schedule.failed(retryAfterMs: retryAfterMs, nowMs)
   }
 
   private func ledger<Result>(
@@ -170,7 +147,7 @@ final class ReplicationLoop: @unchecked Sendable {
 
   /// Reads what was appended, and other changes on disk.
   private func look(_ nowMs: Int64, _ wishes: PendingRequests) throws(CopyError) {
-    if retryAtMs > nowMs && reader == nil { return }
+    if !schedule.mayTry(nowMs), reader == nil { return }
     try ledger { () throws(LedgerError) in
       let reader: LogReader
       if let known = self.reader {
@@ -188,23 +165,17 @@ final class ReplicationLoop: @unchecked Sendable {
         wantsAll: wishes.wantsAll)
     }
     lookedAtMs = nowMs
-    noteWaiting()
+    schedule.observed(waitingEvents: hasWaitingEvents, atMs: nowMs)
   }
 
-  private func noteWaiting() {
-    guard let reader, reader.head.size > state?.size ?? 0 else {
-      waitingSinceMs = nil
-      return
-    }
-    if waitingSinceMs == nil { waitingSinceMs = lookedAtMs }
-  }
+  private var hasWaitingEvents: Bool { reader.map { $0.head.size > state?.size ?? 0 } ?? false }
 
   // MARK: Opening
 
   /// False until the copy can be read.
   private func open(_ nowMs: Int64) throws(CopyError) -> Bool {
     if isOpen { return true }
-    guard nowMs >= retryAtMs, let reader else { return false }
+    guard schedule.mayTry(nowMs), let reader else { return false }
     let known = try ledger { () throws(LedgerError) in try ReplicationRecord(of: directory) }
     let mark = try store { () throws(ObjectStoreError) in
       try CopyMark.require(of: publisher.store, for: known)
@@ -233,7 +204,7 @@ final class ReplicationLoop: @unchecked Sendable {
       if let state {
         content.takeState(state)
         self.record?.advance(to: state.newest, sha256: state.newestSHA256)
-        recordIsDue = true
+        schedule.recordChanged()
       }
       pending = nil
       isOpen = true
@@ -252,8 +223,7 @@ final class ReplicationLoop: @unchecked Sendable {
   }
 
   private func succeeded() {
-    backoff.reset()
-    retryAtMs = 0
+    schedule.succeeded()
     exchange.succeeded(.steps)
   }
 
@@ -276,8 +246,8 @@ final class ReplicationLoop: @unchecked Sendable {
   // MARK: Steps
 
   private func publish(_ nowMs: Int64, _ wishes: PendingRequests) throws(CopyError) {
-    hasMore = false
-    guard nowMs >= retryAtMs, let record else { return }
+    schedule.hasMore = false
+    guard schedule.mayTry(nowMs), let record else { return }
     if pending == nil { pending = try ledger { () throws(LedgerError) in try step(nowMs, wishes) } }
     guard let pending else { return }
     let publication = try store { () throws(ObjectStoreError) in
@@ -289,7 +259,7 @@ final class ReplicationLoop: @unchecked Sendable {
     case .mustReopen:
       isOpen = false
       self.pending = nil
-      hasMore = true
+      schedule.hasMore = true
     }
   }
 
@@ -316,12 +286,9 @@ final class ReplicationLoop: @unchecked Sendable {
       housekeeping.sweepSoon()
     }
     record?.advance(to: step.step, sha256: step.sha256)
-    recordIsDue = true
-    waitingSinceMs = nil
-    contentSinceMs = nil
-    noteWaiting()
-    hasMore = true
-    succeeded()
+    schedule.recordChanged()
+    schedule.confirmed(waitingEvents: hasWaitingEvents, seenAtMs: lookedAtMs)
+    exchange.succeeded(.steps)
     exchange.change { status in
       status.step = step.step.number
       status.confirmedSize = step.step.size
@@ -343,14 +310,13 @@ final class ReplicationLoop: @unchecked Sendable {
     let work = content.newWork
     let checkpoints = content.newCheckpoints(upTo: max(state.size, layout.end))
     let hasContent = layout != current || identity != nil || work != nil || !checkpoints.isEmpty
-    if hasContent, contentSinceMs == nil { contentSinceMs = nowMs }
-    if !hasContent { contentSinceMs = nil }
+    let hasWaited = schedule.contentIsDue(hasContent: hasContent, nowMs)
     let framesAreDue = try areFramesDue(state, reader, nowMs, wishes)
     let contentIsDue =
       hasContent
       && (layout.end > state.size || wishes.wantsAll || framesAreDue
         || wishes.workDemand > wishes.confirmedWorkDemand
-        || nowMs - (contentSinceMs ?? nowMs) >= options.delayMs / Limit.contentDelayDivisor)
+        || hasWaited)
     guard framesAreDue || contentIsDue || housekeeping.needsStep else { return nil }
     // A layout that the frames do not continue yet is named later.
     for candidate in layout == current ? [nil] : [layout, nil] {
@@ -424,8 +390,7 @@ final class ReplicationLoop: @unchecked Sendable {
     lagBytes = waiting > 0 ? try reader.byteCount(from: state.size) : 0
     guard waiting > 0 else { return false }
     if wishes.demand > state.size || wishes.wantsAll || wishes.stopAtMs != nil { return true }
-    if lagBytes >= options.waitingByteCount { return true }
-    return nowMs - (waitingSinceMs ?? nowMs) >= options.delayMs - options.pollMs
+    return schedule.framesAreDue(lagByteCount: lagBytes, nowMs)
   }
 
   // MARK: Content and deletions
@@ -476,7 +441,7 @@ final class ReplicationLoop: @unchecked Sendable {
       return
     }
     record?.wholeAtMs = sweep.startedAtMs
-    recordIsDue = true
+    schedule.recordChanged()
     exchange.change { $0.wholeAtMs = sweep.startedAtMs }
     exchange.succeeded(.loss)
     if hasLost { options.notice("the copy was found whole again") }
@@ -545,14 +510,14 @@ final class ReplicationLoop: @unchecked Sendable {
   // MARK: Record and status
 
   private func writeRecord() {
-    guard recordIsDue, var record, let state else { return }
+    guard schedule.recordIsDue, var record, let state else { return }
     if let first = housekeeping.emptiedBefore(state) { record.emptiedBefore = first }
-    recordWrittenMs = MonotonicClock.nowMs()
+    schedule.recordBegins(MonotonicClock.nowMs())
     do throws(LedgerError) {
       try record.write(to: directory)
       try content.saveDigests()
       self.record = record
-      recordIsDue = false
+      schedule.recordIsWritten()
       exchange.succeeded(.record)
     } catch { exchange.failed(.record, error.description, nil) }
   }
@@ -577,7 +542,7 @@ final class ReplicationLoop: @unchecked Sendable {
       lagPosition = nil
     }
     var isSettled = wishes.wantsAll && isOpen && pending == nil && housekeeping.isIdle(nowMs)
-    isSettled = isSettled && lostSteps.isEmpty && size == known && !recordIsDue
+    isSettled = isSettled && lostSteps.isEmpty && size == known && !schedule.recordIsDue
     isSettled = isSettled && state.map { content.isSettled($0) } ?? false
     let confirmedWork = state == nil || pending != nil ? 0 : content.confirmedWorkDemand
     let replacedCount = housekeeping.replacedCount
