@@ -36,14 +36,15 @@ import Testing
   @Test("Content waits half the delay, from when it could first be named")
   func content() {
     var schedule = StepSchedule(Self.limits)
-    #expect(!schedule.contentIsDue(hasContent: false, 0))
-    #expect(!schedule.contentIsDue(hasContent: true, 100))
-    #expect(!schedule.contentIsDue(hasContent: true, 599))
-    #expect(schedule.contentIsDue(hasContent: true, 600))
+    for (hasContent, nowMs, isDue) in [
+      (false, 0, false), (true, 100, false), (true, 599, false), (true, 600, true),
+    ] {
+      expectEqual(schedule.contentIsDue(hasContent: hasContent, Int64(nowMs)), isDue)
+    }
     schedule.confirmed(waitingEvents: false, seenAtMs: 600)
-    #expect(!schedule.contentIsDue(hasContent: true, 700))
-    #expect(!schedule.contentIsDue(hasContent: false, 1_150))
-    #expect(!schedule.contentIsDue(hasContent: true, 1_200))
+    for (hasContent, nowMs) in [(true, 700), (false, 1_150), (true, 1_200)] {
+      expectEqual(schedule.contentIsDue(hasContent: hasContent, Int64(nowMs)), false)
+    }
   }
 
   @Test(
