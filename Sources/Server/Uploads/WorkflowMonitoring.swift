@@ -111,7 +111,9 @@ package final class OperatorNotes: Sendable {
   /// Reports a fault, beginning with the operation.
   func fault(_ operation: String, _ error: any Error) {
     // Errors of the ledger and of the projections contain no event data.
-    report("\(operation): \(error)", key: operation)
+    let text = "\(error)"
+    report(
+      text.hasPrefix("\(operation): ") ? text : "\(operation): \(text)", key: operation)
   }
 
   /// Writes a message, unless one with this key was written recently.

@@ -126,8 +126,8 @@ let programConventions = [
     + "brackets may be left out, and what `…` follows may be repeated.",
   "Commands that read the projections bring them up to date first.",
   "Wrong usage is found before any data is touched: exit code 2, nothing read or written.",
-  "`-o FILE` replaces FILE after everything is written; `-` is standard output. A FILE inside a ledger's directory is "
-    + "refused, also if a link leads there.",
+  "`-o FILE` replaces FILE after everything is written; `-` is standard output, where a command can write there. A "
+    + "FILE inside a ledger's directory is refused, also if a link leads there.",
   "A point in time (POINT) is a position, a day (UTC), an RFC 3339 time or the file of a manifest: a value that holds a "
     + "`/` or ends in `.json`. `replay --from` and `--until` take no manifest. Digits of a time beyond the millisecond "
     + "are ignored.",

@@ -34,7 +34,7 @@ extension Invocation {
         argument: target, option: option, endpoint: value("endpoint"), region: value("region"),
         credentialsFile: value("credentials-file"))
     } catch {
-      throw Failure(operation: command.name, object: "--\(error.option)", cause: error.cause)
+      throw UsageError("--\(error.option)", error.cause, command: command.name)
     }
   }
 

@@ -60,6 +60,7 @@ private func auditProof(_ invocation: Invocation, _ context: Context) throws -> 
 /// - Returns: the erasure that redacted it; its data then proves nothing. Nil if the line holds the proven data.
 private func check(_ file: [UInt8], _ proof: InclusionProof) throws(ProofError) -> Position? {
   let text = file.last == 0x0A ? file.dropLast() : file[...]
+  if text.contains(0x0A) { throw ProofError("event", "it is more than a line", lacksForm: true) }
   let (isLine, isTheEvent, erasure) = text.withUnsafeBytes { bytes -> (Bool, Bool, Position?) in
     guard let line = EventLine(bytes) else { return (false, false, nil) }
     let isTheEvent =

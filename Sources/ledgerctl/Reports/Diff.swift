@@ -3,6 +3,7 @@ import AppStore
 import Base
 import Ledger
 import Projections
+import ReportDocuments
 import Revenue
 
 let diffCommand = Command(
@@ -21,6 +22,7 @@ let diffCommand = Command(
       "since", value: .init("POINT"), isRequired: true,
       help: "the earlier POINT"),
     Option("until", value: .init("POINT"), help: "the later POINT (default: the end of the log)"),
+    .month,
     Option(
       "from-day", value: .init("DAY"),
       help: "the first day of the lines to compare"),
@@ -44,7 +46,7 @@ let diffCommand = Command(
   ],
   examples: [
     Example(
-      "ledgerctl diff --since 2026-04-05 --from-day 2026-03-01 --to-day 2026-03-31 --in EUR",
+      "ledgerctl diff --since 2026-04-05 --month 2026-03 --in EUR",
       "Show what changed in March since it was closed on 5 April, in euros")
   ],
   isReadOnly: true
@@ -111,6 +113,9 @@ extension ComparedLines {
     zone = try invocation.timeZone()
     fromDay = try invocation.day("from-day")
     toDay = try invocation.day("to-day")
+    if let month = try invocation.month("from-day", "to-day") {
+      (fromDay, toDay) = (month.first, month.last)
+    }
     if let fromDay, let toDay, toDay < fromDay {
       throw invocation.wrong("to-day", toDay.description, "comes before --from-day \(fromDay)")
     }

@@ -45,7 +45,7 @@ struct ReportFooter {
 
   /// The newest event behind a report of so many events: the position that `--as-of` takes.
   static func stand(size: Int) -> String {
-    size > 0 ? "as of event \(grouped(size - 1))" : "of an empty ledger"
+    size > 0 ? "as of event \(size - 1)" : "of an empty ledger"
   }
 
   private var notShownLines: [String] {

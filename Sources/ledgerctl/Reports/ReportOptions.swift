@@ -41,13 +41,14 @@ extension Invocation {
     return request
   }
 
-  /// The month of `--month`, which stands for `--from` and `--to`.
-  func month() throws(UsageError) -> PagePeriod? {
+  /// The month of `--month`, which stands for the first and the last day.
+  func month(_ first: String = "from", _ last: String = "to") throws(UsageError) -> PagePeriod? {
     guard command.options.contains(where: { $0.name == "month" }) else { return nil }
     let month = try value(
       "month", "is not a month, as in 2026-06", read: PagePeriod.init(parsingMonth:))
-    if month != nil, has("from") || has("to") {
-      throw UsageError("--month", "conflicts with --from and --to", command: command.name)
+    if month != nil, has(first) || has(last) {
+      throw UsageError(
+        "--month", "conflicts with --\(first) and --\(last)", command: command.name)
     }
     return month
   }

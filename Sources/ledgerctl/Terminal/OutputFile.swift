@@ -32,6 +32,7 @@ package final class OutputFile {
     isPrivate: Bool = false, storage: any Storage = PosixStorage()
   ) throws {
     self.path = path
+    if path == "-" { throw UsageError("--output -", "this command writes a file alone") }
     let existing = try? storage.status(path)
     if existing?.kind == .directory { throw Self.failure(path, "it is a directory") }
     if let existing, existing.kind != .regular {
