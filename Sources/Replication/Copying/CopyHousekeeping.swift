@@ -96,7 +96,7 @@ struct CopyHousekeeping {
   }
 
   /// A cleanup has ended; returns the cleanup as it was started.
-  mutating func take(_ left: Cleanup, _ nowMs: Int64) -> Cleanup? {
+  mutating func finishCleanup(_ left: Cleanup, _ nowMs: Int64) -> Cleanup? {
     guard let begun = cleanup else { return nil }
     cleanup = nil
     wasteKeys.formUnion(left.keys)
@@ -113,7 +113,7 @@ struct CopyHousekeeping {
   /// - Parameters:
   ///   - found: nil if the objects could not be listed.
   ///   - hasLosses: whether something was missing that is still needed.
-  mutating func take(
+  mutating func finishSweep(
     _ ended: Sweep, _ found: SweepFinding?, hasLosses: Bool, newest: Int, _ nowMs: Int64
   ) {
     sweep = nil

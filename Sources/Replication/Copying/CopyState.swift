@@ -133,16 +133,16 @@ package struct CopyState: Sendable, Equatable {
   private mutating func add(_ step: Step) -> [Int] {
     for segment in step.segments {
       segments.removeAll { segment.first <= $0.first && $0.end <= segment.end }
-      let place = segments.firstIndex { $0.first > segment.first } ?? segments.count
-      segments.insert(segment, at: place)
+      let index = segments.firstIndex { $0.first > segment.first } ?? segments.count
+      segments.insert(segment, at: index)
     }
     if !step.segments.isEmpty {
       let end = segmentsEnd
       blocks.removeAll { $0.end <= end }
     }
     for block in step.blocks {
-      if let place = blocks.firstIndex(where: { $0.first == block.first }) {
-        blocks[place] = block
+      if let index = blocks.firstIndex(where: { $0.first == block.first }) {
+        blocks[index] = block
       } else {
         blocks.append(block)
       }

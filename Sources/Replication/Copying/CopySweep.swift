@@ -16,8 +16,8 @@ extension CopyWorker {
       if case .sample = sweep.reading { .content } else { .deletions }
     do throws(ObjectStoreError) {
       var finding = SweepFinding()
-      try look(atObjectsOf: sweep, &finding)
-      try look(atStepsOf: sweep, &finding)
+      try checkObjects(of: sweep, &finding)
+      try checkSteps(of: sweep, &finding)
       exchange.succeeded(path)
       return finding
     } catch {
@@ -30,8 +30,8 @@ extension CopyWorker {
 
   // MARK: Objects
 
-  private func look(
-    atObjectsOf sweep: Sweep, _ finding: inout SweepFinding
+  private func checkObjects(
+    of sweep: Sweep, _ finding: inout SweepFinding
   ) throws(ObjectStoreError) {
     let named = sweep.state.namedKeys
     var sizes: [String: Int] = [:]
@@ -65,8 +65,8 @@ extension CopyWorker {
   // MARK: Steps
 
   /// Finds superseded frames, and missing steps that are needed.
-  private func look(
-    atStepsOf sweep: Sweep, _ finding: inout SweepFinding
+  private func checkSteps(
+    of sweep: Sweep, _ finding: inout SweepFinding
   ) throws(ObjectStoreError) {
     let state = sweep.state
     let needed = Dictionary(

@@ -97,10 +97,10 @@ final class ReplicationLoop: @unchecked Sendable {
     let nowMs = MonotonicClock.nowMs()
     if let stopAtMs = wishes.stopAtMs, nowMs >= stopAtMs { return nil }
     if let sample { housekeeping.verify(sample: sample) }
-    for result in results { take(result, nowMs) }
-    noteMissing()
+    for result in results { apply(result, nowMs) }
+    recordMissing()
     do throws(CopyError) {
-      try look(nowMs, wishes)
+      try refresh(nowMs, wishes)
       if try open(nowMs) {
         try startUploads()
         startHousekeeping(nowMs)
@@ -111,8 +111,10 @@ final class ReplicationLoop: @unchecked Sendable {
       failed(error, nowMs)
     }
     if exchange.monitor.withLock({ $0.status.ending != nil }) { return nil }
-    if schedule.mustWriteRecord(isAwaited: wishes.wantsAll, nowMs) { writeRecord() }
-    tell(wishes, nowMs)
+    if recordIsDue, wishes.wantsAll || nowMs - recordWrittenMs >= Limit.recordMs {
+      writeRecord()
+    }
+    updateStatus(wishes, nowMs)
     if wishes.stopAtMs != nil, let state, let reader, state.size >= reader.head.size { return nil }
     return schedule.pauseMs(nowMs)
   }
@@ -146,8 +148,8 @@ final class ReplicationLoop: @unchecked Sendable {
   }
 
   /// Reads what was appended, and other changes on disk.
-  private func look(_ nowMs: Int64, _ wishes: PendingRequests) throws(CopyError) {
-    if !schedule.mayTry(nowMs), reader == nil { return }
+  private func refresh(_ nowMs: Int64, _ wishes: PendingRequests) throws(CopyError) {
+    if retryAtMs > nowMs && reader == nil { return }
     try ledger { () throws(LedgerError) in
       let reader: LogReader
       if let known = self.reader {
@@ -165,10 +167,16 @@ final class ReplicationLoop: @unchecked Sendable {
         wantsAll: wishes.wantsAll)
     }
     lookedAtMs = nowMs
-    schedule.observed(waitingEvents: hasWaitingEvents, atMs: nowMs)
+    updateWaiting()
   }
 
-  private var hasWaitingEvents: Bool { reader.map { $0.head.size > state?.size ?? 0 } ?? false }
+  private func updateWaiting() {
+    guard let reader, reader.head.size > state?.size ?? 0 else {
+      waitingSinceMs = nil
+      return
+    }
+    if waitingSinceMs == nil { waitingSinceMs = lookedAtMs }
+  }
 
   // MARK: Opening
 
@@ -200,16 +208,16 @@ final class ReplicationLoop: @unchecked Sendable {
       self.record?.copy = mark
       self.state = state
       lostSteps = lost
-      if !lost.isEmpty { say(lostSteps: lost) }
+      if !lost.isEmpty { report(lostSteps: lost) }
       if let state {
-        content.takeState(state)
+        content.recordState(state)
         self.record?.advance(to: state.newest, sha256: state.newestSHA256)
         schedule.recordChanged()
       }
       pending = nil
       isOpen = true
       hasOpened = true
-      noteMissing()
+      recordMissing()
       succeeded()
       housekeeping.opened(nowMs)
       exchange.change { status in
@@ -279,16 +287,19 @@ final class ReplicationLoop: @unchecked Sendable {
       return end(.refused("a step was made that does not follow from the one before: \(error)"))
     }
     guard let state else { return }
-    if step.step.isComplete || step.step.namesObjects { content.takeState(state) }
+    if step.step.isComplete || step.step.namesObjects { content.recordState(state) }
     housekeeping.confirmed(step.step, replaced, framesBefore: before, state)
     if !lostSteps.isEmpty {
       lostSteps = []
       housekeeping.sweepSoon()
     }
     record?.advance(to: step.step, sha256: step.sha256)
-    schedule.recordChanged()
-    schedule.confirmed(waitingEvents: hasWaitingEvents, seenAtMs: lookedAtMs)
-    exchange.succeeded(.steps)
+    recordIsDue = true
+    waitingSinceMs = nil
+    contentSinceMs = nil
+    updateWaiting()
+    hasMore = true
+    succeeded()
     exchange.change { status in
       status.step = step.step.number
       status.confirmedSize = step.step.size
@@ -402,23 +413,23 @@ final class ReplicationLoop: @unchecked Sendable {
     for upload in uploads { exchange.add(.upload(upload)) }
   }
 
-  private func take(_ result: CopyResult, _ nowMs: Int64) {
+  private func apply(_ result: CopyResult, _ nowMs: Int64) {
     switch result {
     case .uploaded(let upload, let outcome):
       if case .failure(let error) = outcome, error.kind != .inputOutput {
         exchange.failed(.content, error.description, nil)
       }
-      content.take(upload, outcome, deleting: housekeeping.cleanup?.keys ?? [])
+      content.apply(upload, outcome, deleting: housekeeping.cleanup?.keys ?? [])
     case .cleaned(let left):
-      guard let begun = housekeeping.take(left, nowMs) else { return }
-      content.take(begun, left)
-      if !left.damaged.isEmpty { say(lost: left.damaged) }
-    case .swept(let sweep, let found): take(sweep, found, nowMs)
+      guard let begun = housekeeping.finishCleanup(left, nowMs) else { return }
+      content.apply(begun, left)
+      if !left.damaged.isEmpty { report(lost: left.damaged) }
+    case .swept(let sweep, let found): apply(sweep, found, nowMs)
     }
   }
 
   /// Stores again what a sweep has found missing or wrong and is still needed.
-  private func take(_ sweep: Sweep, _ found: SweepFinding?, _ nowMs: Int64) {
+  private func apply(_ sweep: Sweep, _ found: SweepFinding?, _ nowMs: Int64) {
     guard let state else { return }
     let lost = content.markLost(found?.lost ?? [])
     let needed = Set(state.frames.map(\.step))
@@ -427,9 +438,9 @@ final class ReplicationLoop: @unchecked Sendable {
       guard let number = CopyLayout.stepNumber(fault.object) else { return false }
       return number >= complete || needed.contains(number)
     }
-    housekeeping.take(
+    housekeeping.finishSweep(
       sweep, found, hasLosses: !lost.isEmpty || !steps.isEmpty, newest: state.newest.number, nowMs)
-    if !lost.isEmpty { say(lost: lost) }
+    if !lost.isEmpty { report(lost: lost) }
     if let found, case .sample = sweep.reading {
       exchange.change { status in
         status.verifiedCount += found.readCount
@@ -457,11 +468,11 @@ final class ReplicationLoop: @unchecked Sendable {
       pending = nil
     } else {
       lostSteps = steps
-      say(lostSteps: steps)
+      report(lostSteps: steps)
     }
   }
 
-  private func say(lost: [ExpectedObject]) {
+  private func report(lost: [ExpectedObject]) {
     hasLost = true
     exchange.change { $0.lostCount += lost.count }
     let names = lost.prefix(3).map(\.key).joined(separator: ", ")
@@ -472,7 +483,7 @@ final class ReplicationLoop: @unchecked Sendable {
     if housekeeping.isHopeless { exchange.failed(.loss, cause, .unexpected) }
   }
 
-  private func say(lostSteps: [CopyFault]) {
+  private func report(lostSteps: [CopyFault]) {
     hasLost = true
     exchange.change { $0.lostCount += lostSteps.count }
     options.notice(
@@ -481,7 +492,7 @@ final class ReplicationLoop: @unchecked Sendable {
   }
 
   /// Nothing is acknowledged while something is known to be missing.
-  private func noteMissing() {
+  private func recordMissing() {
     let count = content.lost.count + lostSteps.count
     exchange.monitor.withLock { $0.status.missingCount = count }
   }
@@ -489,7 +500,7 @@ final class ReplicationLoop: @unchecked Sendable {
   private func startHousekeeping(_ nowMs: Int64) {
     // A step with an unknown outcome may name what would be deleted; so may lost steps.
     guard pending == nil, lostSteps.isEmpty, let state else { return }
-    let mended = content.takeMended()
+    let mended = content.removeMended()
     if !mended.isEmpty { housekeeping.mended(mended) }
     let sizes = content.sizes
     if let sweep = housekeeping.nextSweep(
@@ -499,7 +510,7 @@ final class ReplicationLoop: @unchecked Sendable {
     }
     guard
       var cleanup = housekeeping.nextCleanup(
-        state, orphans: content.takeOrphans(), nowMs, mayDelete: content.mayDelete)
+        state, orphans: content.removeOrphans(), nowMs, mayDelete: content.mayDelete)
     else { return }
     cleanup.expected = content.expected(
       replacing: cleanup.keys, frames: cleanup.steps.map(\.positions), in: state)
@@ -522,8 +533,8 @@ final class ReplicationLoop: @unchecked Sendable {
     } catch { exchange.failed(.record, error.description, nil) }
   }
 
-  private func tell(_ wishes: PendingRequests, _ nowMs: Int64) {
-    noteMissing()
+  private func updateStatus(_ wishes: PendingRequests, _ nowMs: Int64) {
+    recordMissing()
     guard let reader else { return }
     let size = reader.head.size
     let known = state?.size ?? exchange.monitor.withLock { $0.status.confirmedSize }

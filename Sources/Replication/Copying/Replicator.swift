@@ -49,7 +49,7 @@ package final class Replicator: Sendable {
   package func start() throws(LedgerError) {
     try threads.withLock { threads throws(LedgerError) in
       precondition(!threads.hasStarted, "a replicator was started twice")
-      threads.lock = try takeLock()
+      threads.lock = try acquireLock()
       threads.hasStarted = true
       if let record = try ReplicationRecord(of: directory) {
         exchange.change { status in
@@ -68,7 +68,7 @@ package final class Replicator: Sendable {
     }
   }
 
-  private func takeLock() throws(LedgerError) -> StorageFile {
+  private func acquireLock() throws(LedgerError) -> StorageFile {
     let name = ReplicationRecord.folderName
     let isNew = try directory.folderIfPresent(name) == nil
     let folder = try directory.root.madeFolder(name)

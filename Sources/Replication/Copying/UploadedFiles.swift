@@ -243,7 +243,7 @@ final class UploadedFiles {
 
   /// Applies the result of an upload.
   /// - Parameter deleted: keys that are being deleted.
-  func take(_ upload: Upload, _ result: Result<Stored, LedgerError>, deleting deleted: [String]) {
+  func apply(_ upload: Upload, _ result: Result<Stored, LedgerError>, deleting deleted: [String]) {
     underWay[upload.object] = nil
     knownLayout = nil
     defer { if underWay.isEmpty { deletions = [:] } }
@@ -277,8 +277,8 @@ final class UploadedFiles {
 
   private func part(_ first: Position) -> NewestSegment.Part? {
     guard let parts = newest?.parts else { return nil }
-    let place = lowerBound(parts.indices) { parts[$0].first < first }
-    return place < parts.count && parts[place].first == first ? parts[place] : nil
+    let index = lowerBound(parts.indices) { parts[$0].first < first }
+    return index < parts.count && parts[index].first == first ? parts[index] : nil
   }
 
   // MARK: Naming
@@ -379,7 +379,7 @@ final class UploadedFiles {
   }
 
   /// Records what the newest step's state names.
-  func takeState(_ state: CopyState) {
+  func recordState(_ state: CopyState) {
     knownLayout = nil
     named = NamedObjects(state)
     unnamed = unnamed.filter { named.digest($0.value).map($0.value.key) != $0.key }
@@ -401,7 +401,7 @@ final class UploadedFiles {
   // MARK: Deleting
 
   /// Objects that were stored and will not be named because their files have changed since.
-  func takeOrphans() -> [String] {
+  func removeOrphans() -> [String] {
     let orphans = unnamed.filter { !isWanted($0.value, key: $0.key) }.map(\.key)
     for key in orphans { unnamed[key] = nil }
     return orphans
@@ -480,14 +480,14 @@ final class UploadedFiles {
 
   private func segment(holding position: Position, _ state: CopyState) -> CopiedSegment? {
     let segments = state.segments
-    let place = lowerBound(segments.indices) { segments[$0].end <= position }
-    return place < segments.count ? segments[place] : nil
+    let index = lowerBound(segments.indices) { segments[$0].end <= position }
+    return index < segments.count ? segments[index] : nil
   }
 
   private func block(holding position: Position, _ state: CopyState) -> CopiedBlock? {
     let blocks = state.blocks
-    let place = lowerBound(blocks.indices) { blocks[$0].end <= position }
-    return place < blocks.count && blocks[place].first <= position ? blocks[place] : nil
+    let index = lowerBound(blocks.indices) { blocks[$0].end <= position }
+    return index < blocks.count && blocks[index].first <= position ? blocks[index] : nil
   }
 
   private func isVerified(_ expected: ExpectedObject) -> Bool {
@@ -501,7 +501,7 @@ final class UploadedFiles {
   }
 
   /// Applies the result of a cleanup.
-  func take(_ before: Cleanup, _ after: Cleanup) {
+  func apply(_ before: Cleanup, _ after: Cleanup) {
     requestCount += 1
     let left = Set(after.keys)
     if !underWay.isEmpty {
@@ -529,13 +529,13 @@ final class UploadedFiles {
     for object in needed {
       lost.insert(object.object)
       verifiedKeys.remove(object.key)
-      forget(object.object)
+      invalidate(object.object)
     }
     return needed
   }
 
   /// The keys that were stored again since the last call.
-  func takeMended() -> Set<String> {
+  func removeMended() -> Set<String> {
     defer { mended = [] }
     return mended
   }
@@ -561,7 +561,7 @@ final class UploadedFiles {
     return sizes
   }
 
-  private func forget(_ object: CopyObject) {
+  private func invalidate(_ object: CopyObject) {
     knownLayout = nil
     switch object {
     case .identity: identity = nil

@@ -184,7 +184,7 @@ final class CopyFetch: Sendable {
   ) throws(LedgerError) -> [Int]? {
     let temporary = file.name + Format.temporarySuffix
     if try isInPlace(file, folder) {
-      noteKept(file, file.pieces.indices.map { $0 })
+      countKept(file, file.pieces.indices.map { $0 })
       // A writer may have left a file of this name; it must not replace this one.
       try folder.unlink(temporary)
       return nil
@@ -192,7 +192,7 @@ final class CopyFetch: Sendable {
     guard try folder.status(temporary) != nil else { return Array(file.pieces.indices) }
     let handle = try folder.openFile(temporary, .readWrite)
     let wrong = try wrongPieces(of: file, handle)
-    noteKept(file, file.pieces.indices.filter { !wrong.contains($0) })
+    countKept(file, file.pieces.indices.filter { !wrong.contains($0) })
     if wrong.isEmpty {
       // An earlier run wanted more of it.
       if let byteCount = file.byteCount, try handle.sizeBytes() > byteCount {
@@ -204,7 +204,7 @@ final class CopyFetch: Sendable {
     return wrong
   }
 
-  private func noteKept(_ file: CopyFile, _ pieces: [Int]) {
+  private func countKept(_ file: CopyFile, _ pieces: [Int]) {
     counts.withLock { counts in
       counts.kept += pieces.count
       for piece in pieces { counts.keptBytes += file.pieces[piece].byteCount ?? 0 }

@@ -181,13 +181,13 @@ final class PromotionRun {
       // What an interrupted run left need not be a log, but was compared.
       (localSize, isCompared) = (marker.localSize, true)
     } else {
-      try keepOthersOut(newest)
+      try fenceOthers(newest)
     }
-    try takeContents()
+    try installContents()
     let (step, previous) =
       isOwner
       ? (newest, try source.sequence.step(newest.number - 1)?.step ?? newest) : try takeOver(record)
-    try takeContents()
+    try installContents()
     // Everything is on disk; the published durable size is the one from before.
     try whileWriting()
     try adoptIdentity()
@@ -208,7 +208,7 @@ final class PromotionRun {
   }
 
   /// Recovers the log, and writes `standby.json`, so that no other process appends to it.
-  private func keepOthersOut(_ newest: Step) throws {
+  private func fenceOthers(_ newest: Step) throws {
     try whileWriting {
       if try Standby(of: directory) == nil {
         try Standby(
@@ -254,7 +254,7 @@ final class PromotionRun {
   // MARK: Contents
 
   /// Replaces the log by that of the copy, after comparing what is there.
-  func takeContents() throws {
+  func installContents() throws {
     // A step that names nothing new changes no file.
     if let installed, try installed == source.plan(size: nil) { return }
     let local = isCompared ? nil : try wholeReader()
@@ -367,7 +367,7 @@ final class PromotionRun {
         return (first, state.newest)
       }
       attempt += 1
-      if attempt < Self.attemptsWithFetch { try takeContents() }
+      if attempt < Self.attemptsWithFetch { try installContents() }
     }
   }
 

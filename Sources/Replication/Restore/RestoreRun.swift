@@ -27,7 +27,7 @@ final class RestoreRun {
     }
     target = try UnfinishedLedger(
       path: path, identity: try Self.identity(source, options, &missing),
-      note: Self.note(source.state.newest, options), storage: options.storage)
+      note: Self.standbyNote(source.state.newest, options), storage: options.storage)
     work = try Self.work(source, options, &missing)
     self.missing = missing
     heads = try options.givenHeads(target.directory)
@@ -69,7 +69,7 @@ final class RestoreRun {
     return .faults(faults.isEmpty ? known : faults)
   }
 
-  private static func note(_ step: Step, _ options: CopyRestore) -> Standby {
+  private static func standbyNote(_ step: Step, _ options: CopyRestore) -> Standby {
     Standby(reason: .restored, step: step.number, epoch: step.epoch, atMs: options.nowMs())
   }
 
@@ -106,7 +106,7 @@ final class RestoreRun {
     try work?.write(
       to: target.directory.root, size: plan.size, bounded: options.boundedWebhook)
     let step = source.state.newest
-    _ = try target.finish(note: Self.note(step, options))
+    _ = try target.finish(note: Self.standbyNote(step, options))
     return CopyRestore.Report(
       step: step, size: plan.size, root: report.frontier?.root ?? step.root,
       checkpointCount: sizes.count, fetched: fetch.total, missing: missing, notes: report.notes,

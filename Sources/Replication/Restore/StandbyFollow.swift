@@ -48,7 +48,7 @@ extension PromotionRun {
     }
     let tail = try log.names().compactMap { Format.tailFirst($0) }.min()
     willInstall = { [unowned self] plan in if try isRewritten(by: plan) { forgets = true } }
-    try takeContents()
+    try installContents()
     // The published durable size is the one from before, and readers read no further.
     try whileWriting()
     try adoptIdentity()

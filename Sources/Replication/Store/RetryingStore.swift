@@ -28,7 +28,7 @@ package final class RetryingStore: ObjectStore {
   var marked: (any MarkedStore)? { store as? any MarkedStore }
 
   /// Records that something was received.
-  func noteProgress() { state.withLock { $0.progressAtMs = MonotonicClock.nowMs() } }
+  func recordProgress() { state.withLock { $0.progressAtMs = MonotonicClock.nowMs() } }
 
   /// Waits before a call is retried. Throws the error if it is not transient, if nothing has succeeded for too long, or
   /// after `cancel`.
@@ -58,7 +58,7 @@ package final class RetryingStore: ObjectStore {
     while true {
       do throws(ObjectStoreError) {
         let result = try body()
-        noteProgress()
+        recordProgress()
         return result
       } catch { try wait(after: error, &backoff) }
     }
@@ -89,10 +89,10 @@ package final class RetryingStore: ObjectStore {
   ) throws(ObjectStoreError) -> Bool {
     let isThere = try store.read(key, byteCountMax: byteCountMax) {
       bytes throws(ObjectStoreError) in
-      noteProgress()
+      recordProgress()
       try body(bytes)
     }
-    noteProgress()
+    recordProgress()
     return isThere
   }
 

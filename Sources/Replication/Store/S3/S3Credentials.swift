@@ -118,9 +118,9 @@ extension S3Credentials {
     _ line: Substring, isInSection: Bool
   ) throws(S3CredentialsError.LineFault) -> (name: String, value: String) {
     guard isInSection else { throw .beforeSection }
-    guard let place = line.firstIndex(of: "=") else { throw .form }
-    let name = String(trimmed(line[..<place]))
-    let value = String(trimmed(line[line.index(after: place)...]))
+    guard let separator = line.firstIndex(of: "=") else { throw .form }
+    let name = String(trimmed(line[..<separator]))
+    let value = String(trimmed(line[line.index(after: separator)...]))
     guard names.contains(name) else { throw .name }
     guard !value.isEmpty else { throw .noValue }
     return (name, value)

@@ -171,7 +171,7 @@ package struct XMLReader {
   private static let nameByteCountMax = 128
 
   private let bytes: [UInt8]
-  private var place = 0
+  private var offset = 0
   private var open: [String] = []
   private var hasRoot = false
   /// The last start was `<name/>`.
@@ -179,7 +179,7 @@ package struct XMLReader {
 
   package init(_ bytes: [UInt8]) {
     self.bytes = bytes
-    if starts(with: "\u{FEFF}") { place = 3 }
+    if starts(with: "\u{FEFF}") { offset = 3 }
   }
 
   /// The next event; nil at the end of the document.
@@ -192,13 +192,13 @@ package struct XMLReader {
     while true {
       if open.isEmpty {
         skipBlanks()
-        if place == bytes.count {
+        if offset == bytes.count {
           if hasRoot { return nil }
           throw XMLFault(cause: "it is empty")
         }
       }
-      guard place < bytes.count else { throw XMLFault(cause: "it is cut off") }
-      if bytes[place] != UInt8(ascii: "<") {
+      guard offset < bytes.count else { throw XMLFault(cause: "it is cut off") }
+      if bytes[offset] != UInt8(ascii: "<") {
         if open.isEmpty { throw XMLFault(cause: "there is text outside of the element") }
         return .text(try text())
       }
@@ -206,7 +206,7 @@ package struct XMLReader {
         if !open.isEmpty { throw XMLFault(cause: "it has an instruction") }
         try skip(past: "?>")
       } else if starts(with: "<!--") {
-        place += 4
+        offset += 4
         try skip(past: "-->")
       } else if starts(with: "<!") {
         throw XMLFault(cause: "it has a declaration")
@@ -219,20 +219,20 @@ package struct XMLReader {
   }
 
   private func starts(with text: String) -> Bool {
-    bytes[place...].starts(with: text.utf8)
+    bytes[offset...].starts(with: text.utf8)
   }
 
   private mutating func skipBlanks() {
-    while place < bytes.count, Self.isBlank(bytes[place]) { place += 1 }
+    while offset < bytes.count, Self.isBlank(bytes[offset]) { offset += 1 }
   }
 
   private mutating func skip(past text: String) throws(XMLFault) {
-    while place < bytes.count {
+    while offset < bytes.count {
       if starts(with: text) {
-        place += text.utf8.count
+        offset += text.utf8.count
         return
       }
-      place += 1
+      offset += 1
     }
     throw XMLFault(cause: "it is cut off")
   }
@@ -242,26 +242,26 @@ package struct XMLReader {
   }
 
   private mutating func start() throws(XMLFault) -> Event {
-    place += 1
+    offset += 1
     if open.isEmpty, hasRoot { throw XMLFault(cause: "it has two elements at its top") }
     guard open.count < Self.depthMax else { throw XMLFault(cause: "it is nested too deeply") }
     let name = try name()
     hasRoot = true
     open.append(name)
     while true {
-      let before = place
+      let before = offset
       skipBlanks()
-      guard place < bytes.count else { throw XMLFault(cause: "it is cut off") }
-      if bytes[place] == UInt8(ascii: ">") {
-        place += 1
+      guard offset < bytes.count else { throw XMLFault(cause: "it is cut off") }
+      if bytes[offset] == UInt8(ascii: ">") {
+        offset += 1
         return .start(name)
       }
       if starts(with: "/>") {
-        place += 2
+        offset += 2
         endsAtOnce = true
         return .start(name)
       }
-      guard place > before else { throw XMLFault(cause: "a tag is malformed") }
+      guard offset > before else { throw XMLFault(cause: "a tag is malformed") }
       try skipAttribute()
     }
   }
@@ -270,41 +270,41 @@ package struct XMLReader {
     _ = try name()
     skipBlanks()
     guard starts(with: "=") else { throw XMLFault(cause: "an attribute is malformed") }
-    place += 1
+    offset += 1
     skipBlanks()
-    guard place < bytes.count else { throw XMLFault(cause: "it is cut off") }
-    let quote = bytes[place]
+    guard offset < bytes.count else { throw XMLFault(cause: "it is cut off") }
+    let quote = bytes[offset]
     guard quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") else {
       throw XMLFault(cause: "an attribute is malformed")
     }
-    guard let close = bytes[(place + 1)...].firstIndex(of: quote) else {
+    guard let close = bytes[(offset + 1)...].firstIndex(of: quote) else {
       throw XMLFault(cause: "it is cut off")
     }
-    if bytes[place..<close].contains(UInt8(ascii: "<")) {
+    if bytes[offset..<close].contains(UInt8(ascii: "<")) {
       throw XMLFault(cause: "an attribute is malformed")
     }
-    place = close + 1
+    offset = close + 1
   }
 
   private mutating func end() throws(XMLFault) -> Event {
-    place += 2
+    offset += 2
     let name = try name()
     skipBlanks()
     guard starts(with: ">"), open.last == name else {
       throw XMLFault(cause: "a tag is malformed")
     }
-    place += 1
+    offset += 1
     open.removeLast()
     return .end
   }
 
   private mutating func name() throws(XMLFault) -> String {
-    let start = place
-    while place < bytes.count, Self.isNameByte(bytes[place]) { place += 1 }
-    guard (1...Self.nameByteCountMax).contains(place - start) else {
+    let start = offset
+    while offset < bytes.count, Self.isNameByte(bytes[offset]) { offset += 1 }
+    guard (1...Self.nameByteCountMax).contains(offset - start) else {
       throw XMLFault(cause: "a name is malformed")
     }
-    return String(decoding: bytes[start..<place], as: UTF8.self)
+    return String(decoding: bytes[start..<offset], as: UTF8.self)
   }
 
   private static func isNameByte(_ byte: UInt8) -> Bool {
@@ -317,12 +317,12 @@ package struct XMLReader {
   /// The text up to the next tag.
   private mutating func text() throws(XMLFault) -> [UInt8] {
     var result: [UInt8] = []
-    while place < bytes.count, bytes[place] != UInt8(ascii: "<") {
-      if bytes[place] == UInt8(ascii: "&") {
+    while offset < bytes.count, bytes[offset] != UInt8(ascii: "<") {
+      if bytes[offset] == UInt8(ascii: "&") {
         result += try entity()
       } else {
-        result.append(bytes[place])
-        place += 1
+        result.append(bytes[offset])
+        offset += 1
       }
     }
     return result
@@ -330,12 +330,12 @@ package struct XMLReader {
 
   private mutating func entity() throws(XMLFault) -> [UInt8] {
     // `&#x10FFFF;` is the longest.
-    let window = bytes[place..<min(place + 10, bytes.count)]
+    let window = bytes[offset..<min(offset + 10, bytes.count)]
     guard let close = window.firstIndex(of: UInt8(ascii: ";")) else {
       throw XMLFault(cause: "it has an unknown entity")
     }
-    let name = String(decoding: bytes[(place + 1)..<close], as: UTF8.self)
-    place = close + 1
+    let name = String(decoding: bytes[(offset + 1)..<close], as: UTF8.self)
+    offset = close + 1
     switch name {
     case "lt": return [UInt8(ascii: "<")]
     case "gt": return [UInt8(ascii: ">")]
