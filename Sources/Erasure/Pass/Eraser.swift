@@ -170,7 +170,7 @@ package final class Eraser {
     _ database: Database, nowMs: Int64
   ) throws {
     var certificate = ErasureCertificate()
-    certificate.note(search)
+    certificate.record(search)
     certificate.erasure = try opening(of: record.id, database)
     if let erasure = certificate.erasure {
       var item = Item(record)
@@ -317,7 +317,7 @@ package final class Eraser {
     for index in items.indices { items[index].search = search(for: items[index]) }
     let rewritten = try putInUse(file, items)
     for index in items.indices {
-      if let search = items[index].search { items[index].certificate.note(search) }
+      if let search = items[index].search { items[index].certificate.record(search) }
     }
     try complete(items, rewritten)
   }
@@ -342,7 +342,7 @@ package final class Eraser {
     let searches = items.compactMap { item in item.search.map { ($0, item.erasure) } }
     projector.inspection = { bytes, first, _ in
       for (search, erasure) in searches where first < erasure {
-        search.look(through: bytes, first: first)
+        search.scan(bytes, first: first)
       }
     }
     try projector.rebuild {
@@ -543,7 +543,7 @@ package final class Eraser {
             ? [PlannedUser(identifier, nil, requestedAtMs: 0).searched] : identifiers)
         try search.run(
           reader, before: max(0, item.erasure), isCancelled: observer.isCancelled)
-        certificate.note(search)
+        certificate.record(search)
         if identifiers.isEmpty { certificate.notSearched.append(.appAccountTokens) }
       }
       (certificate.size, certificate.root) = (reader.head.size, reader.head.root)

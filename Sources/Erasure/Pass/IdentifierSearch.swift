@@ -40,8 +40,8 @@ package final class IdentifierSearch: Sendable {
 
   /// Searches whole lines.
   /// - Parameter excluded: positions that do not count.
-  func look(
-    through lines: UnsafeRawBufferPointer, first: Position, excluding excluded: Set<Position> = []
+  func scan(
+    _ lines: UnsafeRawBufferPointer, first: Position, excluding excluded: Set<Position> = []
   ) {
     // Nearly every block contains none of them.
     let mayHold = EncodedText.holds(lines, needles)
@@ -79,18 +79,18 @@ package final class IdentifierSearch: Sendable {
   ) throws {
     let searches = searches.filter { !$0.needles.isEmpty || !$0.words.isEmpty }
     guard let any = searches.first, end > 0 else { return }
-    func look(through bytes: UnsafeRawBufferPointer, first: Position) {
-      for search in searches { search.look(through: bytes, first: first, excluding: excluded) }
+    func scan(_ bytes: UnsafeRawBufferPointer, first: Position) {
+      for search in searches { search.scan(bytes, first: first, excluding: excluded) }
     }
     try reader.read(
       from: 0, to: end,
       prepare: { bytes, first, _ in
-        for search in searches { search.look(through: bytes, first: first, excluding: excluded) }
+        for search in searches { search.scan(bytes, first: first, excluding: excluded) }
         return any
       }
     ) { chunk in
       if isCancelled() { throw ErasureError.interrupted }
-      if chunk.prepared == nil { look(through: chunk.bytes, first: chunk.firstPosition) }
+      if chunk.prepared == nil { scan(chunk.bytes, first: chunk.firstPosition) }
       return true
     }
   }
@@ -199,23 +199,23 @@ package enum EncodedText {
           let start = index
           while index < bytes.count, digits[Int(bytes[index])] != noDigit { index += 1 }
           guard index - start >= runLengthMin else { continue }
-          var place = start
+          var next = start
           var group: UInt32 = 0
-          while place + 4 <= index {
+          while next + 4 <= index {
             group = 0
-            for offset in 0..<4 { group = group << 6 | UInt32(digits[Int(bytes[place + offset])]) }
+            for offset in 0..<4 { group = group << 6 | UInt32(digits[Int(bytes[next + offset])]) }
             buffer[count] = UInt8(truncatingIfNeeded: group >> 16)
             buffer[count + 1] = UInt8(truncatingIfNeeded: group >> 8)
             buffer[count + 2] = UInt8(truncatingIfNeeded: group)
             count += 3
-            place += 4
+            next += 4
           }
           // Two or three letters at the end hold one or two bytes.
-          let rest = index - place
+          let rest = index - next
           if rest >= 2 {
             group = 0
             for offset in 0..<rest {
-              group = group << 6 | UInt32(digits[Int(bytes[place + offset])])
+              group = group << 6 | UInt32(digits[Int(bytes[next + offset])])
             }
             group <<= 6 * UInt32(4 - rest)
             buffer[count] = UInt8(truncatingIfNeeded: group >> 16)

@@ -9,7 +9,7 @@ import Revenue
 final class EvidenceIndex {
   private(set) var facts: [Position: [PurchaseFacts]] = [:]
   private var positions: [EvidenceKey: [Position]] = [:]
-  private var looked: Set<EvidenceKey> = []
+  private var searched: Set<EvidenceKey> = []
   private let reader: LogReader
   private let end: Position
   private let isCancelled: () -> Bool
@@ -22,7 +22,7 @@ final class EvidenceIndex {
   }
 
   /// Whether all events were searched for this key.
-  func knows(_ key: EvidenceKey) -> Bool { looked.contains(key) }
+  func hasSearched(_ key: EvidenceKey) -> Bool { searched.contains(key) }
 
   /// The events that show one of these keys, in order.
   func positions(of keys: Set<EvidenceKey>) -> [Position] {
@@ -30,10 +30,10 @@ final class EvidenceIndex {
   }
 
   /// Searches the log for keys that were not searched for yet; returns whether there were any.
-  func look(for keys: Set<EvidenceKey>) throws -> Bool {
-    let new = keys.subtracting(looked)
+  func search(for keys: Set<EvidenceKey>) throws -> Bool {
+    let new = keys.subtracting(searched)
     if new.isEmpty { return false }
-    looked.formUnion(new)
+    searched.formUnion(new)
     if end == 0 { return true }
     let search = EvidenceSearch(wanted: Set(new.map(\.textHash)))
     try reader.read(

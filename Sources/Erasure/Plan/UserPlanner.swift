@@ -89,7 +89,7 @@ extension ErasurePlanner {
     // Tokens and accounts lead to further purchases, and those to further tokens and accounts.
     repeat {
       for user in planned { try grow(user, after: planned, index) }
-    } while try index.look(
+    } while try index.search(
       for: planned.reduce(into: []) { $0.formUnion($1.keys) })
     return try planned.map { user in
       try load(user, after: planned)
@@ -172,7 +172,7 @@ extension ErasurePlanner {
         }
       }
     }
-    let isGrowing = try settle(user, holders, index)
+    let isGrowing = try resolve(user, holders, index)
     for account in user.ownership.sharedAccounts {
       user.ownership.unclaimedTransactionIDs.formUnion(holders.unclaimed[account] ?? [])
     }
@@ -184,11 +184,11 @@ extension ErasurePlanner {
   }
 
   /// Decides the owners of the candidates for which the log was searched; returns whether the user alone owns one.
-  private func settle(
+  private func resolve(
     _ user: PlannedUser, _ holders: NameHolders, _ index: EvidenceIndex
   ) throws -> Bool {
     var isGrowing = false
-    for key in user.candidates where index.knows(key) {
+    for key in user.candidates where index.hasSearched(key) {
       user.candidates.remove(key)
       switch key {
       case .transaction: break

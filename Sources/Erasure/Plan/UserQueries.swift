@@ -310,11 +310,11 @@ extension ErasurePlanner {
     try addVerifications(ofUser: user, to: &plan, &places)
     for position in try positions(found: index, user) where places.insert(position).inserted {
       let facts = index.facts[position] ?? []
-      try noteOthers(facts, user)
+      try recordOthers(facts, user)
       guard let extent = try extent(of: facts, at: position, user, &plan) else { continue }
       plan.targets.append(.init(position: position, extent: extent))
     }
-    for position in places { try noteOthers(index.facts[position] ?? [], user) }
+    for position in places { try recordOthers(index.facts[position] ?? [], user) }
     plan.ownership = user.ownership
     plan.targets.sort { $0.position < $1.position }
     return plan
@@ -343,7 +343,7 @@ extension ErasurePlanner {
   }
 
   /// Where others' events lose data, what their purchases name is kept unchanged.
-  private func noteOthers(_ facts: [PurchaseFacts], _ user: PlannedUser) throws {
+  private func recordOthers(_ facts: [PurchaseFacts], _ user: PlannedUser) throws {
     for purchase in facts where !purchase.isRenewal {
       if user.ownership.holds(purchase) {
         // It is the user's by a token and another user's by its account: the account keeps its id.

@@ -167,7 +167,7 @@ extension ErasureCertificate {
   }
 
   /// Records the result of a search.
-  mutating func note(_ search: IdentifierSearch) {
+  mutating func record(_ search: IdentifierSearch) {
     (remaining, remainingPositions) = search.result
     notSearched = search.isPartial ? [.shortIdentifiers] : []
   }
