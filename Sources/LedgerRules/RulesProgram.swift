@@ -44,12 +44,12 @@ package struct RulesArguments {
 
   /// The value of an option; nil if it is not given.
   package mutating func text(_ name: String) throws(Failure) -> String? {
-    guard let place = rest.firstIndex(of: name) else { return nil }
-    guard place + 1 < rest.count, !rest[place + 1].isEmpty else {
+    guard let index = rest.firstIndex(of: name) else { return nil }
+    guard index + 1 < rest.count, !rest[index + 1].isEmpty else {
       throw .usage(name, "needs a value")
     }
-    let value = rest[place + 1]
-    rest.removeSubrange(place...place + 1)
+    let value = rest[index + 1]
+    rest.removeSubrange(index...index + 1)
     if rest.contains(name) { throw .usage(name, "is given twice") }
     return value
   }
@@ -71,8 +71,8 @@ package struct RulesArguments {
 
   /// Whether a flag is given.
   package mutating func flag(_ name: String) throws(Failure) -> Bool {
-    guard let place = rest.firstIndex(of: name) else { return false }
-    rest.remove(at: place)
+    guard let index = rest.firstIndex(of: name) else { return false }
+    rest.remove(at: index)
     if rest.contains(name) { throw .usage(name, "is given twice") }
     return true
   }

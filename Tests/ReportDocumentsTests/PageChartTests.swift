@@ -28,7 +28,7 @@ import ReportDocuments
       #expect(scale.ticks.contains(0), "seed \(random.seed): \(values)")
       for value in values {
         #expect(
-          (0...10_000).contains(scale.place(value)), "seed \(random.seed): \(value) of \(values)")
+          (0...10_000).contains(scale.offset(value)), "seed \(random.seed): \(value) of \(values)")
       }
     }
   }

@@ -70,8 +70,8 @@ package final class ExchangeReader {
       throw .invalid("the end has more than \(ExchangeFormat.endByteCountMax) bytes")
     }
     var json = [UInt8](repeating: 0, count: byteCount)
-    let result: Result<Void, ExchangeError> = json.withUnsafeMutableBytes { place in
-      do throws(ExchangeError) { return .success(try input.read(into: place)) } catch {
+    let result: Result<Void, ExchangeError> = json.withUnsafeMutableBytes { buffer in
+      do throws(ExchangeError) { return .success(try input.read(into: buffer)) } catch {
         return .failure(error)
       }
     }
@@ -103,8 +103,8 @@ final class ExchangeColumn {
     if count > 0 { data = .allocate(byteCount: count, alignment: 8) }
   }
 
-  func offset(_ place: Int) -> Int {
-    Int(UInt32(littleEndian: head.loadUnaligned(fromByteOffset: 4 * place, as: UInt32.self)))
+  func offset(_ index: Int) -> Int {
+    Int(UInt32(littleEndian: head.loadUnaligned(fromByteOffset: 4 * index, as: UInt32.self)))
   }
 
   func integer(_ row: Int) -> Int64 {

@@ -17,8 +17,8 @@ package final class DescriptorInput {
   deinit { buffer.deallocate() }
 
   /// Fills a buffer. Throws `cutShort` if the input ends before.
-  package func read(into place: UnsafeMutableRawBufferPointer) throws(ExchangeError) {
-    var rest = place
+  package func read(into target: UnsafeMutableRawBufferPointer) throws(ExchangeError) {
+    var rest = target
     while !rest.isEmpty {
       if start == end, rest.count >= Self.capacityBytes {
         let count = try readOnce(into: rest)
@@ -38,8 +38,8 @@ package final class DescriptorInput {
     _ type: Integer.Type
   ) throws(ExchangeError) -> Integer {
     var value: Integer = 0
-    let result: Result<Void, ExchangeError> = withUnsafeMutableBytes(of: &value) { place in
-      do throws(ExchangeError) { return .success(try read(into: place)) } catch {
+    let result: Result<Void, ExchangeError> = withUnsafeMutableBytes(of: &value) { target in
+      do throws(ExchangeError) { return .success(try read(into: target)) } catch {
         return .failure(error)
       }
     }
@@ -60,10 +60,10 @@ package final class DescriptorInput {
   }
 
   private func readOnce(
-    into place: UnsafeMutableRawBufferPointer
+    into target: UnsafeMutableRawBufferPointer
   ) throws(ExchangeError) -> Int {
     while true {
-      let count = Glibc.read(descriptor, place.baseAddress, place.count)
+      let count = Glibc.read(descriptor, target.baseAddress, target.count)
       if count >= 0 { return count }
       if errno != EINTR { throw .system(errno) }
     }

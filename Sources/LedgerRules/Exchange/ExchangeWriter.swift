@@ -110,17 +110,17 @@ package final class ExchangeTableWriter {
     try output.write(littleEndian: UInt32(rowCount))
     try output.write(littleEndian: number)
     try output.write(littleEndian: UInt16(columns.count))
-    for place in columns.indices {
-      try output.write(littleEndian: columns[place].kind.rawValue)
-      switch columns[place].kind {
+    for index in columns.indices {
+      try output.write(littleEndian: columns[index].kind.rawValue)
+      switch columns[index].kind {
       case .integer:
-        for value in columns[place].integers { try output.write(littleEndian: value) }
-        columns[place].integers.removeAll(keepingCapacity: true)
+        for value in columns[index].integers { try output.write(littleEndian: value) }
+        columns[index].integers.removeAll(keepingCapacity: true)
       case .bytes:
-        for offset in columns[place].offsets { try output.write(littleEndian: offset) }
-        try output.write(columns[place].bytes)
-        columns[place].offsets.removeSubrange(1...)
-        columns[place].bytes.removeAll(keepingCapacity: true)
+        for offset in columns[index].offsets { try output.write(littleEndian: offset) }
+        try output.write(columns[index].bytes)
+        columns[index].offsets.removeSubrange(1...)
+        columns[index].bytes.removeAll(keepingCapacity: true)
       }
     }
     rowCount = 0

@@ -52,8 +52,8 @@ struct PartitionCells {
       currency = Currency.parse(code)
       if currency == nil, !code.isEmpty { throw failure(number, columns[currencyColumn]) }
     }
-    for (place, column) in columns.enumerated() {
-      let bytes = batch.bytes(column: place, row: row)
+    for (index, column) in columns.enumerated() {
+      let bytes = batch.bytes(column: index, row: row)
       guard try write(bytes, column.content, currency, to: writer) else {
         throw failure(number, column)
       }
@@ -82,7 +82,7 @@ struct PartitionCells {
     }
     if content == .list || content == .positions { return try writeList(bytes, content, writer) }
     guard let cell = cell(bytes, content, currency) else {
-      guard content == .position, ledgerNames.count > 1, let text = placeText(bytes) else {
+      guard content == .position, ledgerNames.count > 1, let text = locationText(bytes) else {
         return false
       }
       try Array(text.utf8).withUnsafeBytes { try writer.write(.text($0)) }
@@ -103,7 +103,7 @@ struct PartitionCells {
     case .amount: return Int128(text).map { .amount($0, currency) }
     case .flag: return text == "true" ? .flag(true) : text == "false" ? .flag(false) : nil
     case .amounts: return Self.amounts(bytes).map { .amounts($0) }
-    case .position where ledgerNames.count == 1: return place(text).map { .integer($0.position) }
+    case .position where ledgerNames.count == 1: return location(text).map { .integer($0.position) }
     case .text, .list, .position, .positions: return nil
     }
   }
@@ -129,12 +129,12 @@ struct PartitionCells {
     let texts = values.compactMap(\.stringValue)
     guard texts.count == values.count else { return false }
     if content == .positions, ledgerNames.count == 1 {
-      let places = texts.compactMap { place($0) }
-      guard places.count == texts.count else { return false }
-      try writer.write(.integers(places.map(\.position)))
+      let locations = texts.compactMap { location($0) }
+      guard locations.count == texts.count else { return false }
+      try writer.write(.integers(locations.map(\.position)))
       return true
     }
-    let shown = content == .positions ? texts.compactMap { placeText($0) } : texts
+    let shown = content == .positions ? texts.compactMap { locationText($0) } : texts
     guard shown.count == texts.count else { return false }
     var joined: [UInt8] = []
     let ranges = shown.map { text in
@@ -151,7 +151,7 @@ struct PartitionCells {
   // MARK: Positions
 
   /// Parses `L:P`.
-  private func place(_ text: String) -> (ledger: Int, position: Int64)? {
+  private func location(_ text: String) -> (ledger: Int, position: Int64)? {
     let parts = text.split(separator: ":", omittingEmptySubsequences: false)
     guard parts.count == 2, let ledger = Int(parts[0]), ledgerNames.indices.contains(ledger),
       let position = Int64(parts[1]), position >= 0
@@ -159,13 +159,13 @@ struct PartitionCells {
     return (ledger, position)
   }
 
-  private func placeText(_ text: String) -> String? {
-    place(text).map {
+  private func locationText(_ text: String) -> String? {
+    location(text).map {
       PartitionEvents.text(ledger: $0.ledger, position: Int($0.position), ledgerNames)
     }
   }
 
-  private func placeText(_ bytes: UnsafeRawBufferPointer) -> String? {
-    placeText(String(decoding: bytes, as: UTF8.self))
+  private func locationText(_ bytes: UnsafeRawBufferPointer) -> String? {
+    locationText(String(decoding: bytes, as: UTF8.self))
   }
 }

@@ -14,7 +14,7 @@ final class PartitionEvents: EventOrigins {
   private let names: [String]
   private let spool: EventSpool
   /// The ledger's index and its position, by the position in the fold.
-  private let places = ChunkedArray<UInt64>()
+  private let locations = ChunkedArray<UInt64>()
   /// The end of each line in the spool.
   private let lineEnds = ChunkedArray<Int>()
   /// The positions in the fold of each ledger's events, ascending like their positions in the ledger.
@@ -26,7 +26,7 @@ final class PartitionEvents: EventOrigins {
     positions = Array(repeating: [], count: ledgerNames.count)
   }
 
-  var count: Int { places.count }
+  var count: Int { locations.count }
 
   /// Adds the next event; returns its position in the fold.
   func append(
@@ -45,7 +45,7 @@ final class PartitionEvents: EventOrigins {
     }
     try spool.append(line)
     let position = count
-    places.append(UInt64(key.ledger) << Self.positionBitCount | UInt64(key.position))
+    locations.append(UInt64(key.ledger) << Self.positionBitCount | UInt64(key.position))
     lineEnds.append(spool.byteCount)
     positions[key.ledger].append(UInt32(position))
     return position
@@ -58,11 +58,11 @@ final class PartitionEvents: EventOrigins {
 
   // MARK: Positions
 
-  func ledger(of position: Position) -> Int { Int(places[position] >> Self.positionBitCount) }
+  func ledger(of position: Position) -> Int { Int(locations[position] >> Self.positionBitCount) }
 
   /// The position of an event in its ledger.
   func ledgerPosition(of position: Position) -> Position {
-    Int(places[position] & (1 << Self.positionBitCount - 1))
+    Int(locations[position] & (1 << Self.positionBitCount - 1))
   }
 
   func text(of position: Position) -> String {
@@ -84,9 +84,9 @@ final class PartitionEvents: EventOrigins {
     var end = positions.count
     for _ in 0..<4 where end > 0 {
       let found = Int(positions[end - 1])
-      let place = ledgerPosition(of: found)
-      if place == position { return found }
-      if place < position { return nil }
+      let known = ledgerPosition(of: found)
+      if known == position { return found }
+      if known < position { return nil }
       end -= 1
     }
     var start = 0

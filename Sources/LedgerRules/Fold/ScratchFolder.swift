@@ -72,12 +72,12 @@ final class ScratchFile {
 
   func read(_ range: Range<Int>) throws(Failure) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: range.count)
-    var place = 0
-    while place < bytes.count {
+    var offset = 0
+    while offset < bytes.count {
       let count = bytes.withUnsafeMutableBytes { buffer in
         pread(
-          descriptor, buffer.baseAddress.map { $0 + place }, buffer.count - place,
-          off_t(range.lowerBound + place))
+          descriptor, buffer.baseAddress.map { $0 + offset }, buffer.count - offset,
+          off_t(range.lowerBound + offset))
       }
       if count < 0 {
         if errno == EINTR { continue }
@@ -87,7 +87,7 @@ final class ScratchFile {
         throw Failure(
           operation: "read temporary file in", object: folder, cause: "it was cut short")
       }
-      place += count
+      offset += count
     }
     return bytes
   }

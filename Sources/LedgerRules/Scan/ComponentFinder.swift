@@ -52,13 +52,13 @@ struct ComponentFinder: ~Copyable {
 
   /// The root of a node's component.
   mutating func root(of node: Int) -> Int {
-    var place = node
-    while Int(parents[place]) != place {
-      let above = Int(parents[place])
-      parents[place] = parents[above]
-      place = Int(parents[place])
+    var root = node
+    while Int(parents[root]) != root {
+      let above = Int(parents[root])
+      parents[root] = parents[above]
+      root = Int(parents[root])
     }
-    return place
+    return root
   }
 
   /// Joins two components. The one with the lower first event remains.

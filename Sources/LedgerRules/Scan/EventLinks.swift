@@ -42,7 +42,7 @@ struct EventLinks: ~Copyable {
     case .uploaded: flag = .isUpload
     case .verified(let result, let reply):
       let isNameless = isNameless(result, reply, at: event.line.position)
-      note(result, hasReply: reply != nil, isNameless, at: event.line.position)
+      record(result, hasReply: reply != nil, isNameless, at: event.line.position)
       flag = isNameless ? [.isVerification, .isNameless] : .isVerification
     case .received, .notified, .fetched, .other: break
     }
@@ -71,7 +71,7 @@ struct EventLinks: ~Copyable {
   }
 
   /// Records what a verification means for the receipt of its upload. What the fold may reject does not count.
-  private mutating func note(
+  private mutating func record(
     _ result: ReceiptVerifiedView, hasReply: Bool, _ isNameless: Bool, at position: Position
   ) {
     guard result.authority == .appStore, result.upload < position else { return }

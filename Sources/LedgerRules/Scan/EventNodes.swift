@@ -176,14 +176,14 @@ package struct NodeHash {
 
   package static func sip(_ key0: UInt64, _ key1: UInt64, _ text: JSONBytes) -> UInt64 {
     var state = NodeHash(key0, key1)
-    var place = 0
-    while place + 8 <= text.count {
-      state.add(UInt64(littleEndian: text.loadUnaligned(fromByteOffset: place, as: UInt64.self)))
-      place += 8
+    var index = 0
+    while index + 8 <= text.count {
+      state.add(UInt64(littleEndian: text.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
+      index += 8
     }
     var last = UInt64(text.count & 0xFF) << 56
-    for offset in place..<text.count {
-      last |= UInt64(text[offset]) << (8 * UInt64(offset - place))
+    for offset in index..<text.count {
+      last |= UInt64(text[offset]) << (8 * UInt64(offset - index))
     }
     state.add(last)
     state.v2 ^= 0xFF

@@ -39,7 +39,7 @@ package final class SpreadsheetReportWriter: ReportWriter {
   private let check: () throws -> Void
   private var columns: [ReportColumn] = []
   /// The column on the sheet of each of the report's columns.
-  private var places: [Int] = []
+  private var indexes: [Int] = []
   private var granularities: [Period.Granularity?] = []
   private var columnCount = 0
   /// The row on the sheet; the first is the heading.
@@ -65,7 +65,7 @@ package final class SpreadsheetReportWriter: ReportWriter {
     self.columns = columns
     for column in columns {
       let granularity = about.periods[column.name]
-      places.append(columnCount)
+      indexes.append(columnCount)
       granularities.append(granularity)
       try head(column.name, column, granularity)
       if column.content == .amount { try head(column.name + exactSuffix, nil, nil) }
@@ -98,71 +98,71 @@ package final class SpreadsheetReportWriter: ReportWriter {
 
   package func write(_ cell: ReportCell) throws {
     if row >= Workbook.rowCountMax { throw SpreadsheetError.tooManyRows }
-    let place = places[column]
+    let index = indexes[column]
     let granularity = granularities[column]
     column += 1
     switch cell {
     case .empty: break
     case .text(let text):
       if let granularity, let date = SpreadsheetDate.number(of: text, granularity) {
-        try workbook.write(date, row, place)
+        try workbook.write(date, row, index)
       } else {
-        try write(text, place)
+        try write(text, index)
       }
     case .word(let word):
-      try write(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount), place)
-    case .currency(let currency): try write(place) { currency.append(to: &$0) }
+      try write(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount), index)
+    case .currency(let currency): try write(index) { currency.append(to: &$0) }
     case .integer(let value):
       if value.magnitude <= Self.integerMax {
-        try workbook.write(Double(value), row, place)
+        try workbook.write(Double(value), row, index)
       } else {
-        try write(place) { $0.append(contentsOf: "\(value)".utf8) }
+        try write(index) { $0.append(contentsOf: "\(value)".utf8) }
       }
     case .real(let value):
       if value.isFinite {
-        try workbook.write(value, row, place)
+        try workbook.write(value, row, index)
       } else {
-        try write(place) { $0.append(contentsOf: ReportCell.text(value).utf8) }
+        try write(index) { $0.append(contentsOf: ReportCell.text(value).utf8) }
       }
-    case .amount(let micros, let currency): try write(micros, currency, place)
-    case .amounts(let sums): try write(place) { $0.append(contentsOf: Amount.text(sums).utf8) }
+    case .amount(let micros, let currency): try write(micros, currency, index)
+    case .amounts(let sums): try write(index) { $0.append(contentsOf: Amount.text(sums).utf8) }
     case .time(let epochMs):
       if let date = SpreadsheetDate.number(atMs: epochMs, in: about.zone) {
-        try workbook.write(date, row, place)
+        try workbook.write(date, row, index)
       } else {
-        try write(place) { Timestamp.append(ms: epochMs, to: &$0) }
+        try write(index) { Timestamp.append(ms: epochMs, to: &$0) }
       }
-    case .flag(let value): try workbook.write(value, row, place)
+    case .flag(let value): try workbook.write(value, row, index)
     case .list(let texts):
-      try write(place) { bytes in
+      try write(index) { bytes in
         for text in texts {
           if !bytes.isEmpty { bytes.append(0x20) }
           bytes.append(contentsOf: text)
         }
       }
     case .integers(let values):
-      try write(place) {
+      try write(index) {
         $0.append(contentsOf: values.map { String($0) }.joined(separator: " ").utf8)
       }
     }
   }
 
-  private func write(_ micros: Int128, _ currency: Currency?, _ place: Int) throws {
+  private func write(_ micros: Int128, _ currency: Currency?, _ index: Int) throws {
     let number = AmountNumber(micros, currency)
-    try workbook.write(number.value, decimals: number.decimals, row, place)
+    try workbook.write(number.value, decimals: number.decimals, row, index)
     // A total's cell may be in a column that otherwise has no amounts.
     guard columns[column - 1].content == .amount else { return }
-    try write(place + 1) { Amount.append(micros: micros, currency: currency, to: &$0) }
+    try write(index + 1) { Amount.append(micros: micros, currency: currency, to: &$0) }
   }
 
-  private func write(_ text: UnsafeRawBufferPointer, _ place: Int) throws {
-    try workbook.write(text, row, place)
+  private func write(_ text: UnsafeRawBufferPointer, _ index: Int) throws {
+    try workbook.write(text, row, index)
   }
 
-  private func write(_ place: Int, _ append: (inout [UInt8]) -> Void) throws {
+  private func write(_ index: Int, _ append: (inout [UInt8]) -> Void) throws {
     bytes.removeAll(keepingCapacity: true)
     append(&bytes)
-    try bytes.withUnsafeBytes { try workbook.write($0, row, place) }
+    try bytes.withUnsafeBytes { try workbook.write($0, row, index) }
   }
 
   package func endRow() throws {

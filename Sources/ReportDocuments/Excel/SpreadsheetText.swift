@@ -32,9 +32,9 @@ package struct SpreadsheetText {
     if text.count > characterCountMax / 8 { return false }
     for byte in text where byte < 0x20 || byte == 0xEF { return false }
     var rest = text[...]
-    while let place = rest.firstIndex(of: UInt8(ascii: "_")) {
-      if isEscape(text, place) { return false }
-      rest = rest[(place + 1)...]
+    while let offset = rest.firstIndex(of: UInt8(ascii: "_")) {
+      if isEscape(text, offset) { return false }
+      rest = rest[(offset + 1)...]
     }
     return true
   }
@@ -42,18 +42,18 @@ package struct SpreadsheetText {
   private mutating func appendEscaped(_ text: UnsafeRawBufferPointer) {
     // In units of UTF-16, which Excel counts.
     var count = 0
-    var place = 0
+    var offset = 0
     let countMax = Self.characterCountMax - Self.mark.utf16.count
     // Where the text is cut if it turns out to be too long.
     var cut: Int?
-    while place < text.count {
-      let length = Self.length(of: text[place], at: place, in: text)
+    while offset < text.count {
+      let length = Self.length(of: text[offset], at: offset, in: text)
       let start = bytes.count
-      let units = append(text, place, length)
+      let units = append(text, offset, length)
       if count <= countMax, count + units > countMax { cut = start }
       count += units
       if count > Self.characterCountMax { break }
-      place += length
+      offset += length
     }
     guard count > Self.characterCountMax, let cut else { return }
     bytes.removeLast(bytes.count - cut)
@@ -63,14 +63,14 @@ package struct SpreadsheetText {
 
   /// Appends a character and returns how many units of UTF-16 it takes.
   private mutating func append(
-    _ text: UnsafeRawBufferPointer, _ place: Int, _ length: Int
+    _ text: UnsafeRawBufferPointer, _ offset: Int, _ length: Int
   ) -> Int {
-    let byte = text[place]
+    let byte = text[offset]
     let isForbidden =
-      length == 3 && byte == 0xEF && text[place + 1] == 0xBF && text[place + 2] >= 0xBE
+      length == 3 && byte == 0xEF && text[offset + 1] == 0xBF && text[offset + 2] >= 0xBE
     let isControl = byte < 0x20 && byte != 0x09 && byte != 0x0A
-    if isForbidden || isControl || byte == UInt8(ascii: "_") && Self.isEscape(text, place) {
-      let value = isForbidden ? 0xFF00 | UInt32(text[place + 2]) + 0x40 : UInt32(byte)
+    if isForbidden || isControl || byte == UInt8(ascii: "_") && Self.isEscape(text, offset) {
+      let value = isForbidden ? 0xFF00 | UInt32(text[offset + 2]) + 0x40 : UInt32(byte)
       let digits = String(value, radix: 16, uppercase: true)
       bytes.append(contentsOf: "_x".utf8)
       bytes.append(contentsOf: repeatElement(UInt8(ascii: "0"), count: 4 - digits.utf8.count))
@@ -78,13 +78,13 @@ package struct SpreadsheetText {
       bytes.append(UInt8(ascii: "_"))
       return 7
     }
-    bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[place..<place + length]))
+    bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[offset..<offset + length]))
     return length == 4 ? 2 : 1
   }
 
   /// The number of bytes of the character that begins with a byte.
   private static func length(
-    of byte: UInt8, at place: Int, in text: UnsafeRawBufferPointer
+    of byte: UInt8, at offset: Int, in text: UnsafeRawBufferPointer
   ) -> Int {
     let length =
       switch byte {
@@ -93,15 +93,15 @@ package struct SpreadsheetText {
       case 0xC0...: 2
       default: 1
       }
-    return min(length, text.count - place)
+    return min(length, text.count - offset)
   }
 
   /// Whether `_xHHHH_` begins at an offset: Excel would show another character for it.
-  private static func isEscape(_ text: UnsafeRawBufferPointer, _ place: Int) -> Bool {
-    guard place + 6 < text.count, text[place + 1] | 0x20 == UInt8(ascii: "x"),
-      text[place + 6] == UInt8(ascii: "_")
+  private static func isEscape(_ text: UnsafeRawBufferPointer, _ offset: Int) -> Bool {
+    guard offset + 6 < text.count, text[offset + 1] | 0x20 == UInt8(ascii: "x"),
+      text[offset + 6] == UInt8(ascii: "_")
     else { return false }
-    return text[place + 2..<place + 6].allSatisfy {
+    return text[offset + 2..<offset + 6].allSatisfy {
       (0x30...0x39).contains($0) || (0x61...0x66).contains($0 | 0x20)
     }
   }

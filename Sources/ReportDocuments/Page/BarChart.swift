@@ -82,7 +82,7 @@ package struct BarChart {
       html.element("title", ["id": "\(id)-title"], text: title)
       html.element("desc", ["id": "\(id)-text"], text: description)
       for tick in scale.ticks {
-        let y = PageScale.text(Int(PageScale.parts) - scale.place(tick))
+        let y = PageScale.text(Int(PageScale.parts) - scale.offset(tick))
         html.element(
           "line",
           [
@@ -98,9 +98,9 @@ package struct BarChart {
   }
 
   private func draw(_ bar: Bar, at index: Int, _ scale: PageScale, to html: inout HTML) {
-    let zero = scale.place(0)
-    let place = scale.place(bar.value)
-    let height = max(abs(place - zero), Self.heightMin)
+    let zero = scale.offset(0)
+    let offset = scale.offset(bar.value)
+    let height = max(abs(offset - zero), Self.heightMin)
     let top = Int(PageScale.parts) - (bar.value > 0 ? zero + height : zero)
     html.element(
       "rect",
@@ -120,8 +120,8 @@ struct RowBar {
   let value: Int128
 
   func write(to html: inout HTML) {
-    let zero = scale.place(0)
-    let place = scale.place(value)
+    let zero = scale.offset(0)
+    let offset = scale.offset(value)
     html.element(
       "svg",
       [
@@ -130,7 +130,7 @@ struct RowBar {
       ]
     ) { html in
       guard value != 0 else { return }
-      let width = max(abs(place - zero), 40)
+      let width = max(abs(offset - zero), 40)
       html.element(
         "rect",
         [
@@ -196,7 +196,7 @@ package struct PageScale {
   }
 
   /// How far a value is above the low end, in parts of the scale.
-  package func place(_ value: Int128) -> Int {
+  package func offset(_ value: Int128) -> Int {
     var (part, whole) = (value - low, high - low)
     // The product must fit; the lost precision is far below one part.
     while whole > Int128(1) << 100 { (part, whole) = (part >> 8, whole >> 8) }

@@ -25,16 +25,16 @@ package struct PageSums: Equatable {
   var familyShared: Int128 { values[9] }
 
   /// The index of a column's sum; nil if the column has none.
-  static func place(_ column: ReportColumn) -> Int? { names.firstIndex(of: column.name) }
+  static func index(of column: ReportColumn) -> Int? { names.firstIndex(of: column.name) }
 
-  package subscript(place: Int) -> Int128 {
-    get { values[place] }
-    set { values[place] = newValue }
+  package subscript(index: Int) -> Int128 {
+    get { values[index] }
+    set { values[index] = newValue }
   }
 
   static func + (left: PageSums, right: PageSums) -> PageSums {
     var sum = left
-    for place in names.indices { sum.values[place] += right.values[place] }
+    for index in names.indices { sum.values[index] += right.values[index] }
     return sum
   }
 
@@ -89,14 +89,14 @@ package struct PageRows {
     label: String, sums: PageSums
   )] {
     guard let index = dimensions.firstIndex(of: dimension) else { return [] }
-    var places: [String: Int] = [:]
+    var indexes: [String: Int] = [:]
     var result: [(label: String, sums: PageSums)] = []
     for row in rows where row.currency == currency {
       let label = row.labels[index]
-      if let place = places[label] {
-        result[place].sums = result[place].sums + row.sums
+      if let known = indexes[label] {
+        result[known].sums = result[known].sums + row.sums
       } else {
-        places[label] = result.count
+        indexes[label] = result.count
         result.append((label, row.sums))
       }
     }
@@ -119,7 +119,7 @@ package struct PageRows {
       && summary.totals.allSatisfy { total in
         guard let sums = totals[total.currency] else { return false }
         return total.sums.allSatisfy { sum in
-          PageSums.place(sum.column).map { sums[$0] == sum.value } ?? true
+          PageSums.index(of: sum.column).map { sums[$0] == sum.value } ?? true
         }
       }
     if !isWhole { throw .inconsistent("the rows of a report do not add up to its totals") }
@@ -130,7 +130,7 @@ package struct PageRows {
 final class PageRowCollector: ReportWriter {
   private(set) var result: PageRows
   /// The index of each column's sum.
-  private var places: [Int?] = []
+  private var indexes: [Int?] = []
   private var column = 0
   private var labels: [String] = []
   private var currency: Currency?
@@ -138,15 +138,15 @@ final class PageRowCollector: ReportWriter {
 
   init(_ dimensions: [ReportDimension]) { result = PageRows(dimensions: dimensions) }
 
-  func begin(_ columns: [ReportColumn]) { places = columns.map(PageSums.place) }
+  func begin(_ columns: [ReportColumn]) { indexes = columns.map(PageSums.index(of:)) }
 
   func write(_ cell: ReportCell) {
     if column < result.dimensions.count {
       labels.append(PageCell(cell).text)
     } else if case .currency(let value) = cell {
       currency = value
-    } else if let place = places[column] {
-      sums[place] = PageCell(cell).number ?? 0
+    } else if let index = indexes[column] {
+      sums[index] = PageCell(cell).number ?? 0
     }
     column += 1
   }
@@ -194,19 +194,19 @@ final class PageCellCollector: ReportWriter {
   private(set) var rows: [[PageCell]] = []
   private(set) var summary = ReportSummary()
   private let wanted: [String]
-  private var places: [Int?] = []
+  private var indexes: [Int?] = []
   private var row: [PageCell?] = []
   private var column = 0
 
   init(_ wanted: [String]) { self.wanted = wanted }
 
   func begin(_ columns: [ReportColumn]) {
-    places = columns.map { column in wanted.firstIndex(of: column.name) }
+    indexes = columns.map { column in wanted.firstIndex(of: column.name) }
     row = Array(repeating: nil, count: wanted.count)
   }
 
   func write(_ cell: ReportCell) {
-    if let place = places[column] { row[place] = PageCell(cell) }
+    if let index = indexes[column] { row[index] = PageCell(cell) }
     column += 1
   }
 
