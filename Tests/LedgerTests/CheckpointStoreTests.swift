@@ -199,7 +199,7 @@ struct CheckpointStoreTests {
     var options = WriterOptions()
     options.acceptsShorterLog = true
     try fixture.fill(1, options: options)
-    try CheckpointStore(fixture.directory).forgetHeads(try LogReader(fixture.directory))
+    try CheckpointStore(fixture.directory).resetHeads(try LogReader(fixture.directory))
     try fixture.fill(1)
   }
 
@@ -270,7 +270,7 @@ struct CheckpointStoreTests {
       let error = #expect(throws: LedgerError.self) { try signed(fixture) }
       #expect(error?.exitCode == .corrupted && error?.damage?.verdict == .corrupt)
     }
-    try store.forgetHeads(try LogReader(fixture.directory))
+    try store.resetHeads(try LogReader(fixture.directory))
     #expect(try store.signedHeads() == nil)
     try expectEqual(signed(fixture).size, 20)
   }

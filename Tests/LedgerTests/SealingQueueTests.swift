@@ -66,8 +66,8 @@ struct SealingQueueTests {
     expectEqual(job.tail.first, 0)
     // The other foreground worker prepares the next one meanwhile, and does not seal it before the first.
     expectEqual(Self.work(&queue, .foreground, nowMs: 100), ["prepare 1", "wait"])
-    #expect(queue.take(Self.content, of: job))
-    #expect(!queue.take(.failure(Self.failure), of: job))
+    #expect(queue.store(Self.content, of: job))
+    #expect(!queue.store(.failure(Self.failure), of: job))
     expectEqual(Self.work(&queue, .foreground, nowMs: 100), ["seal 0", "seal 1", "wait"])
   }
 
@@ -93,20 +93,20 @@ struct SealingQueueTests {
     queue.append(Self.tail(0), nowMs: 0)
     queue.append(Self.tail(1), nowMs: 0)
     if case .prepare(let first) = queue.next(for: .foreground, nowMs: 100) {
-      _ = queue.take(Self.content, of: first)
+      _ = queue.store(Self.content, of: first)
     }
     let sealing = queue.next(for: .foreground, nowMs: 100)
     expectEqual(Self.word(sealing), "seal 0")
     // A block is being written: the hold waits for its end, and lets no other begin.
     queue.requestHold()
-    let isTaken1 = queue.takeHold()
+    let isTaken1 = queue.acquireHold()
     #expect(!isTaken1)
     queue.finishFirst()
     expectEqual(Self.work(&queue, .foreground, nowMs: 100), ["prepare 1", "wait"])
-    let isTaken2 = queue.takeHold()
+    let isTaken2 = queue.acquireHold()
     #expect(isTaken2)
     queue.requestHold()
-    let isTaken3 = queue.takeHold()
+    let isTaken3 = queue.acquireHold()
     #expect(!isTaken3)
     queue.release(taken: false)
     expectEqual(Self.work(&queue, .foreground, nowMs: 100), ["wait"])
@@ -246,7 +246,7 @@ struct SealingQueueTests {
     #expect(tail.endPosition == 2000 && tail.endOffsetBytes > 300_000)
     #expect(tail.places.count <= 1 + tail.endOffsetBytes >> 14)
     for position in [0, 1, 77, 1000, 1999] {
-      let place = tail.places[tail.place(holding: position)]
+      let place = tail.places[tail.index(holding: position)]
       #expect(place.first <= position)
     }
   }

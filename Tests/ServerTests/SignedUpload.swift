@@ -42,7 +42,7 @@ extension WorkflowFixture {
       var reader = SignedUploadFieldReader()
       try cursor.beginObject()
       while let key = try cursor.nextKey() {
-        let isTaken = try reader.take(key, from: &cursor)
+        let isTaken = try reader.read(key, from: &cursor)
         try #require(isTaken)
       }
       return reader.finish()

@@ -288,7 +288,7 @@ final class WorkflowFixture {
       var reader = UploadFieldReader()
       try cursor.beginObject()
       while let key = try cursor.nextKey() {
-        let isTaken = try reader.take(key, from: &cursor)
+        let isTaken = try reader.read(key, from: &cursor)
         try #require(isTaken)
       }
       return reader.finish()

@@ -108,7 +108,7 @@ package final class TextKeeper {
     case .number: return .number(try cursor.readNumber())
     case .boolean: return .boolean(try cursor.readBoolean())
     case .null:
-      _ = try cursor.takeNull()
+      _ = try cursor.consumeNull()
       return .missing
     case .object, .array: return .container(try cursor.readRaw())
     }

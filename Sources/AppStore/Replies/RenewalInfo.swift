@@ -91,7 +91,7 @@ package struct RenewalInfo {
   }
 
   private mutating func readGraceDate(_ value: LenientValue, _ form: WrittenDate.Form) {
-    graceDate.take(value, form)
+    graceDate.update(value, form)
     gracePeriodEndMs = graceDate.epochMs
   }
 
@@ -120,17 +120,17 @@ package struct PurchasePeriod {
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
       if key == "expires_date_ms" {
-        end.take(try keeper.read(&cursor), .milliseconds)
+        end.update(try keeper.read(&cursor), .milliseconds)
       } else if key == "expires_date" {
         let value = try keeper.read(&cursor)
         legacyEndMs = value.instantMs
-        end.take(value, .readable)
+        end.update(value, .readable)
       } else if key == "expires_date_pst" {
-        end.take(try keeper.read(&cursor), .pacific)
+        end.update(try keeper.read(&cursor), .pacific)
       } else if key == "expires_date_formatted" {
-        formatted.take(try keeper.read(&cursor), .readable)
+        formatted.update(try keeper.read(&cursor), .readable)
       } else if key == "expires_date_formatted_pst" {
-        formatted.take(try keeper.read(&cursor), .pacific)
+        formatted.update(try keeper.read(&cursor), .pacific)
       } else if key == "product_type" {
         productType = try keeper.read(&cursor).integer
       } else {

@@ -124,7 +124,7 @@ package struct Reply {
     while let key = try cursor.nextKey() {
       // Only the flat legacy receipt has the fields of a purchase itself; most receipts do not.
       if key == "in_app" {
-        if try cursor.takeNull() { continue }
+        if try cursor.consumeNull() { continue }
         hasInApp = true
         if try cursor.kind() == .array {
           try readRows(.inApp, &cursor, keeper)
@@ -136,11 +136,11 @@ package struct Reply {
       } else if key == "bid" {
         bid = try keeper.read(&cursor).id
       } else if key == "request_date_ms" {
-        requestDate.take(try keeper.read(&cursor), .milliseconds)
+        requestDate.update(try keeper.read(&cursor), .milliseconds)
       } else if key == "request_date" {
-        requestDate.take(try keeper.read(&cursor), .readable)
+        requestDate.update(try keeper.read(&cursor), .readable)
       } else if key == "request_date_pst" {
-        requestDate.take(try keeper.read(&cursor), .pacific)
+        requestDate.update(try keeper.read(&cursor), .pacific)
       } else {
         try flat.read(key, &cursor, keeper)
       }

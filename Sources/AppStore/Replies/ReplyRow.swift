@@ -175,17 +175,17 @@ struct ReadableDates {
     while let key = try cursor.nextKey() {
       let value = try keeper.read(&cursor)
       if key == "purchase_date" {
-        purchase.take(value, .readable)
+        purchase.update(value, .readable)
       } else if key == "purchase_date_pst" {
-        purchase.take(value, .pacific)
+        purchase.update(value, .pacific)
       } else if key == "original_purchase_date" {
-        originalPurchase.take(value, .readable)
+        originalPurchase.update(value, .readable)
       } else if key == "original_purchase_date_pst" {
-        originalPurchase.take(value, .pacific)
+        originalPurchase.update(value, .pacific)
       } else if key == "cancellation_date" {
-        cancellation.take(value, .readable)
+        cancellation.update(value, .readable)
       } else if key == "cancellation_date_pst" {
-        cancellation.take(value, .pacific)
+        cancellation.update(value, .pacific)
       }
     }
   }
@@ -199,7 +199,7 @@ struct WrittenDate {
   private(set) var epochMs: Int64?
   private(set) var form: Form = .pacific
 
-  mutating func take(_ value: LenientValue, _ form: Form) {
+  mutating func update(_ value: LenientValue, _ form: Form) {
     let instantMs = form == .milliseconds ? value.instantMs : value.readableInstantMs
     guard let instantMs, form.rawValue >= self.form.rawValue else { return }
     (epochMs, self.form) = (instantMs, form)

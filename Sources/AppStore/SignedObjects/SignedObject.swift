@@ -98,8 +98,8 @@ package struct SignedObject: Sendable {
   fileprivate static let dot = UInt8(ascii: ".")
 
   /// The certificate at this index of `x5c`.
-  func certificateRange(_ place: Int) -> Range<Int> {
-    (place == 0 ? 0 : certificateEnds[place - 1])..<certificateEnds[place]
+  func certificateRange(_ index: Int) -> Range<Int> {
+    (index == 0 ? 0 : certificateEnds[index - 1])..<certificateEnds[index]
   }
 
   /// The three parts, decoded.
@@ -263,8 +263,8 @@ extension SignedObject {
   /// The certificates in the order of `x5c`.
   package var certificateSummaries: [CertificateSummary] {
     certificates.withUnsafeBytes { bytes in
-      certificateEnds.indices.map { place in
-        let der = UnsafeRawBufferPointer(rebasing: bytes[certificateRange(place)])
+      certificateEnds.indices.map { index in
+        let der = UnsafeRawBufferPointer(rebasing: bytes[certificateRange(index)])
         let certificate = Certificate(der: der)
         return CertificateSummary(
           name: certificate?.commonName ?? "", fingerprint: SHA256.hash(der),

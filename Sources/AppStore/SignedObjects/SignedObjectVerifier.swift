@@ -168,9 +168,9 @@ struct SignedObjectChain {
   }
 
   private static func certificate(
-    _ object: SignedObject, _ bytes: UnsafeRawBufferPointer, _ place: Int
+    _ object: SignedObject, _ bytes: UnsafeRawBufferPointer, _ index: Int
   ) throws(SignedObjectFault) -> Certificate {
-    let der = UnsafeRawBufferPointer(rebasing: bytes[object.certificateRange(place)])
+    let der = UnsafeRawBufferPointer(rebasing: bytes[object.certificateRange(index)])
     guard let certificate = Certificate(der: der) else { throw .malformedCertificate }
     return certificate
   }

@@ -171,9 +171,9 @@ package enum Base64 {
       let rest = bytes.count - read
       guard rest > 0 else { return count }
       let bits = UInt32(bytes[read]) << 16 | (rest == 2 ? UInt32(bytes[read + 1]) << 8 : 0)
-      for place in 0...rest {
-        let character = alphabet[Int(bits >> UInt32(18 - 6 * place) & 63)]
-        target.initializeElement(at: count + place, to: character)
+      for index in 0...rest {
+        let character = alphabet[Int(bits >> UInt32(18 - 6 * index) & 63)]
+        target.initializeElement(at: count + index, to: character)
       }
       count += rest + 1
       guard variant.isPadded else { return count }

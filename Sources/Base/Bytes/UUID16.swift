@@ -35,8 +35,8 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
   package init?(_ text: String) {
     var digits: (high: UInt64, low: UInt64) = (0, 0)
     var count = 0
-    for (place, byte) in text.utf8.enumerated() {
-      if place == 8 || place == 13 || place == 18 || place == 23 {
+    for (index, byte) in text.utf8.enumerated() {
+      if index == 8 || index == 13 || index == 18 || index == 23 {
         guard byte == UInt8(ascii: "-") else { return nil }
         continue
       }
@@ -103,17 +103,17 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
 
   private func write(to text: UnsafeMutableBufferPointer<UInt8>) -> Int {
     withUnsafeBytes { bytes in
-      var place = 0
+      var offset = 0
       for (index, byte) in bytes.enumerated() {
         if index == 4 || index == 6 || index == 8 || index == 10 {
-          text.initializeElement(at: place, to: UInt8(ascii: "-"))
-          place += 1
+          text.initializeElement(at: offset, to: UInt8(ascii: "-"))
+          offset += 1
         }
-        text.initializeElement(at: place, to: Hex.digit(byte >> 4))
-        text.initializeElement(at: place + 1, to: Hex.digit(byte & 15))
-        place += 2
+        text.initializeElement(at: offset, to: Hex.digit(byte >> 4))
+        text.initializeElement(at: offset + 1, to: Hex.digit(byte & 15))
+        offset += 2
       }
-      return place
+      return offset
     }
   }
 }

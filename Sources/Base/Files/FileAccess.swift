@@ -58,7 +58,7 @@ package enum SmallFile {
 /// flock(2), exclusive, between processes. The lock ends when the descriptor is closed or the process exits.
 package enum FileLock {
   /// Acquires the lock; returns false if another process or descriptor holds it.
-  package static func take(_ descriptor: Int32) throws(SystemError) -> Bool {
+  package static func tryLock(_ descriptor: Int32) throws(SystemError) -> Bool {
     if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
     if errno == EWOULDBLOCK { return false }
     throw SystemError(code: errno)

@@ -121,19 +121,19 @@ public struct JSONCursor {
     skipSpace()
     guard offset < end, start[offset] == 0x22 else { throw fault(.wrongKind) }
     let first = offset &+ 1
-    var place = Scan.quoteOrBackslash(start, from: first, to: end)
+    var quote = Scan.quoteOrBackslash(start, from: first, to: end)
     var hasEscapes = false
-    while place < end, start[place] == 0x5C {
+    while quote < end, start[quote] == 0x5C {
       hasEscapes = true
-      place = Scan.quoteOrBackslash(start, from: min(place &+ 2, end), to: end)
+      quote = Scan.quoteOrBackslash(start, from: min(quote &+ 2, end), to: end)
     }
-    guard place < end else {
+    guard quote < end else {
       offset = end
       throw fault(.unexpectedEnd)
     }
-    offset = place &+ 1
+    offset = quote &+ 1
     return JSONString(
-      raw: JSONBytes(start: start + first, count: place &- first), hasEscapes: hasEscapes)
+      raw: JSONBytes(start: start + first, count: quote &- first), hasEscapes: hasEscapes)
   }
 
   /// Reads a number's token as written.
@@ -172,7 +172,7 @@ public struct JSONCursor {
 
   /// Consumes a `null` if it is the next value; returns whether it was.
   @inlinable
-  public mutating func takeNull() throws(JSONError) -> Bool {
+  public mutating func consumeNull() throws(JSONError) -> Bool {
     guard try kind() == .null else { return false }
     try skipWord(4)
     return true

@@ -88,8 +88,8 @@ public struct JSONString {
   private func hex(at index: Int) -> UInt32? {
     guard index + 4 <= raw.count else { return nil }
     var value: UInt32 = 0
-    for place in index..<index + 4 {
-      guard let digit = Scan.hexValue(raw[place]) else { return nil }
+    for offset in index..<index + 4 {
+      guard let digit = Scan.hexValue(raw[offset]) else { return nil }
       value = value << 4 | digit
     }
     return value
@@ -115,18 +115,18 @@ enum Scan {
   static func quoteOrBackslash(
     _ start: UnsafePointer<UInt8>, from offset: Int, to end: Int
   ) -> Int {
-    var place = offset
+    var index = offset
     let raw = UnsafeRawPointer(start)
     let far = min(end, offset &+ nearByteCount)
-    while place &+ 8 <= far {
-      let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+    while index &+ 8 <= far {
+      let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: index, as: UInt64.self))
       let marks = zeroBytes(word ^ (ones &* 0x22)) | zeroBytes(word ^ (ones &* 0x5C))
-      if marks != 0 { return place &+ marks.trailingZeroBitCount / 8 }
-      place &+= 8
+      if marks != 0 { return index &+ marks.trailingZeroBitCount / 8 }
+      index &+= 8
     }
-    if far < end { return distantQuoteOrBackslash(start, from: place, to: end) }
-    while place < end, start[place] != 0x22, start[place] != 0x5C { place &+= 1 }
-    return place
+    if far < end { return distantQuoteOrBackslash(start, from: index, to: end) }
+    while index < end, start[index] != 0x22, start[index] != 0x5C { index &+= 1 }
+    return index
   }
 
   /// Keys, ids and dates end within this. Certificates, receipts and signatures are far longer.
@@ -139,13 +139,13 @@ enum Scan {
   ) -> Int {
     // Each call searches this much, so that a string full of escapes is not searched to its end for each of them.
     let windowByteCount = 1024
-    var place = offset
-    while place < end {
-      let count = min(windowByteCount, end &- place)
-      let quote = distance(to: 0x22, start + place, count)
-      let nearest = distance(to: 0x5C, start + place, quote ?? count) ?? quote
-      if let nearest { return place &+ nearest }
-      place &+= count
+    var index = offset
+    while index < end {
+      let count = min(windowByteCount, end &- index)
+      let quote = distance(to: 0x22, start + index, count)
+      let nearest = distance(to: 0x5C, start + index, quote ?? count) ?? quote
+      if let nearest { return index &+ nearest }
+      index &+= count
     }
     return end
   }
@@ -160,37 +160,37 @@ enum Scan {
   /// Offset of the first byte that is a quote, a backslash, a control character or not ASCII, or `end`.
   @inlinable @inline(__always)
   static func special(_ start: UnsafePointer<UInt8>, from offset: Int, to end: Int) -> Int {
-    var place = offset
+    var index = offset
     let raw = UnsafeRawPointer(start)
-    while place &+ 8 <= end {
-      let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+    while index &+ 8 <= end {
+      let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: index, as: UInt64.self))
       let marks =
         zeroBytes(word ^ (ones &* 0x22)) | zeroBytes(word ^ (ones &* 0x5C))
         | ((word &- ones &* 0x20) & ~word & highs) | (word & highs)
-      if marks != 0 { return place &+ marks.trailingZeroBitCount / 8 }
-      place &+= 8
+      if marks != 0 { return index &+ marks.trailingZeroBitCount / 8 }
+      index &+= 8
     }
-    while place < end {
-      let byte = start[place]
+    while index < end {
+      let byte = start[index]
       if byte == 0x22 || byte == 0x5C || byte < 0x20 || byte >= 0x80 { break }
-      place &+= 1
+      index &+= 1
     }
-    return place
+    return index
   }
 
   /// Whether the `count` bytes at both addresses are equal. Keys are short, so a loop beats a call.
   @inlinable @inline(__always)
   static func equals(_ left: UnsafeRawPointer, _ right: UnsafeRawPointer, _ count: Int) -> Bool {
-    var place = 0
-    while place &+ 8 <= count {
-      let one = left.loadUnaligned(fromByteOffset: place, as: UInt64.self)
-      if one != right.loadUnaligned(fromByteOffset: place, as: UInt64.self) { return false }
-      place &+= 8
+    var index = 0
+    while index &+ 8 <= count {
+      let one = left.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+      if one != right.loadUnaligned(fromByteOffset: index, as: UInt64.self) { return false }
+      index &+= 8
     }
-    while place < count {
-      let one = left.load(fromByteOffset: place, as: UInt8.self)
-      if one != right.load(fromByteOffset: place, as: UInt8.self) { return false }
-      place &+= 1
+    while index < count {
+      let one = left.load(fromByteOffset: index, as: UInt8.self)
+      if one != right.load(fromByteOffset: index, as: UInt8.self) { return false }
+      index &+= 1
     }
     return true
   }

@@ -86,12 +86,12 @@ package struct JSONValidator {
     compactEnd = offset
   }
 
-  private mutating func flush(to place: Int) {
-    if compacts, place > compactEnd {
+  private mutating func flush(to limit: Int) {
+    if compacts, limit > compactEnd {
       output.append(
-        contentsOf: UnsafeBufferPointer(start: start + compactEnd, count: place - compactEnd))
+        contentsOf: UnsafeBufferPointer(start: start + compactEnd, count: limit - compactEnd))
     }
-    compactEnd = place
+    compactEnd = limit
   }
 
   // MARK: Values
@@ -196,10 +196,10 @@ package struct JSONValidator {
     }
   }
 
-  private func hexUnit(at place: Int) throws(JSONError) -> UInt32 {
-    guard place + 4 <= end else { throw JSONError(.unexpectedEnd, at: end) }
+  private func hexUnit(at first: Int) throws(JSONError) -> UInt32 {
+    guard first + 4 <= end else { throw JSONError(.unexpectedEnd, at: end) }
     var unit: UInt32 = 0
-    for index in place..<place + 4 {
+    for index in first..<first + 4 {
       guard let digit = Scan.hexValue(start[index]) else {
         throw JSONError(.invalidEscape, at: index)
       }
@@ -214,11 +214,11 @@ package struct JSONValidator {
     guard depth <= depthLimit else { throw JSONError(.tooDeep, at: offset) }
     offset += 1
     skipSpace()
-    if try take(UInt8(ascii: "]")) { return }
+    if try consume(UInt8(ascii: "]")) { return }
     while true {
       try value(depth: depth)
       skipSpace()
-      if try take(UInt8(ascii: "]")) { return }
+      if try consume(UInt8(ascii: "]")) { return }
       try expect(UInt8(ascii: ","))
       skipSpace()
     }
@@ -229,20 +229,20 @@ package struct JSONValidator {
     offset += 1
     let firstKey = keys.count
     skipSpace()
-    if try take(UInt8(ascii: "}")) { return }
+    if try consume(UInt8(ascii: "}")) { return }
     while true {
       guard offset < end, start[offset] == 0x22 else {
         throw JSONError(offset < end ? .unexpectedByte : .unexpectedEnd, at: offset)
       }
       let keyStart = offset + 1
       let hasEscapes = try string()
-      noteKey(keyStart, offset - 1, hasEscapes: hasEscapes)
+      addKey(keyStart, offset - 1, hasEscapes: hasEscapes)
       skipSpace()
       try expect(UInt8(ascii: ":"))
       skipSpace()
       try value(depth: depth)
       skipSpace()
-      if try take(UInt8(ascii: "}")) { break }
+      if try consume(UInt8(ascii: "}")) { break }
       try expect(UInt8(ascii: ","))
       skipSpace()
     }
@@ -251,7 +251,7 @@ package struct JSONValidator {
   }
 
   @inline(__always)
-  private mutating func take(_ byte: UInt8) throws(JSONError) -> Bool {
+  private mutating func consume(_ byte: UInt8) throws(JSONError) -> Bool {
     guard offset < end else { throw JSONError(.unexpectedEnd, at: offset) }
     guard start[offset] == byte else { return false }
     offset &+= 1
@@ -260,7 +260,7 @@ package struct JSONValidator {
 
   @inline(__always)
   private mutating func expect(_ byte: UInt8) throws(JSONError) {
-    guard try take(byte) else { throw JSONError(.unexpectedByte, at: offset) }
+    guard try consume(byte) else { throw JSONError(.unexpectedByte, at: offset) }
   }
 
   // MARK: Keys
@@ -269,7 +269,7 @@ package struct JSONValidator {
   private static let pairwiseLimit = 48
 
   @inline(__always)
-  private mutating func noteKey(_ from: Int, _ to: Int, hasEscapes: Bool) {
+  private mutating func addKey(_ from: Int, _ to: Int, hasEscapes: Bool) {
     let raw = UnsafeRawPointer(start)
     var hash = UInt64(to - from)
     if to - from >= 8 {

@@ -53,7 +53,7 @@ package indirect enum JSONValue: Equatable, Sendable {
     case .number: return .number(String(decoding: try cursor.readNumber(), as: UTF8.self))
     case .boolean: return .boolean(try cursor.readBoolean())
     case .null:
-      _ = try cursor.takeNull()
+      _ = try cursor.consumeNull()
       return .null
     }
   }

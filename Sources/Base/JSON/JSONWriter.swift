@@ -89,13 +89,13 @@ package struct JSONWriter: Sendable {
     // At most 20 digits.
     var room: (UInt64, UInt64, UInt64) = (0, 0, 0)
     withUnsafeMutableBytes(of: &room) { room in
-      var place = room.count
+      var index = room.count
       repeat {
-        place -= 1
-        room[place] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
+        index -= 1
+        room[index] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
         rest /= 10
       } while rest > 0
-      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: room[place...]))
+      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: room[index...]))
     }
   }
 
@@ -161,15 +161,15 @@ package struct JSONWriter: Sendable {
   package static func appendEscaped(_ value: JSONBytes, to bytes: inout [UInt8]) {
     guard let base = value.baseAddress else { return }
     let start = base.assumingMemoryBound(to: UInt8.self)
-    var place = 0
-    while place < value.count {
-      var stop = Scan.special(start, from: place, to: value.count)
+    var index = 0
+    while index < value.count {
+      var stop = Scan.special(start, from: index, to: value.count)
       while stop < value.count, start[stop] >= 0x80 {
         stop = Scan.special(start, from: stop + 1, to: value.count)
       }
-      bytes.append(contentsOf: UnsafeBufferPointer(start: start + place, count: stop - place))
+      bytes.append(contentsOf: UnsafeBufferPointer(start: start + index, count: stop - index))
       if stop < value.count { appendEscape(start[stop], to: &bytes) }
-      place = stop + 1
+      index = stop + 1
     }
   }
 

@@ -23,14 +23,14 @@ struct TimeZoneFile: Sendable {
     let typeCount: Int
     let nameSize: Int
 
-    init?(_ bytes: UnsafeRawBufferPointer, at place: Int) {
-      guard place + headerSize <= bytes.count,
-        bytes[place..<place + 4].elementsEqual(magic)
+    init?(_ bytes: UnsafeRawBufferPointer, at start: Int) {
+      guard start + headerSize <= bytes.count,
+        bytes[start..<start + 4].elementsEqual(magic)
       else { return nil }
       func count(_ index: Int) -> Int {
-        Int(bytes.bigEndian(UInt32.self, at: place + 20 + index * 4))
+        Int(bytes.bigEndian(UInt32.self, at: start + 20 + index * 4))
       }
-      version = bytes[place + 4]
+      version = bytes[start + 4]
       utcIndicatorCount = count(0)
       standardIndicatorCount = count(1)
       leapCount = count(2)
@@ -70,13 +70,13 @@ struct TimeZoneFile: Sendable {
   }
 
   private init(
-    block bytes: UnsafeRawBufferPointer, at place: Int, header: Header, timeSize: Int
+    block bytes: UnsafeRawBufferPointer, at start: Int, header: Header, timeSize: Int
   ) throws(TimeZoneError.Cause) {
-    guard place + header.blockSize(timeSize: timeSize) <= bytes.count, header.typeCount > 0
+    guard start + header.blockSize(timeSize: timeSize) <= bytes.count, header.typeCount > 0
     else { throw .malformed }
     // With leap seconds, the same number would mean a different instant.
     guard header.leapCount == 0 else { throw .leapSeconds }
-    let typeIndexes = place + header.transitionCount * timeSize
+    let typeIndexes = start + header.transitionCount * timeSize
     let types = typeIndexes + header.transitionCount
     var typeOffsets: [Int] = []
     for type in 0..<header.typeCount {
@@ -89,8 +89,8 @@ struct TimeZoneFile: Sendable {
     for index in 0..<header.transitionCount {
       let at =
         timeSize == 8
-        ? bytes.bigEndian(Int64.self, at: place + index * 8)
-        : Int64(bytes.bigEndian(Int32.self, at: place + index * 4))
+        ? bytes.bigEndian(Int64.self, at: start + index * 8)
+        : Int64(bytes.bigEndian(Int32.self, at: start + index * 4))
       let type = Int(bytes[typeIndexes + index])
       guard type < typeOffsets.count, (transitions.last?.atSeconds ?? Int64.min) < at || index == 0
       else { throw .malformed }
@@ -102,8 +102,8 @@ struct TimeZoneFile: Sendable {
 
 extension UnsafeRawBufferPointer {
   /// An integer in network byte order at an offset that need not be aligned.
-  fileprivate func bigEndian<Value: FixedWidthInteger>(_ type: Value.Type, at place: Int) -> Value {
-    Value(bigEndian: loadUnaligned(fromByteOffset: place, as: type))
+  fileprivate func bigEndian<Value: FixedWidthInteger>(_ type: Value.Type, at start: Int) -> Value {
+    Value(bigEndian: loadUnaligned(fromByteOffset: start, as: type))
   }
 }
 
@@ -220,40 +220,40 @@ extension TimeZoneRule {
 
   private struct Scanner {
     let text: UnsafeRawBufferPointer
-    var place = 0
+    var index = 0
 
-    var isAtEnd: Bool { place == text.count }
-    var peek: UInt8? { place < text.count ? text[place] : nil }
+    var isAtEnd: Bool { index == text.count }
+    var peek: UInt8? { index < text.count ? text[index] : nil }
 
     mutating func skip(_ byte: UInt8) -> Bool {
       guard peek == byte else { return false }
-      place += 1
+      index += 1
       return true
     }
 
     /// `EST`, or `<-03>`: at least three characters.
     mutating func skipName() -> Bool {
       let isQuoted = skip(UInt8(ascii: "<"))
-      let start = place
+      let start = index
       while let byte = peek {
         let isSignOrDigit =
           digitValue(byte) != nil || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-")
         guard letterIndex(byte) != nil || (isQuoted && isSignOrDigit) else { break }
-        place += 1
+        index += 1
       }
-      guard place - start >= 3 else { return false }
+      guard index - start >= 3 else { return false }
       return isQuoted ? skip(UInt8(ascii: ">")) : true
     }
 
     /// One to three digits.
     mutating func number(_ range: ClosedRange<Int>) -> Int? {
-      let start = place
+      let start = index
       var value = 0
-      while place - start < 3, let byte = peek, let digit = digitValue(byte) {
+      while index - start < 3, let byte = peek, let digit = digitValue(byte) {
         value = value * 10 + Int(digit)
-        place += 1
+        index += 1
       }
-      return place > start && range.contains(value) ? value : nil
+      return index > start && range.contains(value) ? value : nil
     }
 
     /// `[+-]hours[:minutes[:seconds]]` in seconds.

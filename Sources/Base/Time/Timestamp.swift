@@ -31,9 +31,9 @@ package enum Timestamp {
       let hour = decimalValue(text, 11..<13), let minute = decimalValue(text, 14..<16),
       let second = decimalValue(text, 17..<19)
     else { throw .notTimestamp }
-    var place = 19
-    let fractionMs = try parseFraction(text, &place, cutsDecimals)
-    let offsetSeconds = try parseOffset(text, place)
+    var index = 19
+    let fractionMs = try parseFraction(text, &index, cutsDecimals)
+    let offsetSeconds = try parseOffset(text, index)
     guard let date = CivilDate(year: year, month: month, day: day) else { throw .noSuchDay }
     if second == 60 { throw .leapSecond }
     guard hour < 24, minute < 60, second < 60 else { throw .noSuchTime }
@@ -103,32 +103,32 @@ package enum Timestamp {
   }
 
   private static func parseFraction(
-    _ text: UnsafeRawBufferPointer, _ place: inout Int, _ cutsDecimals: Bool
+    _ text: UnsafeRawBufferPointer, _ index: inout Int, _ cutsDecimals: Bool
   ) throws(TimestampError) -> Int64 {
-    guard text[place] == UInt8(ascii: ".") else { return 0 }
-    place += 1
+    guard text[index] == UInt8(ascii: ".") else { return 0 }
+    index += 1
     var fractionMs: Int64 = 0
     var unitMs: Int64 = 100
-    while place < text.count, let digit = decimalValue(text, place..<place + 1) {
+    while index < text.count, let digit = decimalValue(text, index..<index + 1) {
       guard unitMs > 0 || cutsDecimals else { throw .tooManyDecimals }
       fractionMs += Int64(digit) * unitMs
       unitMs /= 10
-      place += 1
+      index += 1
     }
     guard unitMs < 100 else { throw .notTimestamp }
     return fractionMs
   }
 
   private static func parseOffset(
-    _ text: UnsafeRawBufferPointer, _ place: Int
+    _ text: UnsafeRawBufferPointer, _ index: Int
   ) throws(TimestampError) -> Int {
-    if text.count == place + 1, text[place] | 0x20 == UInt8(ascii: "z") { return 0 }
-    guard text.count == place + 6, text[place + 3] == UInt8(ascii: ":"),
-      let hours = decimalValue(text, place + 1..<place + 3),
-      let minutes = decimalValue(text, place + 4..<place + 6)
+    if text.count == index + 1, text[index] | 0x20 == UInt8(ascii: "z") { return 0 }
+    guard text.count == index + 6, text[index + 3] == UInt8(ascii: ":"),
+      let hours = decimalValue(text, index + 1..<index + 3),
+      let minutes = decimalValue(text, index + 4..<index + 6)
     else { throw .notTimestamp }
     guard hours < 24, minutes < 60 else { throw .noSuchTime }
-    switch text[place] {
+    switch text[index] {
     case UInt8(ascii: "+"): return hours * 3600 + minutes * 60
     case UInt8(ascii: "-"): return -(hours * 3600 + minutes * 60)
     default: throw .notTimestamp
@@ -189,8 +189,8 @@ extension Timestamp {
     let date = CivilDate(dayNumber: dayNumber)
     func put(_ value: Int, _ offset: Int, digits: Int) {
       var rest = value
-      for place in stride(from: offset + digits - 1, through: offset, by: -1) {
-        put(UInt8(ascii: "0") + UInt8(rest % 10), place)
+      for index in stride(from: offset + digits - 1, through: offset, by: -1) {
+        put(UInt8(ascii: "0") + UInt8(rest % 10), index)
         rest /= 10
       }
     }
@@ -262,8 +262,8 @@ package func appendTwoDigits(_ value: Int, to output: inout [UInt8]) {
 @inline(__always)
 func decimalValue(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
   var value = 0
-  for place in range {
-    let digit = text[place] &- UInt8(ascii: "0")
+  for index in range {
+    let digit = text[index] &- UInt8(ascii: "0")
     guard digit < 10 else { return nil }
     value = value * 10 + Int(digit)
   }

@@ -58,7 +58,7 @@ package final class RequestLoop<Tag> {
     guard transfer.prepare(request),
       curl_multi_add_handle(transfers.handle, transfer.handle) == CURLM_OK
     else {
-      transfer.forget()
+      transfer.reset()
       idle.append(transfer)
       return false
     }

@@ -59,7 +59,7 @@ package final class HTTPTransfer {
   /// - Parameter receiver: without one, the body is collected.
   package func perform(_ request: HTTPRequest, _ receiver: Receiver? = nil) -> HTTPOutcome {
     guard prepare(request) else {
-      forget()
+      reset()
       return HTTPOutcome(.outOfMemory)
     }
     self.receiver = receiver
@@ -132,7 +132,7 @@ package final class HTTPTransfer {
   }
 
   /// Frees what belongs to the request.
-  func forget() {
+  func reset() {
     _ = ccurl_set_list(handle, CURLOPT_HTTPHEADER, nil)
     curl_slist_free_all(headers)
     (headers, request, receiver, outcome) = (nil, nil, nil, HTTPOutcome())
@@ -142,7 +142,7 @@ package final class HTTPTransfer {
 
   /// Returns the outcome of the request and forgets it. libcurl must have released the handle.
   func finish(_ code: CURLcode) -> HTTPOutcome {
-    defer { forget() }
+    defer { reset() }
     let status = status
     outcome.status = status > 0 ? status : nil
     outcome.failure = outcome.failure ?? failure(code)

@@ -27,17 +27,17 @@ package struct CSVError: Error, Equatable, CustomStringConvertible {
 /// Reads one record after another. After an error it continues with the next line.
 package struct CSVReader {
   private let bytes: [UInt8]
-  private var place = 0
+  private var offset = 0
   private var line = 1
 
   package init(_ bytes: [UInt8]) {
     self.bytes = bytes
-    if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { place = 3 }
+    if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { offset = 3 }
   }
 
   /// The next record that is not empty; nil at the end.
   package mutating func next() throws(CSVError) -> CSVRecord? {
-    while place < bytes.count {
+    while offset < bytes.count {
       let first = line
       let cells: [String]
       do throws(CSVError) { cells = try readRecord() } catch {
@@ -54,14 +54,14 @@ package struct CSVReader {
     var cells: [String] = []
     while true {
       let content =
-        place < bytes.count && bytes[place] == UInt8(ascii: "\"")
+        offset < bytes.count && bytes[offset] == UInt8(ascii: "\"")
         ? try readQuoted() : try readPlain()
       guard let cell = String(validating: content, as: UTF8.self) else {
         throw CSVError(line: first, cause: .notUTF8)
       }
       cells.append(cell)
-      if place < bytes.count, bytes[place] == UInt8(ascii: ",") {
-        place += 1
+      if offset < bytes.count, bytes[offset] == UInt8(ascii: ",") {
+        offset += 1
         continue
       }
       try endLine()
@@ -71,34 +71,34 @@ package struct CSVReader {
 
   /// Reads an unquoted cell, up to a comma or the end of the line.
   private mutating func readPlain() throws(CSVError) -> [UInt8] {
-    let first = place
-    while place < bytes.count {
-      switch bytes[place] {
-      case UInt8(ascii: ","), 0x0A, 0x0D: return Array(bytes[first..<place])
+    let first = offset
+    while offset < bytes.count {
+      switch bytes[offset] {
+      case UInt8(ascii: ","), 0x0A, 0x0D: return Array(bytes[first..<offset])
       case UInt8(ascii: "\""): throw CSVError(line: line, cause: .strayQuote)
-      case 0x09, 0x20...: place += 1
+      case 0x09, 0x20...: offset += 1
       default: throw CSVError(line: line, cause: .controlCharacter)
       }
     }
-    return Array(bytes[first..<place])
+    return Array(bytes[first..<offset])
   }
 
   private mutating func readQuoted() throws(CSVError) -> [UInt8] {
     let first = line
     var content: [UInt8] = []
-    place += 1
-    while place < bytes.count {
-      let byte = bytes[place]
-      place += 1
+    offset += 1
+    while offset < bytes.count {
+      let byte = bytes[offset]
+      offset += 1
       if byte == 0x0A { line += 1 }
       if byte != UInt8(ascii: "\"") {
         if byte == 0 { throw CSVError(line: line, cause: .controlCharacter) }
         content.append(byte)
-      } else if place < bytes.count, bytes[place] == byte {
+      } else if offset < bytes.count, bytes[offset] == byte {
         content.append(byte)
-        place += 1
+        offset += 1
       } else {
-        let isEnd = place == bytes.count || [0x2C, 0x0A, 0x0D].contains(bytes[place])
+        let isEnd = offset == bytes.count || [0x2C, 0x0A, 0x0D].contains(bytes[offset])
         if isEnd { return content }
         throw CSVError(line: line, cause: .textAfterQuote)
       }
@@ -107,26 +107,26 @@ package struct CSVReader {
   }
 
   private mutating func endLine() throws(CSVError) {
-    guard place < bytes.count else { return }
-    if bytes[place] == 0x0D {
-      guard place + 1 < bytes.count, bytes[place + 1] == 0x0A else {
+    guard offset < bytes.count else { return }
+    if bytes[offset] == 0x0D {
+      guard offset + 1 < bytes.count, bytes[offset + 1] == 0x0A else {
         // A lone CR at the very end is harmless.
-        if place + 1 == bytes.count {
-          place += 1
+        if offset + 1 == bytes.count {
+          offset += 1
           return
         }
         throw CSVError(line: line, cause: .strayCarriageReturn)
       }
-      place += 1
+      offset += 1
     }
-    place += 1
+    offset += 1
     line += 1
   }
 
   private mutating func skipLine() {
-    while place < bytes.count, bytes[place] != 0x0A { place += 1 }
-    if place < bytes.count {
-      place += 1
+    while offset < bytes.count, bytes[offset] != 0x0A { offset += 1 }
+    if offset < bytes.count {
+      offset += 1
       line += 1
     }
   }

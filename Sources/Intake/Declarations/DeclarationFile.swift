@@ -163,7 +163,7 @@ struct ProblemList {
 
 /// The columns of a file with a header, found by name in any order.
 struct ColumnMap {
-  private let places: [Int]
+  private let columnIndexes: [Int]
   private let cellCount: Int
 
   /// - Parameter names: the required columns; no others are allowed.
@@ -187,7 +187,7 @@ struct ColumnMap {
       isGood = false
     }
     guard isGood else { return nil }
-    places = names.compactMap { found.firstIndex(of: $0) }
+    columnIndexes = names.compactMap { found.firstIndex(of: $0) }
     cellCount = found.count
   }
 
@@ -199,7 +199,7 @@ struct ColumnMap {
         line: record.line, "\(record.cells.count) cells, but the header has \(cellCount)")
       return nil
     }
-    return places.map { trimmed(record.cells[$0]) }
+    return columnIndexes.map { trimmed(record.cells[$0]) }
   }
 }
 

@@ -154,7 +154,7 @@ final class ImportFamilies {
   }
 
   /// Records a family whose registration was submitted.
-  func note(_ bundleID: String, _ appFamily: UUID16) { known[bundleID] = appFamily }
+  func record(_ bundleID: String, _ appFamily: UUID16) { known[bundleID] = appFamily }
 
   /// The event that registers a family for one bundle id.
   static func registration(_ bundleID: String, _ appFamily: UUID16) -> EventDraft {

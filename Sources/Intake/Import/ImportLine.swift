@@ -102,7 +102,7 @@ final class ImportLineParser {
     var hasRareProperty = false
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
-      if try reader.take(key, from: &cursor) { continue }
+      if try reader.read(key, from: &cursor) { continue }
       if key == "receipt" {
         try receipt.read(from: &cursor, &reader)
       } else if key == "verification" {
@@ -119,12 +119,12 @@ final class ImportLineParser {
       } else if key == "notification" {
         try notification.read(from: &cursor, &reader)
       } else if key == "notification_v1" {
-        legacyBody = try cursor.takeNull() ? nil : try cursor.readRaw()
+        legacyBody = try cursor.consumeNull() ? nil : try cursor.readRaw()
       } else if key == "environment" {
         environment = try readEnvironment(&cursor, &reader)
         hasRareProperty = true
       } else if key == "user_identifer" {
-        try reader.takeMisspelledUserIdentifier(from: &cursor)
+        try reader.readMisspelledUserIdentifier(from: &cursor)
         isMisspelled = true
       } else {
         if key == "notification_type" { bareNames.hasType = true }
@@ -144,7 +144,7 @@ final class ImportLineParser {
       reader.removeProblems { $0.field != "occurred_at" }
       return try readLegacy(bytes, occurredAtMs: occurredAtMs, isBare: true, reader)
     }
-    if let problem = subject.problem { reader.note(problem) }
+    if let problem = subject.problem { reader.add(problem) }
     if !receipt.isGiven || hasRareProperty { try warnIgnored(subject, bytes) }
     if isMisspelled, !subject.ignores("user_identifer") {
       warnOnce(
@@ -229,11 +229,11 @@ final class ImportLineParser {
   private func readMarketplace(
     _ cursor: inout JSONCursor, _ reader: inout ClientFieldReader
   ) throws(JSONError) {
-    if try cursor.takeNull() { return }
+    if try cursor.consumeNull() { return }
     let isString = try cursor.kind() == .string
     if isString, try cursor.readString() == "itunes" { return }
     if !isString { try cursor.skipValue() }
-    reader.note(FieldProblem("marketplace", .invalidValue, "is not \"itunes\""))
+    reader.add(FieldProblem("marketplace", .invalidValue, "is not \"itunes\""))
   }
 
   /// An RFC 3339 string or epoch milliseconds; nil for `null` and for anything else, which is recorded as a
@@ -262,7 +262,7 @@ final class ImportLineParser {
       case nil:
         "is neither an RFC 3339 time with up to milliseconds nor an integer of epoch milliseconds"
       }
-    reader.note(FieldProblem(field, .invalidTime, cause))
+    reader.add(FieldProblem(field, .invalidTime, cause))
     return nil
   }
 
@@ -273,14 +273,14 @@ final class ImportLineParser {
   private func readEnvironment(
     _ cursor: inout JSONCursor, _ reader: inout ClientFieldReader
   ) throws(JSONError) -> String? {
-    if try cursor.takeNull() { return nil }
+    if try cursor.consumeNull() { return nil }
     if try cursor.kind() == .string {
       let name = try cursor.readString().string
       if EnvironmentName.isKnown(name) { return name }
     } else {
       try cursor.skipValue()
     }
-    reader.note(
+    reader.add(
       FieldProblem("environment", .invalidValue, "is neither \"Production\" nor \"Sandbox\""))
     return nil
   }
@@ -306,7 +306,7 @@ final class ImportLineParser {
     recorded.notification = legacy.kept
     let atMs = occurredAtMs ?? (isBare ? legacy.latestMs(in: reply) : nil)
     if atMs == nil, !reader.problems.contains(where: { $0.field == "occurred_at" }) {
-      reader.note(
+      reader.add(
         FieldProblem(
           "occurred_at", .missing,
           isBare
@@ -322,10 +322,10 @@ final class ImportLineParser {
   private func readVerification(
     _ cursor: inout JSONCursor, _ reader: inout ClientFieldReader
   ) throws(JSONError) -> ReceiptLine.RecordedReply? {
-    if try cursor.takeNull() { return nil }
+    if try cursor.consumeNull() { return nil }
     guard try cursor.kind() == .object else {
       try cursor.skipValue()
-      reader.note(FieldProblem("verification", .wrongType, "is not an object"))
+      reader.add(FieldProblem("verification", .wrongType, "is not an object"))
       return nil
     }
     var occurredAtMs: Int64?
@@ -338,7 +338,7 @@ final class ImportLineParser {
         isObject = try cursor.kind() == .object
         replyBytes = try cursor.readRaw()
         if !isObject {
-          reader.note(FieldProblem("verification.reply", .wrongType, "is not an object"))
+          reader.add(FieldProblem("verification.reply", .wrongType, "is not an object"))
         }
       } else if key == "occurred_at" {
         occurredAtMs = try readTime("verification.occurred_at", &cursor, &reader)
@@ -350,7 +350,7 @@ final class ImportLineParser {
       }
     }
     guard let replyBytes else {
-      reader.note(FieldProblem("verification.reply", .missing, "is missing"))
+      reader.add(FieldProblem("verification.reply", .missing, "is missing"))
       return nil
     }
     let reply = try Reply(replyBytes, keeper)
@@ -381,7 +381,7 @@ final class ImportLineParser {
     if endpoint == nil, reply.environment == nil {
       // Rule R1 takes the environment from either of them. Never guess production.
       let isLegacy = field == LegacyNotificationReader.replyField
-      reader.note(
+      reader.add(
         isLegacy
           ? FieldProblem(
             "\(LegacyNotificationReader.field).environment", .missing,
@@ -404,7 +404,7 @@ final class ImportLineParser {
   private func readEndpoint(
     _ cursor: inout JSONCursor, _ reader: inout ClientFieldReader
   ) throws(JSONError) -> Endpoint? {
-    if try cursor.takeNull() { return nil }
+    if try cursor.consumeNull() { return nil }
     if try cursor.kind() == .string {
       let text = try cursor.readString()
       if text == "production" { return .production }
@@ -412,7 +412,7 @@ final class ImportLineParser {
     } else {
       try cursor.skipValue()
     }
-    reader.note(
+    reader.add(
       FieldProblem(
         "verification.endpoint", .invalidValue, "is neither \"production\" nor \"sandbox\""))
     return nil

@@ -120,13 +120,13 @@ package final class Importer<Appender: EventAppender> {
       }
       try runPass()
     } catch {
-      note(error)
+      record(error)
     }
-    settle()
+    commitPending()
     return summary
   }
 
-  private func note(_ failure: ImportFailure) {
+  private func record(_ failure: ImportFailure) {
     if case .input(let error) = failure, error.exitCode == .interrupted {
       summary.isInterrupted = true
     } else if summary.failure == nil {
@@ -136,14 +136,14 @@ package final class Importer<Appender: EventAppender> {
 
   /// Makes the submitted events durable and gets their positions. The counts then cover exactly what is
   /// durable, whatever happened before.
-  private func settle() {
+  private func commitPending() {
     do throws(LedgerError) {
       // Check each one: if one was lost, later ones may still have been kept.
       while !pending.isEmpty {
-        do throws(LedgerError) { try confirmOldest() } catch { note(.ledger(error)) }
+        do throws(LedgerError) { try confirmOldest() } catch { record(.ledger(error)) }
       }
       if hasSubmitted, summary.failure == nil { try appender.flush() }
-    } catch { note(.ledger(error)) }
+    } catch { record(.ledger(error)) }
     summary.uploads = durable.uploads
     summary.notifications = durable.notifications
     summary.registered = durable.registered
@@ -182,7 +182,7 @@ package final class Importer<Appender: EventAppender> {
           summary.isInterrupted = true
           break
         }
-        try take(line)
+        try process(line)
         if summary.lines % Self.linesPerReport == 0 { reportProgress(input) }
       }
       if summary.isInterrupted { break }
@@ -212,7 +212,7 @@ package final class Importer<Appender: EventAppender> {
 
   // MARK: One line
 
-  private func take(_ line: LineReader.Line) throws(ImportFailure) {
+  private func process(_ line: LineReader.Line) throws(ImportFailure) {
     summary.lines += 1
     switch line {
     case .tooLong(let number):
@@ -257,7 +257,7 @@ package final class Importer<Appender: EventAppender> {
       hasSubmitted = true
       if accepted.isChecked { trust = nil }
       ownLines.insert(digest)
-      if let family = accepted.newFamily { families.note(family.bundleID, family.id) }
+      if let family = accepted.newFamily { families.record(family.bundleID, family.id) }
       if case .notification(let uuid) = accepted.kind { ownNotifications.insert(uuid) }
       let isNotification = accepted.kind.isNotification
       let isNewFamily = accepted.newFamily != nil

@@ -43,7 +43,7 @@ struct DigestSet {
   }
 
   /// The index of the digest's slot, or of the empty slot where it belongs.
-  private func place(of wanted: Slot) -> Int {
+  private func index(of wanted: Slot) -> Int {
     let mask = slots.count - 1
     var index = Int(truncatingIfNeeded: wanted.high) & mask
     while slots[index].low != 0,
@@ -55,12 +55,12 @@ struct DigestSet {
   }
 
   func contains(_ digest: SHA256Digest) -> Bool {
-    slots[place(of: Self.slot(digest))].low != 0
+    slots[index(of: Self.slot(digest))].low != 0
   }
 
   mutating func insert(_ digest: SHA256Digest) {
     let wanted = Self.slot(digest)
-    let index = place(of: wanted)
+    let index = index(of: wanted)
     guard slots[index].low == 0 else { return }
     slots[index] = wanted
     count += 1
@@ -70,7 +70,7 @@ struct DigestSet {
   private mutating func grow() {
     let old = slots
     slots = [Slot](repeating: Slot(high: 0, low: 0), count: old.count * 2)
-    for slot in old where slot.low != 0 { slots[place(of: slot)] = slot }
+    for slot in old where slot.low != 0 { slots[index(of: slot)] = slot }
   }
 }
 

@@ -27,7 +27,7 @@ struct LegacyNotificationReader {
     writer.beginObject()
     var cursor = JSONCursor(body)
     guard try cursor.kind() == .object else {
-      client.note(FieldProblem(Self.field, .wrongType, "is not an object"))
+      client.add(FieldProblem(Self.field, .wrongType, "is not an object"))
       return
     }
     try cursor.beginObject()
@@ -43,11 +43,11 @@ struct LegacyNotificationReader {
     writer.endObject()
     kept = writer.bytes
     if !hasType {
-      client.note(
+      client.add(
         FieldProblem("\(Self.field).notification_type", .invalidValue, "is missing or not a name"))
     }
     if replyBytes == nil, !client.problems.contains(where: { $0.field == Self.replyField }) {
-      client.note(FieldProblem(Self.replyField, .missing, "is missing"))
+      client.add(FieldProblem(Self.replyField, .missing, "is missing"))
     }
   }
 
@@ -97,7 +97,7 @@ struct LegacyNotificationReader {
     let isObject = try cursor.kind() == .object
     let raw = try cursor.readRaw()
     guard isObject else {
-      return client.note(FieldProblem(Self.replyField, .wrongType, "is not an object"))
+      return client.add(FieldProblem(Self.replyField, .wrongType, "is not an object"))
     }
     // The secret does not belong in a reply, but a program that assembled bodies may have put it there.
     let reply = try Self.withoutPassword(raw)
@@ -142,7 +142,7 @@ struct LegacyNotificationReader {
         try cursor.skipValue()
       }
     }
-    if !isGiven { client.note(FieldProblem(Self.receiptField, .missing, "is missing")) }
+    if !isGiven { client.add(FieldProblem(Self.receiptField, .missing, "is missing")) }
     return (replyBytes, endpoint)
   }
 

@@ -59,13 +59,13 @@ package final class LineReader: LineSource {
     if !isPastMark { try passMark() }
     while true {
       if let feed = findLineFeed() {
-        let line = take(from: start, to: feed)
+        let line = line(from: start, to: feed)
         start = feed + 1
         scanned = start
         if let line { return line }
       } else if isAtEnd {
         guard start < end else { return nil }
-        let line = take(from: start, to: end)
+        let line = line(from: start, to: end)
         start = end
         scanned = end
         if let line { return line }
@@ -86,7 +86,7 @@ package final class LineReader: LineSource {
   }
 
   /// The line in this range; nil if it is empty.
-  private func take(from first: Int, to last: Int) -> Line? {
+  private func line(from first: Int, to last: Int) -> Line? {
     number += 1
     var last = last
     if last > first, buffer.load(fromByteOffset: last - 1, as: UInt8.self) == 0x0D { last -= 1 }

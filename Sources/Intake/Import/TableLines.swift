@@ -42,14 +42,14 @@ struct JSONRow: TableRow {
 
 /// A row of a CSV file.
 struct CSVRow: TableRow {
-  let places: [String: Int]
+  let indexes: [String: Int]
   let cells: [String]
 
   subscript(_ column: String) -> TableCell? {
-    guard let place = places[column], place < cells.count, !cells[place].isEmpty else {
+    guard let index = indexes[column], index < cells.count, !cells[index].isEmpty else {
       return nil
     }
-    return .text(Array(cells[place].utf8))
+    return .text(Array(cells[index].utf8))
   }
 }
 
@@ -268,17 +268,17 @@ struct TableLines {
 final class CSVRows: ArchiveFileReader {
   private let reader: LineReader
   private let lines: TableLines
-  private var places: [String: Int] = [:]
+  private var indexes: [String: Int] = [:]
   private(set) var record = 0
   private(set) var isAtFault = false
 
   /// Throws if a column of the map is missing.
   init(_ reader: LineReader, _ lines: TableLines) throws(ArchiveFault) {
     (self.reader, self.lines) = (reader, lines)
-    for (place, name) in (try nextRecord() ?? []).enumerated() where places[name] == nil {
-      places[name] = place
+    for (index, name) in (try nextRecord() ?? []).enumerated() where indexes[name] == nil {
+      indexes[name] = index
     }
-    let missing = lines.map.columns.values.filter { places[$0] == nil }.sorted()
+    let missing = lines.map.columns.values.filter { indexes[$0] == nil }.sorted()
     if !missing.isEmpty {
       throw ArchiveFault(.missing, "has no column \(missing.joined(separator: ", "))")
     }
@@ -286,7 +286,7 @@ final class CSVRows: ArchiveFileReader {
 
   func next() throws(ArchiveFault) -> (record: Int, lines: [[UInt8]])? {
     guard let cells = try nextRecord() else { return nil }
-    return (record, [try lines.line(CSVRow(places: places, cells: cells))])
+    return (record, [try lines.line(CSVRow(indexes: indexes, cells: cells))])
   }
 
   /// The cells of the next record; `record` is then the line on which it begins.

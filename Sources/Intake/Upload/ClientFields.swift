@@ -45,19 +45,19 @@ struct ClientFieldReader {
 
   /// Reads the value at the cursor if `key` is one of these fields.
   /// - Returns: false, with the value unread, for any other key.
-  mutating func take(
+  mutating func read(
     _ key: JSONString, from cursor: inout JSONCursor
   ) throws(JSONError) -> Bool {
     if key == "country_code" {
-      try takeCountry(&cursor)
+      try readCountry(&cursor)
     } else if key == "identifier_for_vendor" {
       fields.identifierForVendor = try identifier("identifier_for_vendor", &cursor)
     } else if key == "user_identifier" {
       fields.userIdentifier = try userIdentifier("user_identifier", &cursor)
     } else if key == "ip_address" {
-      try takeAddress(&cursor)
+      try readAddress(&cursor)
     } else if key == "metadata" {
-      try takeMetadata(&cursor)
+      try readMetadata(&cursor)
     } else {
       return false
     }
@@ -65,7 +65,7 @@ struct ClientFieldReader {
   }
 
   /// Reads `user_identifer`, a misspelling found in old histories. The correct spelling takes precedence.
-  mutating func takeMisspelledUserIdentifier(
+  mutating func readMisspelledUserIdentifier(
     from cursor: inout JSONCursor
   ) throws(JSONError) {
     misspelledUserIdentifier = try userIdentifier("user_identifer", &cursor)
@@ -90,7 +90,7 @@ struct ClientFieldReader {
   }
 
   /// Adds a problem found outside these fields.
-  mutating func note(_ problem: FieldProblem) { problems.append(problem) }
+  mutating func add(_ problem: FieldProblem) { problems.append(problem) }
 
   /// Drops the problems of ignored properties.
   mutating func removeProblems(where isIgnored: (FieldProblem) -> Bool) {
@@ -103,19 +103,19 @@ struct ClientFieldReader {
   mutating func text(
     _ field: String, _ cursor: inout JSONCursor
   ) throws(JSONError) -> JSONString? {
-    if try cursor.takeNull() { return nil }
+    if try cursor.consumeNull() { return nil }
     guard try cursor.kind() == .string else {
       try cursor.skipValue()
-      note(FieldProblem(field, .wrongType, "is not a string"))
+      add(FieldProblem(field, .wrongType, "is not a string"))
       return nil
     }
     return try cursor.readString()
   }
 
-  private mutating func takeCountry(_ cursor: inout JSONCursor) throws(JSONError) {
+  private mutating func readCountry(_ cursor: inout JSONCursor) throws(JSONError) {
     guard let content = try text("country_code", &cursor) else { return }
     guard let country = content.bytes.withUnsafeBytes({ Country.parse($0) }) else {
-      note(
+      add(
         FieldProblem(
           "country_code", .unknownCountry, "is neither an ISO 3166-1 alpha-2 code nor XK"))
       return
@@ -131,7 +131,7 @@ struct ClientFieldReader {
     let limit = UploadLimits.identifierCharacters
     // Each scalar has exactly one byte that is not a continuation byte.
     if bytes.count > limit, bytes.count(where: { $0 & 0xC0 != 0x80 }) > limit {
-      note(FieldProblem(field, .tooLong, "is longer than \(limit) characters"))
+      add(FieldProblem(field, .tooLong, "is longer than \(limit) characters"))
       return nil
     }
     return String(decoding: bytes, as: UTF8.self)
@@ -144,12 +144,12 @@ struct ClientFieldReader {
   ) throws(JSONError) -> String? {
     guard var user = try identifier(field, &cursor) else { return nil }
     if user.withUTF8({ ErasedUser.isName(JSONBytes($0)) }) {
-      note(
+      add(
         FieldProblem(field, .invalidValue, "has the form of the name that an erasure gives"))
       return nil
     }
     if user.utf8.starts(with: "token:".utf8) {
-      note(
+      add(
         FieldProblem(
           field, .invalidValue, "begins with \"token:\", which names users by an appAccountToken"))
       return nil
@@ -157,7 +157,7 @@ struct ClientFieldReader {
     return user
   }
 
-  private mutating func takeAddress(_ cursor: inout JSONCursor) throws(JSONError) {
+  private mutating func readAddress(_ cursor: inout JSONCursor) throws(JSONError) {
     if try cursor.kind() == .null {
       fields.address = .withheld
       return try cursor.skipValue()
@@ -168,7 +168,7 @@ struct ClientFieldReader {
     } else if let address = Self.address(content) {
       fields.address = .given(address)
     } else {
-      note(
+      add(
         FieldProblem("ip_address", .invalidAddress, "is neither an IPv4 nor an IPv6 address"))
     }
   }
@@ -184,21 +184,21 @@ struct ClientFieldReader {
     return isAddress ? text : nil
   }
 
-  private mutating func takeMetadata(_ cursor: inout JSONCursor) throws(JSONError) {
-    if try cursor.takeNull() { return }
+  private mutating func readMetadata(_ cursor: inout JSONCursor) throws(JSONError) {
+    if try cursor.consumeNull() { return }
     guard try cursor.kind() == .object else {
       try cursor.skipValue()
-      return note(FieldProblem("metadata", .wrongType, "is not an object"))
+      return add(FieldProblem("metadata", .wrongType, "is not an object"))
     }
     let object = try cursor.readRaw()
     guard object.count <= UploadLimits.metadataBytes else {
-      return note(FieldProblem("metadata", .tooLarge, "is larger than 64 KiB"))
+      return add(FieldProblem("metadata", .tooLarge, "is larger than 64 KiB"))
     }
     do throws(JSONError) {
       try JSONValidator.validate(object, depthLimit: UploadLimits.metadataLevels)
       fields.metadata = Array(object)
     } catch {
-      note(
+      add(
         FieldProblem(
           "metadata", .tooDeep, "has more than \(UploadLimits.metadataLevels) levels"))
     }

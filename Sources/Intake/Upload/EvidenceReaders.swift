@@ -28,7 +28,7 @@ struct ReceiptReader {
     isGiven = true
     var text = content.bytes
     if text.withUnsafeBytes({ SignedObject.looksLike($0) }) {
-      return client.note(
+      return client.add(
         FieldProblem(field, .signedObject, "is a signed object (JWS), not a receipt: \(advice)")
       )
     }
@@ -41,12 +41,12 @@ struct ReceiptReader {
         file = try Base64.decode(text)
       }
     } catch {
-      return client.note(FieldProblem(field, .notBase64, "is not base64 (\(error))"))
+      return client.add(FieldProblem(field, .notBase64, "is not base64 (\(error))"))
     }
     if text.isEmpty {
-      client.note(FieldProblem(field, .missing, "is empty"))
+      client.add(FieldProblem(field, .missing, "is empty"))
     } else if text.count > UploadLimits.receiptTextBytes {
-      client.note(FieldProblem(field, .tooLarge, "is larger than 4 MiB"))
+      client.add(FieldProblem(field, .tooLarge, "is larger than 4 MiB"))
     } else {
       self.text = text
     }
@@ -69,11 +69,11 @@ struct SignedTransactionsReader {
   mutating func readList(
     from cursor: inout JSONCursor, _ client: inout ClientFieldReader
   ) throws(JSONError) {
-    if try cursor.takeNull() { return }
+    if try cursor.consumeNull() { return }
     isGiven = true
     guard try cursor.kind() == .array else {
       try cursor.skipValue()
-      return client.note(
+      return client.add(
         FieldProblem("signed_transactions", .wrongType, "is not an array"))
     }
     let limit = UploadLimits.signedTransactions
@@ -90,9 +90,9 @@ struct SignedTransactionsReader {
       count += 1
     }
     if count == 0 {
-      client.note(FieldProblem("signed_transactions", .missing, "is empty"))
+      client.add(FieldProblem("signed_transactions", .missing, "is empty"))
     } else if count > limit {
-      client.note(
+      client.add(
         FieldProblem("signed_transactions", .tooLarge, "has more than \(limit) entries"))
     }
   }
@@ -100,7 +100,7 @@ struct SignedTransactionsReader {
   mutating func readAppTransaction(
     from cursor: inout JSONCursor, _ client: inout ClientFieldReader
   ) throws(JSONError) {
-    if try cursor.takeNull() { return }
+    if try cursor.consumeNull() { return }
     appTransaction = try client.signedObject(.appTransaction, &cursor)
   }
 
@@ -121,7 +121,7 @@ struct NotificationReader {
   mutating func read(
     from cursor: inout JSONCursor, _ client: inout ClientFieldReader
   ) throws(JSONError) {
-    if try cursor.takeNull() { return }
+    if try cursor.consumeNull() { return }
     isGiven = true
     object = try client.signedObject(.notification, &cursor)
   }
@@ -134,12 +134,12 @@ extension ClientFieldReader {
   ) throws(JSONError) -> SignedObject? {
     guard try cursor.kind() == .string else {
       try cursor.skipValue()
-      note(FieldProblem(place.description, .wrongType, "is not a string"))
+      add(FieldProblem(place.description, .wrongType, "is not a string"))
       return nil
     }
     let text = try cursor.readString().bytes
     do throws(SignedObjectFault) { return try SignedObject(text) } catch {
-      note(FieldProblem(place, error))
+      add(FieldProblem(place, error))
       return nil
     }
   }

@@ -44,7 +44,7 @@ package protocol FieldReader {
   var withholdsClientAddress: Bool { get }
   /// Reads the value at the cursor if `key` is a property of an upload.
   /// - Returns: false, with the value unread, for any other key.
-  mutating func take(_ key: JSONString, from cursor: inout JSONCursor) throws(JSONError) -> Bool
+  mutating func read(_ key: JSONString, from cursor: inout JSONCursor) throws(JSONError) -> Bool
   /// Finishes reading. Returns nil if there are problems.
   mutating func finish() -> Fields?
 }
@@ -63,18 +63,18 @@ package struct UploadFieldReader: FieldReader {
   package var problems: [FieldProblem] { client.problems }
   package var withholdsClientAddress: Bool { client.fields.address == .withheld }
 
-  package mutating func take(
+  package mutating func read(
     _ key: JSONString, from cursor: inout JSONCursor
   ) throws(JSONError) -> Bool {
     if key == "receipt" {
       try receipt.read(from: &cursor, &client)
       return true
     }
-    return try client.take(key, from: &cursor)
+    return try client.read(key, from: &cursor)
   }
 
   package mutating func finish() -> UploadFields? {
-    if !receipt.isGiven { client.note(FieldProblem("receipt", .missing, "is missing")) }
+    if !receipt.isGiven { client.add(FieldProblem("receipt", .missing, "is missing")) }
     return receipt.fields(client)
   }
 }
@@ -89,7 +89,7 @@ package struct SignedUploadFieldReader: FieldReader {
   package var problems: [FieldProblem] { client.problems }
   package var withholdsClientAddress: Bool { client.fields.address == .withheld }
 
-  package mutating func take(
+  package mutating func read(
     _ key: JSONString, from cursor: inout JSONCursor
   ) throws(JSONError) -> Bool {
     if key == "signed_transactions" {
@@ -97,14 +97,14 @@ package struct SignedUploadFieldReader: FieldReader {
     } else if key == "app_transaction" {
       try signed.readAppTransaction(from: &cursor, &client)
     } else {
-      return try client.take(key, from: &cursor)
+      return try client.read(key, from: &cursor)
     }
     return true
   }
 
   package mutating func finish() -> SignedUploadFields? {
     if !signed.isGiven {
-      client.note(FieldProblem("signed_transactions", .missing, "is missing"))
+      client.add(FieldProblem("signed_transactions", .missing, "is missing"))
     }
     return signed.fields(client)
   }

@@ -332,9 +332,9 @@ extension JSONString? {
 enum EventUUID {
   static func isOne(_ text: JSONBytes) -> Bool {
     guard text.count == 36 else { return false }
-    for place in 0..<36 {
-      let byte = text[place]
-      switch place {
+    for index in 0..<36 {
+      let byte = text[index]
+      switch index {
       case 8, 13, 18, 23: if byte != 0x2D { return false }
       default:
         guard (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte) else { return false }

@@ -81,7 +81,7 @@ package struct CheckpointStore {
       if let last = kept.last { try check(last: last, size: size, root: root, reader) }
       let remembered = try SignedHeads(of: directory)
       try remembered?.check(reader, operation: "sign checkpoint")
-      let checkpoint = try keep(size: size, root: root, key)
+      let checkpoint = try save(size: size, root: root, key)
       try remember(checkpoint, kept, remembered)
       return checkpoint
     }
@@ -132,7 +132,7 @@ package struct CheckpointStore {
   }
 
   /// Replaces the recorded heads by what is kept: the number of checkpoints, and the newest one that the log extends.
-  package func forgetHeads(_ reader: LogReader) throws(LedgerError) {
+  package func resetHeads(_ reader: LogReader) throws(LedgerError) {
     // The lock is in the key folder, which a ledger need not have.
     try directory.makePrivateDirectory(KeyStore.directoryName)
     try keys.withLock { () throws(LedgerError) in
@@ -149,7 +149,7 @@ package struct CheckpointStore {
     }
   }
 
-  private func keep(
+  private func save(
     size: Int, root: SHA256Digest, _ key: SigningKey
   ) throws(LedgerError) -> Checkpoint {
     let name = Self.fileName(size: size)

@@ -54,11 +54,11 @@ package final class LogAudit {
   /// As above. `salvage` is called only without workers.
   func run(progress: Progress, salvage: Salvage) throws -> AuditReport {
     // Also after the segments are opened: an erasure may begin meanwhile.
-    try notePendingRedactions()
+    try addPendingRedactions()
     // Tails first: a tail that disappears during the audit has been sealed into a block.
     let tails = try AuditTails(directory)
     let walk = try AuditWalk(directory)
-    try notePendingRedactions()
+    try addPendingRedactions()
     let total = walk.byteCount + tails.byteCount
     recordRoot()
     if workerCount == 0 {
@@ -88,7 +88,7 @@ package final class LogAudit {
     return report
   }
 
-  private func notePendingRedactions() throws(LedgerError) {
+  private func addPendingRedactions() throws(LedgerError) {
     do throws(LedgerError) {
       redactions.addPending(try directory.redactions.current(directory))
     } catch {
@@ -252,7 +252,7 @@ package final class LogAudit {
   ) {
     report.blockCount += 1
     reportDamagedBlock(endingAt: block.first)
-    if !place(block, file) { return }
+    if !checkContinuity(block, file) { return }
     func find(at position: Position, to end: Position? = nil, _ cause: String) {
       self.find(.tampered, file, block: block.ordinal, at: position, to: end, cause)
     }
@@ -287,7 +287,7 @@ package final class LogAudit {
   }
 
   /// Whether a block continues the log, or follows a gap.
-  private func place(_ block: BlockLocation, _ file: String) -> Bool {
+  private func checkContinuity(_ block: BlockLocation, _ file: String) -> Bool {
     if block.first == position { return true }
     if block.first < (isCertain ? position : wholeEnd) {
       find(

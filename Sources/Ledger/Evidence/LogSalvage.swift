@@ -89,15 +89,15 @@ struct MemberSearch {
     while start < sizeBytes {
       let count = min(Self.windowByteCount, sizeBytes - start)
       guard fill(window, count, from: start, of: file) else { return nil }
-      var place = 0
-      while let found = Self.memberStart(window.bytes, from: place) {
+      var offset = 0
+      while let found = Self.memberStart(window.bytes, from: offset) {
         let candidate = start + found
         if let header = (try? header(at: candidate, of: file, sizeBytes)) ?? nil {
           checksumBudgetBytes -= header.memberByteCount
           if checksumBudgetBytes < 0 { return nil }
           if (try? header.isWhole(in: file, at: candidate)) == true { return candidate }
         }
-        place = found + 1
+        offset = found + 1
       }
       // The next window includes a start that this window's end may cut.
       start += count == Self.windowByteCount ? count - Format.memberStart.count + 1 : count
@@ -135,16 +135,18 @@ struct MemberSearch {
   private static func memberStart(_ bytes: UnsafeRawBufferPointer, from: Int) -> Int? {
     guard let base = bytes.baseAddress else { return nil }
     let start = Format.memberStart
-    var place = from
-    while place + start.count <= bytes.count,
-      let found = memchr(base + place, Int32(start[0]), bytes.count - place)
+    var offset = from
+    while offset + start.count <= bytes.count,
+      let found = memchr(base + offset, Int32(start[0]), bytes.count - offset)
     {
-      place = UnsafeRawPointer(found) - base
-      if place + start.count > bytes.count { return nil }
-      if start.withUnsafeBytes({ memcmp(base + place, $0.baseAddress ?? base, start.count) }) == 0 {
-        return place
+      offset = UnsafeRawPointer(found) - base
+      if offset + start.count > bytes.count { return nil }
+      if start.withUnsafeBytes({ memcmp(base + offset, $0.baseAddress ?? base, start.count) })
+        == 0
+      {
+        return offset
       }
-      place += 1
+      offset += 1
     }
     return nil
   }

@@ -84,7 +84,7 @@ package struct VerifiedHead: Equatable, Sendable {
   }
 
   /// Removes the file, durably, because its content no longer holds.
-  package static func forget(_ directory: LedgerDirectory) throws(LedgerError) {
+  package static func remove(_ directory: LedgerDirectory) throws(LedgerError) {
     guard try directory.root.status(fileName) != nil else { return }
     try directory.root.unlink(fileName)
     try directory.root.sync()

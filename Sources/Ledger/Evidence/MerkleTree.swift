@@ -205,17 +205,17 @@ package enum TreeProof {
   ) -> Bool {
     guard 0 <= index, index < size else { return false }
     let hasher = SHA256()
-    var (place, last) = (index, size - 1)
+    var (node, last) = (index, size - 1)
     var result = leafHash
     for hash in proof {
       if last == 0 { return false }
-      if place & 1 == 1 || place == last {
+      if node & 1 == 1 || node == last {
         result = TreeHash.node(hash, result, hasher)
-        while place & 1 == 0, place != 0 { (place, last) = (place >> 1, last >> 1) }
+        while node & 1 == 0, node != 0 { (node, last) = (node >> 1, last >> 1) }
       } else {
         result = TreeHash.node(result, hash, hasher)
       }
-      (place, last) = (place >> 1, last >> 1)
+      (node, last) = (node >> 1, last >> 1)
     }
     return last == 0 && result == root
   }
@@ -232,19 +232,19 @@ package enum TreeProof {
     var rest = proof[...]
     if from.nonzeroBitCount == 1 { rest = ([oldRoot] + proof)[...] }
     guard !proof.isEmpty, let first = rest.popFirst() else { return false }
-    var (place, last) = (from - 1, to - 1)
-    while place & 1 == 1 { (place, last) = (place >> 1, last >> 1) }
+    var (node, last) = (from - 1, to - 1)
+    while node & 1 == 1 { (node, last) = (node >> 1, last >> 1) }
     var (old, new) = (first, first)
     for hash in rest {
       if last == 0 { return false }
-      if place & 1 == 1 || place == last {
+      if node & 1 == 1 || node == last {
         old = TreeHash.node(hash, old, hasher)
         new = TreeHash.node(hash, new, hasher)
-        while place & 1 == 0, place != 0 { (place, last) = (place >> 1, last >> 1) }
+        while node & 1 == 0, node != 0 { (node, last) = (node >> 1, last >> 1) }
       } else {
         new = TreeHash.node(new, hash, hasher)
       }
-      (place, last) = (place >> 1, last >> 1)
+      (node, last) = (node >> 1, last >> 1)
     }
     return last == 0 && old == oldRoot && new == newRoot
   }

@@ -152,7 +152,7 @@ struct RedactionAudit {
         report.add(finding(index, isHidden: hiddenEnd > erasures[index]))
       }
     }
-    let unredacted = settledUnredacted(directory, damage)
+    let unredacted = confirmedUnredacted(directory, damage)
     for (_, erasure) in unredacted {
       let index = lowerBound(records.indices) { records[$0].position < erasure }
       if index < records.count, records[index].position == erasure {
@@ -182,7 +182,7 @@ struct RedactionAudit {
 
   /// The lines that still hold their data when they are read again, because an erasure may have continued while the log
   /// was read. Damaged lines do not count: they may be redacted.
-  private mutating func settledUnredacted(
+  private mutating func confirmedUnredacted(
     _ directory: LedgerDirectory, _ damage: [AuditFinding]
   ) -> [(position: Position, erasure: Position)] {
     if unredacted.isEmpty { return [] }

@@ -148,7 +148,7 @@ struct ByteScanner {
 
   /// The next `count` bytes.
   @inline(__always)
-  mutating func take(_ count: Int) -> UnsafeRawBufferPointer? {
+  mutating func read(_ count: Int) -> UnsafeRawBufferPointer? {
     guard bytes.count - offset >= count else { return nil }
     defer { offset += count }
     return UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])

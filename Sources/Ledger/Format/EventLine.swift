@@ -31,11 +31,11 @@ package struct EventLine {
     guard scanner.skip("{\"seq\":"), let position = scanner.decimal(),
       scanner.skip(",\"type\":\""), let typeRange = scanner.eventType(),
       scanner.skip("\",\"v\":"), let version = scanner.decimal(), version > 0,
-      scanner.skip(",\"at\":\""), let time = scanner.take(Timestamp.fixedByteCount),
+      scanner.skip(",\"at\":\""), let time = scanner.read(Timestamp.fixedByteCount),
       let recordedAtMs = Timestamp.parseFixed(time), scanner.skip("\",\"digest\":\"")
     else { return nil }
     digestOffset = scanner.offset
-    guard let digest = scanner.take(64), Self.isHex(digest), scanner.skip("\",\"salt\":")
+    guard let digest = scanner.read(64), Self.isHex(digest), scanner.skip("\",\"salt\":")
     else { return nil }
     // What follows the data: the brace of the line, and that of `redacted`.
     var closingByteCount = 1
@@ -48,7 +48,7 @@ package struct EventLine {
       closingByteCount = 2
     }
     saltOffset = scanner.offset
-    guard let salt = scanner.take(SaltText.characterCount), SaltText.isCanonical(salt),
+    guard let salt = scanner.read(SaltText.characterCount), SaltText.isCanonical(salt),
       redactedBy == nil ? scanner.skip("\",\"data\":{") : scanner.skip("\",\"kept\":{"),
       line.count - scanner.offset > closingByteCount,
       line.suffix(closingByteCount + 1).allSatisfy({ $0 == 0x7D })

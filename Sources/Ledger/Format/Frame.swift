@@ -24,7 +24,7 @@ package struct FrameHeader: Equatable {
   package init?(_ bytes: UnsafeRawBufferPointer) {
     var scanner = ByteScanner(
       UnsafeRawBufferPointer(rebasing: bytes.prefix(Format.frameHeaderByteCountMax)))
-    guard scanner.skip("#"), let digits = scanner.take(8) else { return nil }
+    guard scanner.skip("#"), let digits = scanner.read(8) else { return nil }
     var checksum: UInt32 = 0
     for digit in digits {
       guard let value = Hex.value(digit) else { return nil }
@@ -65,9 +65,9 @@ package struct FrameHeader: Equatable {
     buffer.append(events)
     let covered = start + uncoveredByteCount
     let checksum = libdeflate_crc32(0, buffer.base + covered, buffer.count - covered)
-    for place in 0..<8 {
-      let digit = Hex.digit(UInt8(checksum >> (28 - 4 * UInt32(place)) & 15))
-      buffer.base.storeBytes(of: digit, toByteOffset: start + 1 + place, as: UInt8.self)
+    for index in 0..<8 {
+      let digit = Hex.digit(UInt8(checksum >> (28 - 4 * UInt32(index)) & 15))
+      buffer.base.storeBytes(of: digit, toByteOffset: start + 1 + index, as: UInt8.self)
     }
   }
 }

@@ -32,43 +32,43 @@ extension LogReader {
   func refreshDurably() throws(LedgerError) {
     guard let file = lockFile.file else {
       isSettled = false
-      return try look(upTo: .max)
+      return try refresh(upTo: .max)
     }
     let deadlineMs = MonotonicClock.nowMs() + Self.holderWaitMs
     while true {
       let known = try file.lockContent().position
       if let known {
-        try look(upTo: known)
+        try refresh(upTo: known)
         isSettled = true
         // A shorter log is not the one whose position was published.
         if !state.isLimited, state.size >= known { return }
       }
       if try file.lock() {
         defer { file.unlock() }
-        return try settle(file)
+        return try makeDurable(file)
       }
       let content = try file.lockContent()
       if let holder = content.processID, WriterLock.isAlive(holder) {
         // A writer of an older program publishes nothing; `syncTails` is then the only way.
         isSettled = content.position != nil
-        return try look(upTo: content.position ?? .max)
+        return try refresh(upTo: content.position ?? .max)
       }
       if MonotonicClock.nowMs() >= deadlineMs {
         isSettled = true
-        return try look(upTo: content.position ?? 0)
+        return try refresh(upTo: content.position ?? 0)
       }
       usleep(1000)
     }
   }
 
   /// Makes everything in the log durable and reads it. The caller holds the lock, so no writer is active.
-  private func settle(_ file: StorageFile) throws(LedgerError) {
+  private func makeDurable(_ file: StorageFile) throws(LedgerError) {
     isSettled = false
-    guard lockFile.isWritable else { return try look(upTo: .max) }
+    guard lockFile.isWritable else { return try refresh(upTo: .max) }
     // A dead writer's process id must not be mistaken for that of a lasting holder.
     try? file.write(LockContent.processLine(0), offsetBytes: 0)
     let known = try file.lockContent().position
-    try look(upTo: .max)
+    try refresh(upTo: .max)
     // Nothing may be derived from a damaged log.
     guard damage == nil, try writeAgain(from: known.map { $0 > state.size ? 0 : $0 } ?? 0)
     else { return }
@@ -82,7 +82,7 @@ extension LogReader {
     guard let tail = state.tails.last, tail.endPosition > position, !tail.isEmpty
     else { return true }
     guard let file = try? directory.openFile(tail.name, .readWrite) else { return false }
-    let offsetBytes = tail.places[tail.place(holding: max(position, tail.first))].offsetBytes
+    let offsetBytes = tail.places[tail.index(holding: max(position, tail.first))].offsetBytes
     let bytes = ByteBuffer()
     guard
       try file.readWhole(

@@ -91,7 +91,7 @@ extension LogReader {
     for tail in state.tails where tail.endPosition > position {
       byteCount += tail.endOffsetBytes
       guard position > tail.first, !tail.places.isEmpty else { continue }
-      byteCount -= tail.places[tail.place(holding: position)].offsetBytes
+      byteCount -= tail.places[tail.index(holding: position)].offsetBytes
     }
     return byteCount
   }
@@ -131,7 +131,7 @@ extension TailView {
   ) throws(LedgerError) -> CopyableFrames? {
     guard !places.isEmpty else { return nil }
     let file = try self.file.opened()
-    let start = places[place(holding: position)]
+    let start = places[index(holding: position)]
     let available = endOffsetBytes - start.offsetBytes
     var windowByteCount = min(available, byteCountMax + Self.windowByteCount)
     let buffer = ByteBuffer(capacity: windowByteCount)
@@ -139,7 +139,7 @@ extension TailView {
       guard
         try file.readWhole(windowByteCount, offsetBytes: start.offsetBytes, into: buffer)
       else { throw damage("it was truncated") }
-      if let frames = try take(
+      if let frames = try copyableFrames(
         buffer.bytes, first: start.first, from: position, byteCountMax: byteCountMax)
       {
         return frames
@@ -152,7 +152,7 @@ extension TailView {
 
   /// - Parameter first: the position of the frame at the start of the bytes.
   /// - Returns: nil if the bytes hold no whole frame from the position on.
-  private func take(
+  private func copyableFrames(
     _ bytes: UnsafeRawBufferPointer, first: Position, from position: Position, byteCountMax: Int
   ) throws(LedgerError) -> CopyableFrames? {
     var next = first

@@ -29,7 +29,7 @@ package final class LogReader {
   /// How many reads in a row must show a gap before it counts as one although a writer is active.
   private static let agreeingLooksMax = 50
   /// How long to read until two views agree.
-  private static let lookingMsMax: Int64 = 60_000
+  private static let stableWaitMsMax: Int64 = 60_000
   private static let restingTailCountMax = 8
 
   package let directory: LedgerDirectory
@@ -80,7 +80,7 @@ package final class LogReader {
     self.keptTailCount =
       keptTailCount ?? OpenFileLimit.tailCountMax(limit: OpenFileLimit.current)
     part = nil
-    state = try LogReader.settledState(
+    state = try LogReader.stableState(
       directory, hasher, keptTailCount: self.keptTailCount, knowing: nil,
       limit: view == .whole ? .max : 0, part: nil)
     if view == .durable { try refreshDurably() }
@@ -101,7 +101,7 @@ package final class LogReader {
     view = .whole
     keptTailCount = OpenFileLimit.tailCountMax(limit: OpenFileLimit.current)
     self.part = part
-    state = try LogReader.settledState(
+    state = try LogReader.stableState(
       directory, hasher, keptTailCount: keptTailCount, knowing: nil, limit: .max, part: part)
   }
 
@@ -129,29 +129,29 @@ package final class LogReader {
   /// Reads what a writer has appended since the last refresh.
   package func refresh() throws(LedgerError) {
     switch view {
-    case .whole: try look(upTo: .max)
+    case .whole: try refresh(upTo: .max)
     case .durable: try refreshDurably()
     }
   }
 
   /// Reads what was appended up to a position. Never drops known events.
-  func look(upTo limit: Position) throws(LedgerError) {
+  func refresh(upTo limit: Position) throws(LedgerError) {
     headOfView = nil
-    try lookForRedactions()
+    try refreshRedactions()
     // The segment is checked last: a tail that was sealed meanwhile has made it grow. While many tails wait, blocks
     // arrive all the time; they are read without checking the other tails.
     if state.damage == nil, let newest = state.newest, try extendTails(limit) {
       if try !newest.isReplaced(directory) {
         if try !hasGrown(newest) { return }
-        if try state.takeNewBlocks() { return }
+        if try state.addNewBlocks() { return }
       }
     }
-    state = try LogReader.settledState(
+    state = try LogReader.stableState(
       directory, hasher, keptTailCount: keptTailCount, knowing: state, limit: limit, part: part)
   }
 
   /// Detects redacted lines that were added or removed.
-  private func lookForRedactions() throws(LedgerError) {
+  private func refreshRedactions() throws(LedgerError) {
     if keepsRedactedLines { return }
     let found = try directory.redactions.current(directory)
     if found === redactedLines { return }
@@ -163,14 +163,14 @@ package final class LogReader {
   /// Ensures that nothing redacted is shown: detects redacted lines, and reads rewritten segments again. The view's
   /// head does not change.
   private func honourRedactions() throws(LedgerError) {
-    try lookForRedactions()
+    try refreshRedactions()
     if let lastSegment, try lastSegment.isReplaced(directory) {
       self.lastSegment = nil
       lastBlock = nil
     }
     if let newest = state.newest, try newest.isReplaced(directory) {
       lastBlock = nil
-      try lookAgain()
+      try reread()
     }
   }
 
@@ -184,7 +184,7 @@ package final class LogReader {
 
   /// Reads the state of the log. An active writer can look like damage for a moment, so damage must be seen twice, and
   /// a gap also without any sign of a writer between the two reads.
-  private static func settledState(
+  private static func stableState(
     _ directory: LedgerDirectory, _ hasher: SHA256, keptTailCount: Int,
     knowing earlier: LogState?, limit: Position, part: Range<Position>?
   ) throws(LedgerError) -> LogState {
@@ -193,7 +193,7 @@ package final class LogReader {
     guard state.damage != nil else { return state }
     var agreeing = 1
     var pauseMs: UInt32 = 1
-    let deadlineMs = MonotonicClock.nowMs() + lookingMsMax
+    let deadlineMs = MonotonicClock.nowMs() + stableWaitMsMax
     var before: LogTraces?
     while let damage = state.damage {
       let between = try LogTraces(directory)
@@ -221,11 +221,11 @@ package final class LogReader {
 
   /// Reads the log again if a tail of the view that was not kept open has become a block. The view's head does not
   /// change.
-  private func lookAgain() throws(LedgerError) {
+  private func reread() throws(LedgerError) {
     let head = head
-    try lookForRedactions()
+    try refreshRedactions()
     // Events that a durable view has not shown may not be on disk.
-    state = try LogReader.settledState(
+    state = try LogReader.stableState(
       directory, hasher, keptTailCount: keptTailCount, knowing: state,
       limit: view == .whole ? .max : head.size, part: part)
     headOfView = head
@@ -238,7 +238,7 @@ package final class LogReader {
     for _ in 1..<LogReader.attemptCount {
       do throws(LedgerError) { return try body() } catch {
         guard error.isOfVanishedTail else { throw error }
-        try lookAgain()
+        try reread()
       }
     }
     return try body()
@@ -344,7 +344,7 @@ package final class LogReader {
       } catch let error as LedgerError where error.isOfVanishedTail && goneAt != next {
         // The tail was not kept open and became a block. If that happens again at the same position, it is damage.
         goneAt = next
-        try lookAgain()
+        try reread()
       }
     }
     if let damage = state.damage, to ?? Int.max > state.size { throw damage }
@@ -427,9 +427,9 @@ package final class LogReader {
     for tail in state.tails {
       let part = range.clamped(to: tail.first..<tail.endPosition)
       if part.isEmpty { continue }
-      let place = tail.place(holding: part.lowerBound)
-      try tail.readEvents(from: place, into: events)
-      let first = tail.places[place].first
+      let index = tail.index(holding: part.lowerBound)
+      try tail.readEvents(from: index, into: events)
+      let first = tail.places[index].first
       try redactedLines?.apply(to: events, first: first, count: tail.endPosition - first)
       guard let bytes = LineRange.part(events.bytes, first: first, part)
       else { throw lineCountDamage(first) }
@@ -483,10 +483,10 @@ package final class LogReader {
       let events = try inflated(block, segment).events.bytes
       line = LineRange.part(events, first: block.first, position..<position + 1)
     } else if let tail = state.tails.first(where: { position < $0.endPosition }) {
-      let place = tail.place(holding: position)
-      try tail.readEvents(from: place, alone: true, into: scratch)
+      let index = tail.index(holding: position)
+      try tail.readEvents(from: index, alone: true, into: scratch)
       line = LineRange.part(
-        scratch.bytes, first: tail.places[place].first, position..<position + 1)
+        scratch.bytes, first: tail.places[index].first, position..<position + 1)
     }
     guard let line, let event = EventLine(UnsafeRawBufferPointer(rebasing: line.dropLast())),
       event.position == position

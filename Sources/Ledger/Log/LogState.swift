@@ -186,7 +186,7 @@ package struct LogState {
 
   /// Adds the blocks that were appended to the newest segment, replacing their tails. Returns false if that does not
   /// explain the files found; the whole log must then be read again.
-  mutating func takeNewBlocks() throws(LedgerError) -> Bool {
+  mutating func addNewBlocks() throws(LedgerError) -> Bool {
     guard damage == nil, var segment = newest, !segment.isClosed else { return false }
     let stop: SegmentIndex.Stop
     do throws(LedgerError) { stop = try segment.extend() } catch {
@@ -324,9 +324,9 @@ struct ValidPartSearch {
   /// All bytes from the next candidate offset on.
   mutating func next() -> UnsafeRawBufferPointer? {
     guard let base = bytes.baseAddress, offset + 1 < bytes.count,
-      let place = memchr(base + offset + 1, Int32(start), bytes.count - offset - 1)
+      let found = memchr(base + offset + 1, Int32(start), bytes.count - offset - 1)
     else { return nil }
-    offset = UnsafeRawPointer(place) - base
+    offset = UnsafeRawPointer(found) - base
     return UnsafeRawBufferPointer(rebasing: bytes[offset...])
   }
 

@@ -109,14 +109,14 @@ package struct SegmentIndex {
         guard isThere, header.isWhole(in: whole.bytes)
         else { return try classify(sizeBytes: sizeBytes) }
       }
-      if let fault = take(header) { return .damaged(fault) }
+      if let fault = addMember(header) { return .damaged(fault) }
     }
     return endOffsetBytes == sizeBytes
       ? .end : .damaged(damage("it was truncated"))
   }
 
   /// Adds one member; returns the damage if it does not continue the segment.
-  private mutating func take(_ header: MemberHeader) -> LedgerError? {
+  private mutating func addMember(_ header: MemberHeader) -> LedgerError? {
     func damage(_ verdict: LedgerError.Verdict, _ cause: String) -> LedgerError {
       LedgerError(
         .init(verdict: verdict, file: name, block: blocks.count, position: endPosition),
@@ -163,8 +163,8 @@ package struct SegmentIndex {
   }
 
   /// Adds a block that this process has just written.
-  mutating func takeWritten(_ header: MemberHeader) throws(LedgerError) {
-    if let fault = take(header) { throw fault }
+  mutating func addWritten(_ header: MemberHeader) throws(LedgerError) {
+    if let fault = addMember(header) { throw fault }
   }
 
   /// Whether the invalid bytes at `endOffsetBytes` are a torn write: nothing valid follows them.

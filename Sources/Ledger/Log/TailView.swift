@@ -91,7 +91,7 @@ package struct TailView {
         guard let header = FrameHeader(rest) else { break }
         if header.endPosition > limit { return .limited }
         guard header.isWhole(in: rest) else { break }
-        if let fault = take(header, rest, hasher) { return .damaged(fault) }
+        if let fault = addFrame(header, rest, hasher) { return .damaged(fault) }
         offset += header.frameByteCount
       }
       if offset == window.count && !isWhole { return .end }
@@ -107,7 +107,7 @@ package struct TailView {
     }
   }
 
-  private mutating func take(
+  private mutating func addFrame(
     _ header: FrameHeader, _ frame: UnsafeRawBufferPointer, _ hasher: SHA256
   ) -> LedgerError? {
     guard header.first == endPosition else {
@@ -152,16 +152,16 @@ package struct TailView {
       cause: cause)
   }
 
-  /// Reads the lines from a place on, or only those of that place, into a buffer, without the frame headers.
+  /// Reads the lines from an index of `places` on, or only those of that one, into a buffer, without the frame headers.
   func readEvents(
-    from place: Int, alone isAlone: Bool = false, into buffer: ByteBuffer
+    from index: Int, alone isAlone: Bool = false, into buffer: ByteBuffer
   ) throws(LedgerError) {
     buffer.count = 0
-    guard place < places.count else { return }
-    let (first, start) = (places[place].first, places[place].offsetBytes)
+    guard index < places.count else { return }
+    let (first, start) = (places[index].first, places[index].offsetBytes)
     var (endPosition, end) = (endPosition, endOffsetBytes)
-    if isAlone, place + 1 < places.count {
-      (endPosition, end) = (places[place + 1].first, places[place + 1].offsetBytes)
+    if isAlone, index + 1 < places.count {
+      (endPosition, end) = (places[index + 1].first, places[index + 1].offsetBytes)
     }
     let file = try file.opened()
     let isThere: Bool
@@ -174,7 +174,7 @@ package struct TailView {
   }
 
   /// The index of the last place that begins at or before a position.
-  package func place(holding position: Position) -> Int {
+  package func index(holding position: Position) -> Int {
     var low = 0
     var high = places.count
     while low < high {

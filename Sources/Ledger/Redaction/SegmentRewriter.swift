@@ -22,7 +22,7 @@ struct SegmentRewriter {
   func rewrite(
     _ old: SegmentIndex, _ rewritten: RewrittenSegments? = nil
   ) throws(LedgerError) -> SegmentIndex? {
-    if let copy = rewritten?.takeCopy(of: old, with: lines) {
+    if let copy = rewritten?.removeCopy(of: old, with: lines) {
       do throws(LedgerError) { return try copy.finish(old) } catch {
         copy.discard()
         throw error
@@ -347,7 +347,7 @@ package final class RewrittenSegments {
 
   /// The new file of a segment; nil if it does not have exactly these lines, or was already taken. The caller finishes
   /// or discards it.
-  func takeCopy(of segment: SegmentIndex, with lines: RedactedLines) -> SegmentCopy? {
+  func removeCopy(of segment: SegmentIndex, with lines: RedactedLines) -> SegmentCopy? {
     guard let index = parts.firstIndex(where: { $0.old.first == segment.first }) else {
       return nil
     }

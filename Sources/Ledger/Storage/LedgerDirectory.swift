@@ -194,17 +194,17 @@ package struct LedgerDirectory: Sendable {
   func logPath(_ name: String) -> String { "\(Format.logDirectoryName)/\(name)" }
 
   /// The folder and the name of a path inside the ledger; the folder is nil if it does not exist.
-  private func placeIfPresent(
+  private func locationIfPresent(
     _ name: String
   ) throws(LedgerError) -> (folder: Folder?, name: String) {
     guard let slash = name.lastIndex(of: "/") else { return (root, name) }
     return (try folderIfPresent(String(name[..<slash])), String(name[name.index(after: slash)...]))
   }
 
-  private func place(_ name: String) throws(LedgerError) -> (folder: Folder, name: String) {
-    let place = try placeIfPresent(name)
-    guard let folder = place.folder else { throw .system(ENOENT, "open", name) }
-    return (folder, place.name)
+  private func location(_ name: String) throws(LedgerError) -> (folder: Folder, name: String) {
+    let location = try locationIfPresent(name)
+    guard let folder = location.folder else { throw .system(ENOENT, "open", name) }
+    return (folder, location.name)
   }
 
   /// - Parameter isLookedUp: whether to check if the name now refers to another directory, for example because a
@@ -239,13 +239,13 @@ package struct LedgerDirectory: Sendable {
   func openFile(
     _ name: String, _ access: FileAccess, errorName: String? = nil
   ) throws(LedgerError) -> StorageFile {
-    let (folder, leaf) = try place(name)
+    let (folder, leaf) = try location(name)
     return try folder.openFile(leaf, access, object: errorName ?? name)
   }
 
   /// Creates a new file; removes one that an earlier attempt left under its name.
   func makeFile(_ name: String, errorName: String? = nil) throws(LedgerError) -> StorageFile {
-    let (folder, leaf) = try place(name)
+    let (folder, leaf) = try location(name)
     return try folder.makeFile(leaf, object: errorName ?? name)
   }
 
@@ -253,19 +253,19 @@ package struct LedgerDirectory: Sendable {
   func openFileIfPresent(
     _ name: String, isSecret: Bool = false
   ) throws(LedgerError) -> StorageFile? {
-    let (folder, leaf) = try placeIfPresent(name)
+    let (folder, leaf) = try locationIfPresent(name)
     return try folder?.openFileIfPresent(leaf, isSecret: isSecret)
   }
 
   /// The status of a name; nil if it does not exist.
   func statusIfPresent(_ name: String) throws(LedgerError) -> FileStatus? {
-    let (folder, leaf) = try placeIfPresent(name)
+    let (folder, leaf) = try locationIfPresent(name)
     return try folder?.status(leaf)
   }
 
   /// As above, for a file that is opened later. Throws if it must not be used.
   func inspectedStatus(_ name: String) throws(LedgerError) -> FileStatus? {
-    let (folder, leaf) = try placeIfPresent(name)
+    let (folder, leaf) = try locationIfPresent(name)
     try folder?.inspect(leaf, .regular, "open")
     return try folder?.status(leaf)
   }
@@ -291,7 +291,7 @@ package struct LedgerDirectory: Sendable {
 
   /// Removes a file, if it exists.
   func unlink(_ name: String) throws(LedgerError) {
-    let (folder, leaf) = try placeIfPresent(name)
+    let (folder, leaf) = try locationIfPresent(name)
     try folder?.unlink(leaf)
   }
 
@@ -301,7 +301,7 @@ package struct LedgerDirectory: Sendable {
   /// - Returns: the file, open for writing.
   @discardableResult
   func replaceFile(_ name: String, with content: [UInt8]) throws(LedgerError) -> StorageFile {
-    let (folder, leaf) = try place(name)
+    let (folder, leaf) = try location(name)
     return try folder.replaceFile(leaf, with: content)
   }
 
@@ -309,7 +309,7 @@ package struct LedgerDirectory: Sendable {
   func putInPlace(
     _ file: StorageFile, _ temporary: String, as name: String
   ) throws(LedgerError) {
-    let (folder, leaf) = try place(name)
+    let (folder, leaf) = try location(name)
     let temporaryLeaf = temporary.dropFirst(name.count - leaf.count)
     try folder.putInPlace(file, String(temporaryLeaf), as: leaf)
   }

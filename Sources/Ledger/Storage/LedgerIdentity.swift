@@ -92,7 +92,7 @@ package struct LedgerIdentity: Sendable, Equatable {
   /// first, so that a newer file of any form is recognised as newer, not as broken.
   init(_ bytes: UnsafeRawBufferPointer) throws(Fault) {
     var scanner = IdentityScanner(bytes)
-    guard scanner.take(0x7B), scanner.string() == "format_version", scanner.take(0x3A),
+    guard scanner.consume(0x7B), scanner.string() == "format_version", scanner.consume(0x3A),
       let version = scanner.number()
     else { throw .invalid("it does not begin with a format_version") }
     if version > Format.versionWithRedactions { throw .newer(version) }
@@ -105,7 +105,9 @@ package struct LedgerIdentity: Sendable, Equatable {
     else { throw .invalid("created_at is missing or not a time") }
     guard let publicKeys = scanner.listMember("public_keys")
     else { throw .invalid("public_keys is missing or not a list of strings") }
-    guard scanner.take(0x7D), scanner.isAtEnd else { throw .invalid("unexpected bytes follow it") }
+    guard scanner.consume(0x7D), scanner.isAtEnd else {
+      throw .invalid("unexpected bytes follow it")
+    }
     self.init(
       origin: origin, id: id, createdAtMs: createdAtMs, publicKeys: publicKeys,
       formatVersion: version)
@@ -127,7 +129,7 @@ private struct IdentityScanner {
     while offset < bytes.count, [0x20, 0x0A, 0x0D, 0x09].contains(bytes[offset]) { offset += 1 }
   }
 
-  mutating func take(_ byte: UInt8) -> Bool {
+  mutating func consume(_ byte: UInt8) -> Bool {
     skipSpace()
     guard offset < bytes.count, bytes[offset] == byte else { return false }
     offset += 1
@@ -135,7 +137,7 @@ private struct IdentityScanner {
   }
 
   mutating func string() -> String? {
-    guard take(0x22) else { return nil }
+    guard consume(0x22) else { return nil }
     let start = offset
     while offset < bytes.count, bytes[offset] != 0x22 {
       if bytes[offset] < 0x20 || bytes[offset] == 0x5C { return nil }
@@ -154,19 +156,19 @@ private struct IdentityScanner {
   }
 
   mutating func member(_ name: String) -> String? {
-    guard take(0x2C), string() == name, take(0x3A) else { return nil }
+    guard consume(0x2C), string() == name, consume(0x3A) else { return nil }
     return string()
   }
 
   mutating func listMember(_ name: String) -> [String]? {
-    guard take(0x2C), string() == name, take(0x3A), take(0x5B) else { return nil }
-    if take(0x5D) { return [] }
+    guard consume(0x2C), string() == name, consume(0x3A), consume(0x5B) else { return nil }
+    if consume(0x5D) { return [] }
     var values: [String] = []
     repeat {
       guard let value = string() else { return nil }
       values.append(value)
-    } while take(0x2C)
-    return take(0x5D) ? values : nil
+    } while consume(0x2C)
+    return consume(0x5D) ? values : nil
   }
 
   var isAtEnd: Bool {

@@ -161,7 +161,7 @@ package struct PosixStorage: Storage {
   package func unlock(_ descriptor: Int32) { FileLock.release(descriptor) }
 
   package func lock(_ descriptor: Int32) throws(SystemError) -> Bool {
-    try FileLock.take(descriptor)
+    try FileLock.tryLock(descriptor)
   }
 
   private func checked<Result: SignedInteger>(_ result: Result) throws(SystemError) -> Result {

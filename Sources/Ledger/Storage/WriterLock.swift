@@ -18,7 +18,7 @@ final class WriterLock: Sendable {
   init(_ directory: LedgerDirectory) throws(LedgerError) {
     let file = try directory.openFile(
       Format.lockName, .readWriteOrCreate, errorName: directory.fullPath(Format.lockName))
-    try Self.take(file, directory)
+    try Self.acquire(file, directory)
     self.file = file
     mark = DurableMark(file)
     // The process id tells others which process holds the lock. The previous writer's published position stays valid:
@@ -33,7 +33,7 @@ final class WriterLock: Sendable {
     file.unlock()
   }
 
-  private static func take(
+  private static func acquire(
     _ file: StorageFile, _ directory: LedgerDirectory
   ) throws(LedgerError) {
     let deadlineMs = MonotonicClock.nowMs() + readerWaitMs
@@ -130,7 +130,7 @@ struct LockContent: Equatable {
     let checksum = line.withUnsafeBytes { libdeflate_crc32(0, $0.baseAddress, $0.count) }
     line.reserveCapacity(positionDigitCount + 10)
     line.append(0x20)
-    for place in 0..<8 { line.append(Hex.digit(UInt8(checksum >> (28 - 4 * UInt32(place)) & 15))) }
+    for index in 0..<8 { line.append(Hex.digit(UInt8(checksum >> (28 - 4 * UInt32(index)) & 15))) }
     line.append(0x0A)
     return line
   }
@@ -138,8 +138,8 @@ struct LockContent: Equatable {
   private static func digits(_ number: Int, count: Int) -> [UInt8] {
     var digits = [UInt8](repeating: 0x30, count: count)
     var rest = number
-    for place in digits.indices.reversed() where rest > 0 {
-      digits[place] = 0x30 + UInt8(rest % 10)
+    for index in digits.indices.reversed() where rest > 0 {
+      digits[index] = 0x30 + UInt8(rest % 10)
       rest /= 10
     }
     return digits

@@ -6,7 +6,7 @@ private struct Acknowledgement {
   var tickets: [AppendTicket] = []
   var results: [AppendResult] = []
 
-  func tell() {
+  func resolve() {
     for (ticket, result) in zip(tickets, results) { ticket.resolve(.success(result)) }
   }
 }
@@ -98,7 +98,7 @@ final class GroupCommit: @unchecked Sendable {
       return true
     }
     if mayCommit {
-      commit([ticket]).tell()
+      commit([ticket]).resolve()
     } else {
       try enqueue(ticket)
     }
@@ -227,8 +227,8 @@ final class GroupCommit: @unchecked Sendable {
     var durable = Acknowledgement()
     while true {
       // Waiting submissions are collected before the others are notified: those submit again while the frame is made.
-      var group = options.groupPauseMs > 0 ? nil : monitor.withLock { takeGroup(&$0) }
-      durable.tell()
+      var group = options.groupPauseMs > 0 ? nil : monitor.withLock { dequeueGroup(&$0) }
+      durable.resolve()
       if group == nil {
         pauseForCompany()
         group = nextGroup()
@@ -282,7 +282,7 @@ final class GroupCommit: @unchecked Sendable {
 
   private func nextStep() -> Step {
     func decide(_ state: inout State) -> Step? {
-      if let group = takeGroup(&state) { return .group(group) }
+      if let group = dequeueGroup(&state) { return .group(group) }
       return state.isClosing && state.queue.isEmpty && !state.isCommitting ? .end : nil
     }
     while true {
@@ -303,16 +303,16 @@ final class GroupCommit: @unchecked Sendable {
   }
 
   /// Removes queued submissions, up to the size of a group, for a commit; nil if none can be committed now.
-  private func takeGroup(_ state: inout State) -> [AppendTicket]? {
+  private func dequeueGroup(_ state: inout State) -> [AppendTicket]? {
     if state.isCommitting || state.pauseCount > 0 || state.queue.isEmpty { return nil }
     state.isCommitting = true
     if options.groupPauseMs > 0 { state.groupBeganMs = MonotonicClock.nowMs() }
-    return take(&state, byteCount: 0)
+    return dequeue(&state, byteCount: 0)
   }
 
   /// Removes queued submissions while they fit into a group that has this many bytes; at least one if the group is
   /// empty.
-  private func take(_ state: inout State, byteCount: Int) -> [AppendTicket] {
+  private func dequeue(_ state: inout State, byteCount: Int) -> [AppendTicket] {
     if state.queue.isEmpty { return [] }
     var total = byteCount
     var count = 0
@@ -340,7 +340,7 @@ final class GroupCommit: @unchecked Sendable {
       let byteCount = tickets.reduce(0) { $0 + $1.byteCountLimit }
       outcome = .success(
         try tailWriter.commit(tickets) {
-          let latecomers = monitor.withLock { take(&$0, byteCount: byteCount) }
+          let latecomers = monitor.withLock { dequeue(&$0, byteCount: byteCount) }
           group += latecomers
           return latecomers
         })

@@ -45,7 +45,7 @@ struct Recovery {
       report.temporaryFiles.append(directory.logPath(name))
     }
     let writer = SegmentWriter(directory, options, newest: segment)
-    let (unsealed, current) = try takeOver(state)
+    let (unsealed, current) = try recoverTails(state)
     var end = segment.endPosition
     for tail in unsealed {
       precondition(tail.first == end, "recovered tails have a gap")
@@ -155,7 +155,7 @@ struct Recovery {
 
   /// Copies the newest tail. A writer never appends to a tail that it did not create, and never begins another after
   /// one whose last frame may not be synced. All others were synced before the next one began.
-  private mutating func takeOver(
+  private mutating func recoverTails(
     _ state: LogState
   ) throws(LedgerError) -> (unsealed: [UnsealedTail], current: TailWriter.CurrentTail?) {
     var unsealed: [UnsealedTail] = []

@@ -178,7 +178,7 @@ final class Sealer: @unchecked Sendable {
     }
     try monitor.wait(on: Condition.room) { state throws(LedgerError) -> Void? in
       if let failure = state.queue.failure { throw failure }
-      isTaken = state.queue.takeHold()
+      isTaken = state.queue.acquireHold()
       return isTaken ? () : nil
     }
     return try body(segmentWriter)
@@ -262,7 +262,7 @@ final class Sealer: @unchecked Sendable {
       content = .success(BlockContent(events: events, deflated: deflated))
     } catch { content = .failure(error) }
     let concernsForeground = monitor.withLock { state in
-      if !state.queue.take(content, of: job) { Self.recycle(events, &state) }
+      if !state.queue.store(content, of: job) { Self.recycle(events, &state) }
       return state.queue.concernsForeground
     }
     wakeWorkers(foreground: concernsForeground)

@@ -126,11 +126,11 @@ package struct SealingQueue {
   /// Makes the tails before a position urgent.
   package mutating func hurry(upTo position: Position) { urgentEnd = max(urgentEnd, position) }
 
-  /// Prevents further blocks from being written, until `release`. `takeHold` reports when none is being written.
+  /// Prevents further blocks from being written, until `release`. `acquireHold` reports when none is being written.
   package mutating func requestHold() { holdCount += 1 }
 
-  /// Takes the hold; false while a block is being written or another thread holds it.
-  package mutating func takeHold() -> Bool {
+  /// Acquires the hold; false while a block is being written or another thread holds it.
+  package mutating func acquireHold() -> Bool {
     precondition(holdCount > 0, "a hold is requested before it is taken")
     if isSealing || isHeld { return false }
     isHeld = true
@@ -200,7 +200,7 @@ package struct SealingQueue {
   }
 
   /// Stores read and compressed content; false if another thread was faster.
-  package func take(_ content: Result<BlockContent, LedgerError>, of job: SealingJob) -> Bool {
+  package func store(_ content: Result<BlockContent, LedgerError>, of job: SealingJob) -> Bool {
     guard case .underWay = job.progress else { return false }
     job.progress = .prepared(content)
     return true

@@ -69,7 +69,7 @@ final class SegmentWriter {
     } else {
       try put(member)
       try segment.file.syncData()
-      try segment.takeWritten(header)
+      try segment.addWritten(header)
     }
     precondition(
       segment.endPosition == tail.endPosition, "a block does not end where its tail does")
@@ -123,7 +123,7 @@ final class SegmentWriter {
         root: segment.frontierAfter.root(hasher), lastEventAtMs: segment.lastEventAtMs)
       try put(buffer)
       try segment.file.syncData()
-      if let closing = MemberHeader(buffer.bytes) { try segment.takeWritten(closing) }
+      if let closing = MemberHeader(buffer.bytes) { try segment.addWritten(closing) }
     }
     // The segment is closed durably: from here on, the steps can be repeated.
     do throws(LedgerError) {
@@ -137,7 +137,7 @@ final class SegmentWriter {
       lastEventAtMs: segment.lastEventAtMs)
     buffer.append(member.bytes)
     var next = try make(buffer, first: segment.endPosition)
-    try next.takeWritten(firstBlock)
+    try next.addWritten(firstBlock)
     segment = next
   }
 }

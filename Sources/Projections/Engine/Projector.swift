@@ -246,7 +246,7 @@ package final class Projector {
       }
     } catch {
       if case .ledger(let fault) = error, fault.kind == .corruption {
-        try? VerifiedHead.forget(reader.directory)
+        try? VerifiedHead.remove(reader.directory)
       }
       throw error
     }

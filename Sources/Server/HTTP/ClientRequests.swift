@@ -32,7 +32,7 @@ enum UploadRequest {
   ) throws(HTTPResponse) -> Reader.Fields {
     var reader = reader
     let refusal = JSONBody.refusal(of: body) { key, cursor throws(JSONError) in
-      if try !reader.take(key, from: &cursor) { try cursor.skipValue() }
+      if try !reader.read(key, from: &cursor) { try cursor.skipValue() }
     }
     isClientWithheld = reader.withholdsClientAddress
     if let refusal { throw refusal }

@@ -231,7 +231,7 @@ func auditLog(
   if report.isTreeCertain, let frontier = report.frontier {
     try? VerifiedHead(size: report.size, root: frontier.root).write(to: directory)
   } else {
-    try? VerifiedHead.forget(directory)
+    try? VerifiedHead.remove(directory)
   }
   return report
 }

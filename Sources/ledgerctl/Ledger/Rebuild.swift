@@ -129,7 +129,7 @@ private func acceptHistory(_ ledger: OpenLedger) throws -> Bool {
     ledger.say("rebuild: nothing belongs to another history than the log")
     return false
   }
-  try store.forgetHeads(ledger.reader)
+  try store.resetHeads(ledger.reader)
   ledger.say(
     "rebuild: accepted the log as it is; the event at position \(position) records what was given up"
   )

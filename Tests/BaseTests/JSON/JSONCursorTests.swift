@@ -21,7 +21,7 @@ import Testing
     case .string: _ = try cursor.readString().bytes
     case .number: _ = JSONNumber.integer(try cursor.readNumber())
     case .boolean: _ = try cursor.readBoolean()
-    case .null: _ = try cursor.takeNull()
+    case .null: _ = try cursor.consumeNull()
     }
   }
 
@@ -32,7 +32,7 @@ import Testing
       try? walk(&cursor)
       for step: (inout JSONCursor) throws -> Void in [
         { try $0.skipValue() }, { _ = try $0.readRaw() }, { _ = try $0.readString().string },
-        { _ = try $0.readInteger() }, { _ = try $0.readBoolean() }, { _ = try $0.takeNull() },
+        { _ = try $0.readInteger() }, { _ = try $0.readBoolean() }, { _ = try $0.consumeNull() },
         { _ = try $0.nextKey() }, { _ = try $0.nextElement() }, { try $0.expectEnd() },
       ] {
         cursor = fresh
@@ -81,10 +81,10 @@ import Testing
       try expectEqual(cursor.nextKey()?.string, "c")
       #expect(try cursor.readBoolean())
       try expectEqual(cursor.nextKey()?.string, "d")
-      #expect(try !cursor.takeNull())
+      #expect(try !cursor.consumeNull())
       #expect(try !cursor.readBoolean())
       try expectEqual(cursor.nextKey()?.string, "e")
-      #expect(try cursor.takeNull())
+      #expect(try cursor.consumeNull())
       try expectEqual(cursor.nextKey()?.string, "f")
       #expect(try cursor.readRaw().elementsEqual("{}".utf8))
       #expect(try cursor.nextKey() == nil)

@@ -99,7 +99,7 @@ private enum JSONCheck {
         token.first == UInt8(ascii: "+") ? nil : Int64(String(decoding: token, as: UTF8.self))
       require(JSONNumber.integer(token) == expected, "integers are read exactly")
     case .boolean: _ = try cursor.readBoolean()
-    case .null: require(try cursor.takeNull(), "a null is taken")
+    case .null: require(try cursor.consumeNull(), "a null is taken")
     }
   }
 
