@@ -9,7 +9,7 @@ import Synchronization
 package final class ErasureIntake: Sendable {
   private enum Job: Sendable {
     case add(ErasureOrder, PendingResponse)
-    case look(UUID16, appFamily: UUID16, PendingResponse)
+    case lookUp(UUID16, appFamily: UUID16, PendingResponse)
   }
 
   /// The most requests and lookups that are accepted and not yet answered.
@@ -58,10 +58,10 @@ package final class ErasureIntake: Sendable {
   }
 
   /// Looks up a request of an app family.
-  func look(
+  func lookUp(
     _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
-    admit(bytes: 0, completion) { .look(id, appFamily: appFamily, $0) }
+    admit(bytes: 0, completion) { .lookUp(id, appFamily: appFamily, $0) }
   }
 
   private func admit(
@@ -84,7 +84,7 @@ package final class ErasureIntake: Sendable {
         switch job {
         case .add(let order, let response):
           if let record = add(order, response) { added.append((record, response)) }
-        case .look(let id, let appFamily, let response): response.answer(look(id, appFamily))
+        case .lookUp(let id, let appFamily, let response): response.answer(lookUp(id, appFamily))
         }
       }
       // Requests that were added together wait together.
@@ -121,7 +121,7 @@ package final class ErasureIntake: Sendable {
   }
 
   /// Another app family's request is not found, like one that never existed.
-  private func look(_ id: UUID16, _ appFamily: UUID16) -> ClientResponse {
+  private func lookUp(_ id: UUID16, _ appFamily: UUID16) -> ClientResponse {
     do throws(ErasureError) {
       guard let record = try queue.record(id), record.appFamily == appFamily else {
         return .erasureNotFound

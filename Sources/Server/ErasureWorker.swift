@@ -17,7 +17,7 @@ package final class ErasureWorker: Sendable {
     package var run: @Sendable (Retention?) throws(ErasureError) -> Result
     package var metrics: Metrics
     /// Receives messages for the operator: one line, without an identifier.
-    package var say: @Sendable (String) -> Void
+    package var log: @Sendable (String) -> Void
     package var clock = WorkflowClock()
     /// How often the queue is checked.
     package var pauseMs: Int64 = 1_000
@@ -26,14 +26,14 @@ package final class ErasureWorker: Sendable {
       directory: LedgerDirectory, configuration: @escaping @Sendable () -> Configuration,
       finish: @escaping @Sendable () throws(ErasureError) -> Void,
       run: @escaping @Sendable (Retention?) throws(ErasureError) -> Result,
-      metrics: Metrics, say: @escaping @Sendable (String) -> Void
+      metrics: Metrics, log: @escaping @Sendable (String) -> Void
     ) {
       self.directory = directory
       self.configuration = configuration
       self.finish = finish
       self.run = run
       self.metrics = metrics
-      self.say = say
+      self.log = log
     }
   }
 
@@ -128,7 +128,7 @@ package final class ErasureWorker: Sendable {
     } catch {
       memory.failedAtMs = nowMs
       memory.stamp = nil
-      if !stopFlag.isSet { parts.say("erasures: \(error); the next attempt is in a minute") }
+      if !stopFlag.isSet { parts.log("erasures: \(error); the next attempt is in a minute") }
     }
   }
 
@@ -137,7 +137,7 @@ package final class ErasureWorker: Sendable {
       try parts.finish()
       memory.mayBeInterrupted = false
     }
-    try look(&memory)
+    try refresh(&memory)
     let configuration = parts.configuration()
     let rules = configuration.retention.rules
     let nowMs = parts.clock.nowMs()
@@ -159,7 +159,7 @@ package final class ErasureWorker: Sendable {
     memory.schedule.end(pass, nowMs: nowMs)
     memory.stamp = nil
     report(result)
-    try look(&memory)
+    try refresh(&memory)
   }
 
   private func hadErasures() throws(ErasureError) -> Bool {
@@ -169,7 +169,7 @@ package final class ErasureWorker: Sendable {
   }
 
   /// Reads the requests if their folder has changed: there may be thousands of finished ones.
-  private func look(_ memory: inout Memory) throws(ErasureError) {
+  private func refresh(_ memory: inout Memory) throws(ErasureError) {
     let stamp: FolderStamp
     do throws(LedgerError) {
       stamp = FolderStamp(status: try parts.directory.root.status(ErasureQueue.folderName))
@@ -186,7 +186,7 @@ package final class ErasureWorker: Sendable {
   private func report(_ result: Result) {
     if let held = result.heldRetention {
       parts.metrics.count(.alarms, label: OperatorAlarm.retentionHeld.metricLabel)
-      parts.say(
+      parts.log(
         "retention: \(held.eventCount) events, recorded from "
           + "\(Timestamp.text(ms: held.firstRecordedAtMs)) to "
           + "\(Timestamp.text(ms: held.lastRecordedAtMs)): \(OperatorAlarm.retentionHeld.text)")
@@ -197,12 +197,12 @@ package final class ErasureWorker: Sendable {
     parts.metrics.count(.erasuresDone, by: certificates.count)
     parts.metrics.count(.redactedEvents, by: eventCount)
     if !certificates.isEmpty {
-      parts.say("erasures: \(certificates.count) carried out, \(eventCount) events redacted")
+      parts.log("erasures: \(certificates.count) carried out, \(eventCount) events redacted")
     }
     // Each request is tried once; its record keeps the cause.
     let failures = records.filter { $0.state == .failed }
     if let first = failures.first {
-      parts.say(
+      parts.log(
         "erasures: \(failures.count) failed, the first of them \(first.id): \(first.failure ?? "")")
     }
   }

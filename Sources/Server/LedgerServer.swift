@@ -21,7 +21,7 @@ package struct LedgerServerOptions: Sendable {
   /// The projections in the ledger's database.
   package var projections = ProjectionSet.standard
   /// Receives messages for the operator: one line, without a secret. Called on any thread.
-  package var say: @Sendable (String) -> Void = { _ in }
+  package var log: @Sendable (String) -> Void = { _ in }
 
   package init() {}
 }
@@ -61,18 +61,18 @@ package final class LedgerServer: Sendable {
     observer: Projector.Observer = Projector.Observer()
   ) throws {
     self.options = options
-    let say = options.say
+    let log = options.log
     let failed = Latch()
     hasFailed = failed
     let replication = try ConfigurationFile(directory).read().replication.map {
-      try LedgerReplication(directory, $0, say: say)
+      try LedgerReplication(directory, $0, log: log)
     }
     self.replication = replication
     var writerOptions = Self.writerOptions
     writerOptions.confirmation = replication?.confirmation
     let writer = try LedgerWriter.open(directory, options: writerOptions)
     self.writer = writer
-    for note in writer.recovery.notes { say(note) }
+    for note in writer.recovery.notes { log(note) }
     // A writer's thread keeps the writer alive until it is closed.
     func part<Part>(_ make: () throws -> Part) throws -> Part {
       do { return try make() } catch {
@@ -91,23 +91,23 @@ package final class LedgerServer: Sendable {
     try part {
       let eraser = Eraser(
         directory, writer, projections: options.projections, observer: observer)
-      if try eraser.finishInterrupted() { say("an erasure that was interrupted is finished") }
+      if try eraser.finishInterrupted() { log("an erasure that was interrupted is finished") }
     }
     let projections = try part {
       try LiveProjections(directory, observer: observer, projections: options.projections)
     }
 
-    let changes = ConfigurationChanges(say: say)
+    let changes = ConfigurationChanges(log: log)
     watcher = try part {
       try ConfigurationWatcher(
-        directory, onChange: { changes.adopt($0) }, onProblem: { say("\($0)") },
-        onRecovery: { say("config.json: valid again") })
+        directory, onChange: { changes.adopt($0) }, onProblem: { log("\($0)") },
+        onRecovery: { log("config.json: valid again") })
     }
     let configuration = watcher.current
     appStore = try part { try ReplaceableAppStore(configuration.appStore) }
     let metrics = Metrics()
     var workflowOptions = WorkflowOptions()
-    workflowOptions.say = say
+    workflowOptions.log = log
     workflowOptions.onFatal = { failed.open() }
     workflowOptions.confirmRequests = { () throws(LedgerError) in
       try replication?.waitForRequests()
@@ -120,7 +120,7 @@ package final class LedgerServer: Sendable {
         if try writer.record(trust, after: projections.newestTrust()) { try projections.catchUp() }
       } catch let error as LedgerError where error.kind == .unconfirmed {
         // The event is on disk, and no client waits for it.
-        say("\(error)")
+        log("\(error)")
         try projections.catchUp()
       }
       return checker
@@ -128,7 +128,7 @@ package final class LedgerServer: Sendable {
     workflow = UploadWorkflow(
       writer: writer, projections: projections, appStore: appStore, configuration: configuration,
       checker: checker, metrics: metrics, options: workflowOptions)
-    webhooks = WebhookService(directory, projections, metrics: metrics, say: say)
+    webhooks = WebhookService(directory, projections, metrics: metrics, log: log)
     let authenticator = TokenAuthenticator(configuration.tokens)
     accessLog = try part { try options.accessLogDescriptor.map { try AccessLog(descriptor: $0) } }
     var listening: RemoteAppendServer?
@@ -167,12 +167,12 @@ package final class LedgerServer: Sendable {
         redactionCount: { [workflow] in workflow.redactionCount },
         claim: { [workflow] in workflow.claim(notification: $0) },
         release: { [workflow] in workflow.release(notification: $0, $1) },
-        onAppend: { [workflow] in workflow.recordForeignAppend($0) }, metrics: metrics, say: say))
-    do throws(LedgerError) { try sync.start() } catch { say("app-store sync: \(error)") }
+        onAppend: { [workflow] in workflow.recordForeignAppend($0) }, metrics: metrics, log: log))
+    do throws(LedgerError) { try sync.start() } catch { log("app-store sync: \(error)") }
     erasures = Self.erasures(
       directory, writer, workflow, webhooks, watcher, metrics: metrics, options: options)
-    do throws(LedgerError) { try erasures.start() } catch { say("erasures: \(error)") }
-    if let note = http.connectionsNote { say(note) }
+    do throws(LedgerError) { try erasures.start() } catch { log("erasures: \(error)") }
+    if let note = http.connectionsNote { log(note) }
     webhooks.apply(configuration)
     changes.begin(
       ConfigurationTargets(
@@ -191,12 +191,12 @@ package final class LedgerServer: Sendable {
     options: LedgerServerOptions
   ) -> ErasureWorker {
     let stopFlag = StopFlag()
-    let say = options.say
+    let log = options.log
     // Each pass has its own eraser, which one thread uses.
     @Sendable func eraser() -> Eraser {
       Eraser(
         directory, writer, projections: options.projections,
-        observer: Projector.Observer(notice: say, isCancelled: { stopFlag.isSet }),
+        observer: Projector.Observer(notice: log, isCancelled: { stopFlag.isSet }),
         onProjectionsReplaced: {
           // In this order: webhooks read again from the projections that the first call has replaced.
           try workflow.forgetRedacted()
@@ -215,7 +215,7 @@ package final class LedgerServer: Sendable {
             isRetentionConfirmed: retention?.isOrdered ?? false)
           return ErasureWorker.Result(records, heldRetention: eraser.heldRetention)
         },
-        metrics: metrics, say: say),
+        metrics: metrics, log: log),
       stopFlag: stopFlag)
   }
 

@@ -72,7 +72,7 @@ final class SnapshotUse {
   private var used: Set<Int> = []
   private var distrusted: Set<Int> = []
 
-  func note(_ size: Int) { used.insert(size) }
+  func record(_ size: Int) { used.insert(size) }
 
   /// Why a snapshot must not be used again; nil if it may.
   func objection(_ size: Int) -> String? {

@@ -52,7 +52,7 @@ private func run(_ invocation: Invocation, _ context: Context) throws -> ExitCod
     guard invocation.command.isReadOnly, ErrorReport.isProjectionDamage(error) else { throw error }
     let isRepeated = !context.output.hasWritten
     let isOfSnapshot = context.snapshotUse.distrustUsed()
-    context.say(
+    context.log(
       "\(invocation.command.name): "
         + (isOfSnapshot
           ? "the historical projections are damaged; building them again without the snapshot"
@@ -79,7 +79,7 @@ private func report(_ error: any Error, command: String, _ context: Context) -> 
   if !(error is OutputError) { try? context.output.flush() }
   for line in report.lines { context.diagnostics.writeLine(line) }
   if report.exitCode == .failed, let user = context.owner.actsAs {
-    context.say("the command acted as \(user), the ledger's owner")
+    context.log("the command acted as \(user), the ledger's owner")
   }
   return report.exitCode
 }

@@ -48,14 +48,14 @@ import Testing
     let watcher = try watcher(ledger, told)
     defer { watcher.stop() }
     try ledger.write(#"{"app_store":{"calls_max":0}}"#)
-    for _ in 0..<3 { watcher.look() }
+    for _ in 0..<3 { watcher.check() }
     expectEqual(told.problemCount, 1)
     expectEqual(watcher.current.appStore.clientOptions.callsMax, 7)
     try ledger.write(#"{"app_store":{"calls_max":8}}"#)
-    watcher.look()
+    watcher.check()
     expectEqual(watcher.current.appStore.clientOptions.callsMax, 8)
     try FileManager.default.removeItem(atPath: ledger.file.path)
-    for _ in 0..<3 { watcher.look() }
+    for _ in 0..<3 { watcher.check() }
     expectEqual(watcher.current.appStore.clientOptions.callsMax, 8)
     expectEqual(told.problemCount, 2)
     expectEqual(told.changeCount, 1)
@@ -67,13 +67,13 @@ import Testing
     let told = Told()
     let watcher = try watcher(ledger, told)
     defer { watcher.stop() }
-    watcher.look()
+    watcher.check()
     expectEqual(told.recoveryCount, 0)
     try ledger.write("[]")
-    watcher.look()
+    watcher.check()
     expectEqual(told.recoveryCount, 0)
     try ledger.write(#"{"app_store":{"calls_max":7}}"#)
-    for _ in 0..<3 { watcher.look() }
+    for _ in 0..<3 { watcher.check() }
     expectEqual(told.recoveryCount, 1)
     expectEqual(told.changeCount, 0)
   }
@@ -87,10 +87,10 @@ import Testing
     let told = Told()
     let watcher = try watcher(ledger, told)
     defer { watcher.stop() }
-    watcher.look()
+    watcher.check()
     unlink(ledger.file.path)
     try #require(symlink("missing.json", ledger.file.path) == 0)
-    for _ in 0..<3 { watcher.look() }
+    for _ in 0..<3 { watcher.check() }
     // The watcher's own thread may have looked in between.
     #expect(told.problemCount >= 1)
     expectEqual(told.lastProblem, ConfigurationSample.linkCause)
@@ -105,10 +105,10 @@ import Testing
     let watcher = try watcher(ledger, told)
     defer { watcher.stop() }
     try ledger.write(#"{"trust":{"transaction_intermediates":[{"file":"a.der"}]}}"#)
-    watcher.look()
+    watcher.check()
     expectEqual(told.problemCount, 1)
     try ledger.write(ConfigurationSample.intermediate, "a.der")
-    watcher.look()
+    watcher.check()
     expectEqual(watcher.current.trust.transactionIntermediates.count, 1)
   }
 

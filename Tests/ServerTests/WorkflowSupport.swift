@@ -254,7 +254,7 @@ final class WorkflowFixture {
     options.uploadsMax = uploadsMax
     options.questionsMax = questionsMax
     options.clock = clock
-    options.say = { [notes] in notes.say($0) }
+    options.log = { [notes] in notes.say($0) }
     options.onFatal = { [notes] in notes.noteFatal() }
     let live = try LiveProjections(directory)
     projections = live

@@ -31,7 +31,7 @@ package final class ConfigurationWatcher: Sendable {
 
   /// Reads the configuration and begins to watch it, once a second. Throws where it is bad from the start.
   /// - Parameters:
-  ///   - onChange: told of each new configuration, on the watching thread or that of `look()`.
+  ///   - onChange: told of each new configuration, on the watching thread or that of `check()`.
   ///   - onProblem: told once of each fault that keeps a changed file from taking effect.
   ///   - onRecovery: called when such a problem is gone, before the change that came with it.
   package init(
@@ -52,7 +52,7 @@ package final class ConfigurationWatcher: Sendable {
     // The thread must not keep the watcher alive, or nobody would ever end it.
     let started = try WorkerThread.start { [weak self] in
       while let watcher = self, !watcher.isStopping.load(ordering: .acquiring) {
-        watcher.look()
+        watcher.check()
         Self.pause(watcher)
       }
     }
@@ -74,8 +74,8 @@ package final class ConfigurationWatcher: Sendable {
     for _ in 0..<10 where !watcher.isStopping.load(ordering: .acquiring) { usleep(100_000) }
   }
 
-  /// Looks at the file now, and applies its changes.
-  package func look() {
+  /// Checks the file now, and applies its changes.
+  package func check() {
     looking.withLock { _ in
       let (paths, stamps, isFresh) = state.withLock { ($0.paths, $0.stamps, $0.isFresh) }
       if !isFresh, paths.map(file.stamp) == stamps { return }

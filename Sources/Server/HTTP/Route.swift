@@ -175,11 +175,11 @@ enum BearerToken {
 
   static func text(in value: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     let scheme = StaticString("bearer")
-    var place = scheme.utf8CodeUnitCount
-    guard value.count > place, value[place] == 0x20 else { return nil }
-    for index in 0..<place where value[index] | 0x20 != scheme.utf8Start[index] { return nil }
-    while place < value.count, value[place] == 0x20 { place += 1 }
-    let token = UnsafeRawBufferPointer(rebasing: value[place...])
+    var offset = scheme.utf8CodeUnitCount
+    guard value.count > offset, value[offset] == 0x20 else { return nil }
+    for index in 0..<offset where value[index] | 0x20 != scheme.utf8Start[index] { return nil }
+    while offset < value.count, value[offset] == 0x20 { offset += 1 }
+    let token = UnsafeRawBufferPointer(rebasing: value[offset...])
     guard !token.isEmpty, token.count <= bytesMax, token.allSatisfy(isTokenByte) else {
       return nil
     }

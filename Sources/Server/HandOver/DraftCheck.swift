@@ -38,8 +38,8 @@ struct DraftCheck {
       draft.version <= type.currentVersion
         || (type != .receiptUploaded && type.reads(draft.version))
     else { throw .fault("a draft has a type or version that the server does not know") }
-    let (data, places) = try Self.completed(draft)
-    if type != .receiptVerified, !places.isEmpty {
+    let (data, offsets) = try Self.completed(draft)
+    if type != .receiptVerified, !offsets.isEmpty {
       throw .fault("a draft of \(type.rawValue) must not name another event")
     }
     do {
@@ -51,7 +51,7 @@ struct DraftCheck {
         try type.validate(bytes, version: draft.version)
         if type == .signaturesAccepted { try resolve(SignaturesAccepted(data: bytes)) }
         guard type == .receiptVerified else { return }
-        for (member, named) in try Self.named(bytes, places, draft) {
+        for (member, named) in try Self.named(bytes, offsets, draft) {
           try resolve(member, named, at: index, of: drafts)
         }
       }
@@ -66,19 +66,19 @@ struct DraftCheck {
   private static func completed(_ draft: EventDraft) throws(Refusal) -> ([UInt8], [Int]) {
     var data: [UInt8] = []
     data.reserveCapacity(draft.data.count + draft.references.count)
-    var places: [Int] = []
+    var offsets: [Int] = []
     var copied = 0
     for reference in draft.references {
       guard reference.offsetBytes > copied, reference.offsetBytes < draft.data.count else {
         throw .fault("a draft's position reference is out of range")
       }
       data += draft.data[copied..<reference.offsetBytes]
-      places.append(data.count)
+      offsets.append(data.count)
       data.append(UInt8(ascii: "0"))
       copied = reference.offsetBytes
     }
     data += draft.data[copied...]
-    return (data, places)
+    return (data, offsets)
   }
 
   private static func checkForm(_ data: JSONBytes) throws(Refusal) {
@@ -96,11 +96,11 @@ struct DraftCheck {
 
   /// The events that a verification names, by member.
   private static func named(
-    _ data: JSONBytes, _ places: [Int], _ draft: EventDraft
+    _ data: JSONBytes, _ offsets: [Int], _ draft: EventDraft
   ) throws -> [(member: String, Named)] {
     var cursor = JSONCursor(data)
     var found: [(String, Named)] = []
-    var usedPlaces = 0
+    var usedCount = 0
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
       guard key == "upload" || key == "reply_of" else {
@@ -108,15 +108,15 @@ struct DraftCheck {
         continue
       }
       let member = key == "upload" ? "upload" : "reply_of"
-      if let place = places.firstIndex(of: cursor.offset) {
+      if let index = offsets.firstIndex(of: cursor.offset) {
         try cursor.skipValue()
-        usedPlaces += 1
-        found.append((member, .draft(draft.references[place].eventIndex)))
+        usedCount += 1
+        found.append((member, .draft(draft.references[index].eventIndex)))
       } else {
         found.append((member, .position(Int(try cursor.readInteger()))))
       }
     }
-    guard usedPlaces == places.count else {
+    guard usedCount == offsets.count else {
       throw Refusal.fault("a draft's position reference is neither upload nor reply_of")
     }
     return found

@@ -51,7 +51,7 @@ package final class NotificationRegistry: Sendable {
   ///   - foldedTo: the position up to which the projections have folded.
   package func claim(_ key: Key, _ response: PendingResponse?, foldedTo: Position) -> Claim {
     state.withLock { state in
-      Self.forgetFolded(&state, foldedTo)
+      Self.removeFolded(&state, foldedTo)
       switch state.entries[key] {
       case .durable?: return .durable
       case .underWay(let waiting)?:
@@ -88,7 +88,7 @@ package final class NotificationRegistry: Sendable {
     if case .underWay(let waiting)? = entry { waiting } else { [] }
   }
 
-  private static func forgetFolded(_ state: inout State, _ foldedTo: Position) {
+  private static func removeFolded(_ state: inout State, _ foldedTo: Position) {
     while let first = state.unfolded.first, first.position < foldedTo {
       state.entries[first.key] = nil
       _ = state.unfolded.popFirst()

@@ -260,18 +260,18 @@ final class SyncRecorder {
   }
 
   private func recordGap(_ atMs: Int64, _ job: SyncJob, _ summary: inout SyncSummary) {
-    let place = summary.gaps.firstIndex {
+    let index = summary.gaps.firstIndex {
       $0.bundleID == job.account.bundleID && $0.environment == job.environment
     }
-    guard let place else {
+    guard let index else {
       return summary.gaps.append(
         SyncGap(
           bundleID: job.account.bundleID, environment: job.environment, notifications: 1,
           firstMs: atMs, lastMs: atMs))
     }
-    summary.gaps[place].notifications += 1
-    summary.gaps[place].firstMs = min(summary.gaps[place].firstMs, atMs)
-    summary.gaps[place].lastMs = max(summary.gaps[place].lastMs, atMs)
+    summary.gaps[index].notifications += 1
+    summary.gaps[index].firstMs = min(summary.gaps[index].firstMs, atMs)
+    summary.gaps[index].lastMs = max(summary.gaps[index].lastMs, atMs)
   }
 
   // MARK: Appending

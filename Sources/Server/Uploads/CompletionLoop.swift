@@ -79,7 +79,7 @@ final class CompletionLoop {
     }
     let resultPositions = results.map { $0.ticket.flatMap(durable) }
     let isFolded = catchUp()
-    forget(results, resultPositions, uploads, positions, isFolded: isFolded)
+    endVerifications(results, resultPositions, uploads, positions, isFolded: isFolded)
     // Replies first: uploads of the same receipts that arrived meanwhile reuse them.
     for (result, position) in zip(results, resultPositions) {
       conclude(result, position, isFolded: isFolded)
@@ -96,7 +96,7 @@ final class CompletionLoop {
   }
 
   /// Verifications that are folded, or were not kept, are no longer in progress.
-  private func forget(
+  private func endVerifications(
     _ results: [RecordedResult], _ resultPositions: [Position?],
     _ uploads: [SubmittedUpload], _ positions: [Position?], isFolded: Bool
   ) {

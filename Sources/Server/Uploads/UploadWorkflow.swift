@@ -52,7 +52,7 @@ package final class UploadWorkflow: ClientService {
     directory = writer.directory
     let clock = options.clock
     let settings = WorkflowSettings(configuration, checker)
-    let notes = OperatorNotes(clock, metrics, write: options.say)
+    let notes = OperatorNotes(clock, metrics, write: options.log)
     let inbox = WorkQueue<CompletionItem>()
     let scheduler = VerificationScheduler(
       CallSettings(configuration), clock: clock, isSingleRun: isSingleRun)
@@ -167,7 +167,7 @@ package final class UploadWorkflow: ClientService {
   package func erasure(
     _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientResponse) -> Void
   ) {
-    erasures.look(id, of: appFamily, completion: completion)
+    erasures.lookUp(id, of: appFamily, completion: completion)
   }
 
   private func admit(
@@ -216,7 +216,7 @@ package final class UploadWorkflow: ClientService {
   package func forgetRedacted() throws {
     shared.redactions.add()
     try shared.projections.catchUp()
-    shared.scheduler.forgetQueue()
+    shared.scheduler.reloadQueue()
     foldForeignAppends()
   }
 

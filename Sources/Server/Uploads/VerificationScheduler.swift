@@ -270,7 +270,7 @@ final class VerificationScheduler: Sendable {
   }
 
   /// Clears the queue and reads it again from the projections: receipts may have been redacted.
-  func forgetQueue() {
+  func reloadQueue() {
     monitor.withLock { state in
       state.heap = RetryHeap()
       state.scanAfter = nil

@@ -183,12 +183,12 @@ final class WorkflowGauges {
       let ageMs = summary.oldestMs.map { max(0, shared.clock.nowMs() - $0) } ?? 0
       metrics.set(.queueAgeSeconds, Double(ageMs) / 1000)
     } catch { shared.notes.fault("count the queue", error) }
-    do { try lookAtProducts() } catch { shared.notes.fault("look for undeclared products", error) }
+    do { try checkProducts() } catch { shared.notes.fault("look for undeclared products", error) }
   }
 
   /// Reported when the server starts, and whenever another customer is affected: an undeclared product would turn
   /// paying customers into frauds.
-  private func lookAtProducts() throws {
+  private func checkProducts() throws {
     let products = try shared.projections.undeclaredProducts()
     for product in products where product.lastPosition > saidUndeclaredTo {
       shared.notes.undeclared(product)

@@ -54,7 +54,7 @@ package struct WorkflowOptions: Sendable {
   package var workerCount = max(1, processorCount / 2)
   package var clock = WorkflowClock()
   /// Receives messages for the operator: one line, without a secret.
-  package var say: @Sendable (String) -> Void = { _ in }
+  package var log: @Sendable (String) -> Void = { _ in }
   /// Called once when nothing can be appended any more.
   package var onFatal: @Sendable () -> Void = {}
   /// Waits until erasure requests that are on disk may be acknowledged.

@@ -90,12 +90,12 @@ final class WebhookLoop {
       }
       if let configuration { adopt(configuration) }
       if !forgetting.isEmpty {
-        forgetWaiting()
+        discardWaiting()
         for latch in forgetting { latch.open() }
       }
       if isStopping { break }
       let nowMs = clock.nowMs()
-      if lookedAtMs.map({ clock.monotonicMs() - $0 >= 1_000 }) ?? true { look(nowMs) }
+      if lookedAtMs.map({ clock.monotonicMs() - $0 >= 1_000 }) ?? true { checkTargets(nowMs) }
       var hasMore = false
       for family in targets.keys {
         if read(family) { hasMore = true }
@@ -127,7 +127,7 @@ final class WebhookLoop {
     forgotten = forgotten.filter { wanted[$0.key] != nil }
     withoutCursor.formIntersection(wanted.keys)
     for (family, webhook) in wanted { adopt(webhook, family) }
-    // What could not be opened is tried again with the next look.
+    // What could not be opened is tried again with the next check.
     lookedAtMs = nil
   }
 
@@ -146,8 +146,8 @@ final class WebhookLoop {
   }
 
   /// Forgets the deliveries that wait or are under way, as what they tell of may have been redacted. They are read
-  /// again with the next look, and sent as the projections show them now.
-  private func forgetWaiting() {
+  /// again with the next check, and sent as the projections show them now.
+  private func discardWaiting() {
     cancelAll()
     for (family, target) in targets {
       store(family)
@@ -158,7 +158,7 @@ final class WebhookLoop {
   }
 
   /// Once a second: opens what is not open, and follows requests of operators.
-  private func look(_ nowMs: Int64) {
+  private func checkTargets(_ nowMs: Int64) {
     lookedAtMs = clock.monotonicMs()
     for (family, webhook) in wanted {
       do {
@@ -254,7 +254,7 @@ final class WebhookLoop {
   }
 
   private func send(_ family: String, _ nowMs: Int64) {
-    guard let due = targets[family]?.queue.takeDue(nowMs: nowMs), let target = targets[family]
+    guard let due = targets[family]?.queue.dequeueDue(nowMs: nowMs), let target = targets[family]
     else { return }
     for delivery in due {
       let request = WebhookRequests.request(

@@ -98,7 +98,7 @@ package struct WebhookQueue: Sendable {
 
   /// Takes the deliveries to send now: the first of each line, if it is due. Of a full queue in which none is, now and
   /// then the next one of these, to see whether the receiver is back.
-  package mutating func takeDue(nowMs: Int64) -> [WebhookDelivery] {
+  package mutating func dequeueDue(nowMs: Int64) -> [WebhookDelivery] {
     guard disabled == nil, inFlightCount < Self.inFlightMax else { return [] }
     var lines: Set<String> = []
     var due: [WebhookDelivery] = []

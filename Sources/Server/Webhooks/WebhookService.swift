@@ -13,12 +13,12 @@ package final class WebhookService: Sendable {
 
   /// - Parameters:
   ///   - source: what is told; it must stay up to date.
-  ///   - say: told what an operator should know; one line, without a secret.
+  ///   - log: told what an operator should know; one line, without a secret.
   package init(
     _ directory: LedgerDirectory, _ source: any WebhookSource, metrics: Metrics,
-    clock: WorkflowClock = WorkflowClock(), say: @escaping @Sendable (String) -> Void
+    clock: WorkflowClock = WorkflowClock(), log: @escaping @Sendable (String) -> Void
   ) {
-    let notes = OperatorNotes(clock, metrics, write: say)
+    let notes = OperatorNotes(clock, metrics, write: log)
     self.notes = notes
     start = { [orders] (transfers) throws(SystemError) in
       try WorkerThread(.niceness(5)) {

@@ -42,11 +42,11 @@ struct Parser {
     var optionsHaveEnded = false
     while let argument = arguments.popFirst() {
       if optionsHaveEnded || argument == "-" || !argument.hasPrefix("-") {
-        try take(argument)
+        try parseArgument(argument)
       } else if argument == "--" {
         optionsHaveEnded = true
       } else {
-        try takeOption(argument)
+        try parseOption(argument)
       }
       if values["help"] != nil { return .help(words) }
       if values["version"] != nil { return .version }
@@ -62,7 +62,7 @@ struct Parser {
 
   // MARK: Commands
 
-  private mutating func take(_ argument: String) throws(UsageError) {
+  private mutating func parseArgument(_ argument: String) throws(UsageError) {
     let next = words + [argument]
     let found = table.commands(under: next)
     // A command may have subcommands: a word names one until the command has arguments or options of its own.
@@ -89,7 +89,7 @@ struct Parser {
 
   // MARK: Options
 
-  private mutating func takeOption(_ argument: String) throws(UsageError) {
+  private mutating func parseOption(_ argument: String) throws(UsageError) {
     let known = Option.global + (command?.options ?? [])
     let (shown, inline) = Self.split(argument)
     guard let option = known.first(where: { "--\($0.name)" == shown || Self.short($0) == shown })

@@ -175,7 +175,7 @@ let promoteCommand = Command(
       ] + unfinished.fields)
   }
   if isKeyMissing {
-    context.say(
+    context.log(
       "promote: \(LineHMACKey.name) is missing: bring it back before you import, or imports of old files are refused, "
         + "since they may hold people who were erased")
   }

@@ -297,7 +297,7 @@ private struct AuditedSnapshot {
     let projector = try ledger.projector()
     let unreadable = projector.snapshots.unreadable
     for entry in unreadable where entry.isEarlier {
-      ledger.say("audit: snapshot \(visible(entry.name)) is skipped: \(visible(entry.cause))")
+      ledger.log("audit: snapshot \(visible(entry.name)) is skipped: \(visible(entry.cause))")
     }
     return try projector.prove().map { .init(name: $0.snapshot.name, problem: $0.problem) }
       + unreadable.filter { !$0.isEarlier }.map { .init(name: $0.name, problem: $0.cause) }

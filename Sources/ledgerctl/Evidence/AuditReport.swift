@@ -140,7 +140,7 @@ private struct ReportAudit {
     let reportPath = Self.path(of: manifest.file, beside: manifestPath)
     let differences = manifest.versionDifferences
     if !differences.isEmpty {
-      context.say(
+      context.log(
         "audit report: made by another version of the program: "
           + differences.joined(separator: ", "))
     }

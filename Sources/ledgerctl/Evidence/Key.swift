@@ -91,7 +91,7 @@ extension OpenLedger {
     if let heads = try store.signedHeads() {
       // The file `heads` already has it, so projections that can't be read or written are not an error.
       do { try projector.remember(heads) } catch {
-        say("the projections could not record this checkpoint: \(error)")
+        log("the projections could not record this checkpoint: \(error)")
       }
     }
     return checkpoint

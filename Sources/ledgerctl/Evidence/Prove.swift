@@ -70,7 +70,7 @@ private func prove(
   _ options: ProveOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
-  try ledger.sayAnotherHistory("prove")
+  try ledger.logHistoryConflict("prove")
   let prover = Prover(ledger)
   let proof: [UInt8]
   switch options.wish {

@@ -19,15 +19,15 @@ func writeLines(
         try output.write(bytes)
         try output.write("\n")
         count += 1
-      case .tooLong: note(FieldProblem("", .tooLarge, "is longer than 16 MiB"))
-      case .unreadable(_, let problem): note(problem)
+      case .tooLong: report(FieldProblem("", .tooLarge, "is longer than 16 MiB"))
+      case .unreadable(_, let problem): report(problem)
       }
     }
   }
-  func note(_ problem: FieldProblem) {
+  func report(_ problem: FieldProblem) {
     faults += 1
     let place = lines.place ?? ("", 0)
-    problems.take(
+    problems.report(
       ImportProblem(
         input: place.input, line: place.line, severity: .refused, reasons: [problem]))
   }

@@ -56,7 +56,7 @@ func declare(
   let interruption = context.interruption
   let declaration = try read(file, StopFlag { interruption.isRequested })
   for warning in declaration.warnings {
-    context.say(visible("\(file): \(warning)"))
+    context.log(visible("\(file): \(warning)"))
   }
   if let zero = declaration.zeroPrices {
     context.diagnostics.writeLine(
@@ -72,7 +72,7 @@ func declare(
       appended = Appended(earlier, eventCount: declaration.drafts.count)
       if appended.isComplete, !invocation.has("again") { return }
       for drafts in declaration.appends(from: appended.nextIndex) {
-        appended.take(try writer.append(drafts))
+        appended.add(try writer.append(drafts))
       }
     }
   } catch {
@@ -116,7 +116,7 @@ private struct Appended {
   /// The index of the file's first event that remains to be appended.
   var nextIndex: Int { isComplete ? 0 : knownCount }
 
-  mutating func take(_ positions: Range<Position>) {
+  mutating func add(_ positions: Range<Position>) {
     new = (new?.lowerBound ?? positions.lowerBound)..<positions.upperBound
   }
 }

@@ -198,7 +198,7 @@ private func importUploads(
         trust: isRecorded ? nil : trust, stop: stop,
         onProblem: { problem in
           progress.erase()
-          problems.take(problem)
+          problems.report(problem)
           if problem.reasons.contains(where: { $0.code == .bundleNotRegistered }) {
             hasUnregistered = true
           }
@@ -226,7 +226,7 @@ private func importUploads(
     return problems.hasFailed ? .failed : summary.exitCode
   }
   if hasUnregistered {
-    context.say(
+    context.log(
       "import: to register unknown bundle ids, use --register-apps or 'ledgerctl app add'"
     )
   }
@@ -238,7 +238,7 @@ private func importUploads(
   }
   if let failure = summary.failure { throw failure }
   if summary.isInterrupted {
-    context.say("import: interrupted; run the same import again to append the rest")
+    context.log("import: interrupted; run the same import again to append the rest")
   }
   if problems.hasFailed { return .failed }
   return summary.exitCode
@@ -316,7 +316,7 @@ final class ImportProblemLog {
   }
 
   /// Prints or counts a report.
-  func take(_ problem: ImportProblem) {
+  func report(_ problem: ImportProblem) {
     // The file's name is also external text.
     let line = visible("\(problem)")
     if let file {
@@ -324,7 +324,7 @@ final class ImportProblemLog {
     }
     if printedCount < Self.printedMax {
       printedCount += 1
-      return context.say("\(line)")
+      return context.log("\(line)")
     }
     furtherCount += 1
     for reason in problem.reasons {
@@ -337,7 +337,7 @@ final class ImportProblemLog {
     if furtherCount > 0 {
       let hint = path == nil ? "; --errors FILE keeps all" : ""
       let verb = furtherCount == 1 ? "is" : "are"
-      context.say(
+      context.log(
         "import: \(counted(furtherCount, "more line")) \(verb) not printed: \(furtherText)\(hint)"
       )
     }

@@ -125,7 +125,7 @@ private func editApp(
     if let secret = webhook.secret { try sheet.line(secret.text) }
   }
   if webhook?.secret != nil, !invocation.isJSON {
-    context.say("the webhook's secret is shown only once; keep it secret, like a password")
+    context.log("the webhook's secret is shown only once; keep it secret, like a password")
   }
   // Report the append before anything can fail in the projections. `status` shows them as they are, so fold now.
   try context.output.flush()
@@ -168,7 +168,7 @@ private struct AppEdit {
 
   private func removeBundles(from edited: inout AppRegistered) throws {
     for id in options.removedBundleIDs {
-      guard let place = edited.bundleIDs.firstIndex(of: id) else {
+      guard let index = edited.bundleIDs.firstIndex(of: id) else {
         throw failure("--remove-bundle-id \(id)", "it does not belong to the app family")
       }
       let receipts = try queries.receiptCount(ofBundle: id, app)
@@ -177,7 +177,7 @@ private struct AppEdit {
           "--remove-bundle-id \(id)",
           "it has \(counted(receipts, "receipt"))")
       }
-      edited.bundleIDs.remove(at: place)
+      edited.bundleIDs.remove(at: index)
     }
   }
 
@@ -200,7 +200,7 @@ private struct AppEdit {
     if options.products.isEmpty, options.removedProducts.isEmpty { return }
     let sold = try queries.soldProducts(of: app)
     for id in options.removedProducts {
-      guard let place = edited.products.firstIndex(where: { $0.id == id }) else {
+      guard let index = edited.products.firstIndex(where: { $0.id == id }) else {
         throw failure("--remove-product \(id)", "it is not declared")
       }
       if let count = sold[id] {
@@ -209,11 +209,11 @@ private struct AppEdit {
           "it was sold \(count == 1 ? "once" : "\(count) times"); a product that was sold stays declared"
         )
       }
-      edited.products.remove(at: place)
+      edited.products.remove(at: index)
     }
     for product in options.products {
-      if let place = edited.products.firstIndex(where: { $0.id == product.id }) {
-        edited.products[place].type = product.type
+      if let index = edited.products.firstIndex(where: { $0.id == product.id }) {
+        edited.products[index].type = product.type
       } else {
         edited.products.append(product)
       }
@@ -225,14 +225,14 @@ private struct AppEdit {
 
   private func changeEntitlements(of edited: inout AppRegistered) throws {
     for name in options.removedEntitlements {
-      guard let place = edited.entitlements.firstIndex(where: { $0.name == name }) else {
+      guard let index = edited.entitlements.firstIndex(where: { $0.name == name }) else {
         throw failure("--remove-entitlement \(name)", "it is not declared")
       }
-      edited.entitlements.remove(at: place)
+      edited.entitlements.remove(at: index)
     }
     for entitlement in options.entitlements {
-      if let place = edited.entitlements.firstIndex(where: { $0.name == entitlement.name }) {
-        edited.entitlements[place] = entitlement
+      if let index = edited.entitlements.firstIndex(where: { $0.name == entitlement.name }) {
+        edited.entitlements[index] = entitlement
       } else {
         edited.entitlements.append(entitlement)
       }

@@ -81,7 +81,7 @@ final class OwnWriter {
 
   let writer: LedgerWriter
   private let replication: LedgerReplication?
-  private let say: (String) -> Void
+  private let log: (String) -> Void
 
   /// Opens the ledger for writing and prints what recovery repaired.
   ///
@@ -91,7 +91,7 @@ final class OwnWriter {
     throws
   {
     let context = ledger.context
-    say = { context.say($0) }
+    log = { context.log($0) }
     var options = options
     let diagnostics = context.diagnostics
     let asked = Result { () throws -> LedgerReplication? in
@@ -106,7 +106,7 @@ final class OwnWriter {
     // Opened before the configuration can fail: a server that holds the ledger continues with an earlier configuration.
     let writer = try LedgerWriter.open(ledger.directory, options: options)
     self.writer = writer
-    for note in writer.recovery.notes { say(note) }
+    for note in writer.recovery.notes { log(note) }
     do {
       _ = try asked.get()
       try startReplication(writer)
@@ -133,7 +133,7 @@ final class OwnWriter {
       replication.stop(deadlineMs: Self.copyLimitMs)
       let status = replication.status
       if status.ending == nil, status.lagCount > 0 {
-        say(
+        log(
           "\(status.target): \(counted(status.lagCount, "event")) not in the copy yet"
             + (status.error.map { ": \($0)" } ?? "") + "; a server or 'ledgerctl replicate' resumes"
         )

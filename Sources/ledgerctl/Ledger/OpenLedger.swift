@@ -46,7 +46,7 @@ struct OpenLedger {
   /// Queries on the projections if they are already at the head of an undamaged log; nil if they are not or can't be
   /// read. Folds nothing.
   func queriesAtHead() -> LedgerQueries? {
-    guard reader.damage == nil, let database = try? lookingProjector().atHead() else { return nil }
+    guard reader.damage == nil, let database = try? readOnlyProjector().atHead() else { return nil }
     let reader = reader
     return try? LedgerQueries(database) { try reader.event(at: $0) }
   }
@@ -60,15 +60,15 @@ struct OpenLedger {
   /// For commands that continue without projections: prints a note if the projections belong to another history than
   /// the log; returns whether they do.
   @discardableResult
-  func sayAnotherHistory(_ command: String) throws -> Bool {
+  func logHistoryConflict(_ command: String) throws -> Bool {
     guard let conflict = try projector().historyConflict() else { return false }
-    say("\(command): the projections are not used: \(conflict)")
+    log("\(command): the projections are not used: \(conflict)")
     return true
   }
 
   /// Folds durable events, with progress on a terminal; a signal interrupts it.
   func projector() throws(ProjectionError) -> Projector {
-    if reader.view == .durable { return lookingProjector() }
+    if reader.view == .durable { return readOnlyProjector() }
     do throws(LedgerError) {
       return Projector(
         try LogReader(directory, .durable), observer: observer(), projections: .ofProgram)
@@ -76,7 +76,7 @@ struct OpenLedger {
   }
 
   /// For reading the existing projections; folds nothing.
-  func lookingProjector() -> Projector {
+  func readOnlyProjector() -> Projector {
     Projector(reader, observer: observer(), projections: .ofProgram)
   }
 
@@ -87,17 +87,17 @@ struct OpenLedger {
       progress: { progress.update($0.foldedEvents, of: $0.totalEvents) },
       notice: { notice in
         progress.erase()
-        context.say("\(notice)")
+        context.log("\(notice)")
       },
       waiting: { progress.draw("Waiting for another rebuild") },
       isCancelled: { context.interruption.isRequested })
-    observer.basis = { context.snapshotUse.note($0.header.size) }
+    observer.basis = { context.snapshotUse.record($0.header.size) }
     observer.objection = { context.snapshotUse.objection($0.header.size) }
     return observer
   }
 
   /// Writes a line to standard error.
-  func say(_ text: String) { context.say(text) }
+  func log(_ text: String) { context.log(text) }
 
   /// Projections that are kept up to date while they are queried.
   func liveProjections() throws -> LiveProjections {
@@ -128,7 +128,7 @@ struct OpenLedger {
     return try closing({ () throws(LedgerError) in try own.close() }) {
       try finishErasure(own.writer)
       let result = try body(.own(own.writer))
-      if let note = own.writer.clockSetBack.note { context.say(note) }
+      if let note = own.writer.clockSetBack.note { context.log(note) }
       return result
     }
   }
@@ -148,7 +148,7 @@ struct OpenLedger {
   /// Finishes an erasure that was interrupted, if there is one.
   private func finishErasure(_ writer: LedgerWriter) throws {
     let eraser = Eraser(
-      directory, writer, projections: .ofProgram, observer: lookingProjector().observer)
-    if try eraser.finishInterrupted() { say("finished an erasure that was interrupted") }
+      directory, writer, projections: .ofProgram, observer: readOnlyProjector().observer)
+    if try eraser.finishInterrupted() { log("finished an erasure that was interrupted") }
   }
 }

@@ -70,10 +70,10 @@ extension OpenLedger {
       // Events after the damage may have been recorded before that time.
       if timeMs >= reader.head.lastEventAtMs, let damage = reader.damage { throw damage }
       if timeMs > Timestamp.now() {
-        say("--\(option): this time is in the future; events recorded until then are not included")
+        log("--\(option): this time is in the future; events recorded until then are not included")
       }
       let size = try reader.firstPosition(recordedFromMs: timeMs + 1)
-      if size == 0 { say("--\(option): \(try nothingRecorded())") }
+      if size == 0 { log("--\(option): \(try nothingRecorded())") }
       return size
     case .manifest(let path):
       let head = try ManifestHead(path: path)
@@ -123,33 +123,33 @@ final class Lookup: KnownLines, KnownNotifications, AppFamilies {
 
   func contains(_ digest: SHA256Digest) -> Bool {
     do throws(DatabaseError) { return try lookup.containsLine(digest) } catch {
-      note(error)
+      record(error)
       return true
     }
   }
 
   func contains(notificationUUID: String) -> Bool {
     do throws(DatabaseError) { return try lookup.containsNotification(notificationUUID) } catch {
-      note(error)
+      record(error)
       return true
     }
   }
 
   func id(forBundleID bundleID: String) -> String? {
     do throws(DatabaseError) { return try lookup.appFamilyID(ofBundle: bundleID) } catch {
-      note(error)
+      record(error)
       return nil
     }
   }
 
   func appAppleID(ofFamily id: String) -> Int64? {
     do throws(DatabaseError) { return try lookup.appAppleID(ofFamily: id) } catch {
-      note(error)
+      record(error)
       return nil
     }
   }
 
-  private func note(_ error: DatabaseError) {
+  private func record(_ error: DatabaseError) {
     if failure == nil { failure = error }
     stop.set()
   }

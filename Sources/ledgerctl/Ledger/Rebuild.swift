@@ -126,11 +126,11 @@ private func acceptHistory(_ ledger: OpenLedger) throws -> Bool {
   }
   try ledger.reader.refresh()
   guard let position else {
-    ledger.say("rebuild: nothing belongs to another history than the log")
+    ledger.log("rebuild: nothing belongs to another history than the log")
     return false
   }
   try store.resetHeads(ledger.reader)
-  ledger.say(
+  ledger.log(
     "rebuild: accepted the log as it is; the event at position \(position) records what was given up"
   )
   return true

@@ -110,7 +110,7 @@ let snapshotPruneCommand = Command(
     var kept: [Snapshot] = []
     for snapshot in snapshots.reversed() where kept.count < keep {
       if let cause = try projector.unfitnessOfBytes(of: snapshot) {
-        ledger.say("snapshot prune: snapshot \(snapshot.name) is not kept: \(visible(cause))")
+        ledger.log("snapshot prune: snapshot \(snapshot.name) is not kept: \(visible(cause))")
       } else {
         kept.insert(snapshot, at: 0)
       }
@@ -168,7 +168,7 @@ private func restore(
   // A snapshot given by name is not replaced by another.
   func passOver(_ name: String, _ cause: String) throws(ProjectionError) {
     if choice.size != nil { throw .snapshot(name: name, cause: cause) }
-    ledger.say("snapshot restore: snapshot \(visible(name)) is not used: \(visible(cause))")
+    ledger.log("snapshot restore: snapshot \(visible(name)) is not used: \(visible(cause))")
   }
   for entry in store.unreadable { try passOver(entry.name, entry.cause) }
   var used: Snapshot?

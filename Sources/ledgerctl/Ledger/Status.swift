@@ -54,7 +54,7 @@ private struct StatusReport {
   init(_ ledger: OpenLedger) throws {
     let reader = ledger.reader
     do throws(ProjectionError) {
-      projections = .success(try ledger.lookingProjector().status())
+      projections = .success(try ledger.readOnlyProjector().status())
     } catch {
       projections = .failure(error)
     }
@@ -209,7 +209,7 @@ private struct PastStanding {
       head.size == 0
       ? nil
       : try ledger.reader.event(at: head.size - 1).withUnsafeBytes { EventLine($0)?.recordedAtMs }
-    status = try ledger.lookingProjector().status(of: database)
+    status = try ledger.readOnlyProjector().status(of: database)
   }
 
   var record: Record {

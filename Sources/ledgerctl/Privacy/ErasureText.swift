@@ -210,7 +210,7 @@ struct UnfinishedErasures {
 
   /// Searches for them in the projections and in the log after their position.
   init(_ ledger: OpenLedger) throws {
-    try self.init(try ledger.lookingProjector().unfinishedErasures(), ledger.directory)
+    try self.init(try ledger.readOnlyProjector().unfinishedErasures(), ledger.directory)
   }
 
   var isEmpty: Bool { entries.isEmpty }
@@ -307,6 +307,6 @@ let userExportCommand = Command(
   }
   try file.output.write("\n]}\n")
   try file.commit()
-  context.say("user export: wrote \(counted(count, "event"))")
+  context.log("user export: wrote \(counted(count, "event"))")
   return .done
 }

@@ -174,7 +174,7 @@ private func redact(
 private func unfinishedErasure(
   _ request: UUID16, _ scope: DataRedacted.Scope, _ ledger: OpenLedger
 ) throws -> UnfinishedErasure {
-  let found = try ledger.lookingProjector().unfinishedErasures().first { $0.request == request }
+  let found = try ledger.readOnlyProjector().unfinishedErasures().first { $0.request == request }
   guard let found else {
     throw Failure(
       operation: "redact", object: "request \(request)",
@@ -296,7 +296,7 @@ private func waitForServer(_ queue: ErasureQueue, _ context: Context) throws -> 
     progress.update(records.count - open, of: records.count)
     if context.interruption.isRequested {
       progress.erase()
-      context.say("redact: the server continues; 'ledgerctl redact list' shows the result")
+      context.log("redact: the server continues; 'ledgerctl redact list' shows the result")
       throw Interrupted()
     }
     usleep(waitMicroseconds)
@@ -360,7 +360,7 @@ private func retain(
     isCancelled: { context.interruption.isRequested })
   if !options.isDry, preview.eventCount > 0 {
     if let pass = preview.retention, pass.isUnusual {
-      context.say("redact: \(pass.text)")
+      context.log("redact: \(pass.text)")
       try confirm(options, context)
     }
     try carryOut(rules, nowMs: nowMs, ledger, context)
@@ -388,7 +388,7 @@ private func carryOut(
     try queue.orderRetention(nowMs: nowMs)
     while try queue.orderedRetentionMs() != nil {
       if context.interruption.isRequested {
-        context.say("redact: the server continues, and logs the result")
+        context.log("redact: the server continues, and logs the result")
         throw Interrupted()
       }
       usleep(waitMicroseconds)

@@ -153,7 +153,7 @@ private func diff(
 ) throws -> ExitCode {
   if invocation.has("rates-max-age"), options.lines.currency == nil {
     let days = options.lines.ratesAgeMaxDays ?? 0
-    context.say("diff: --rates-max-age \(days): has no effect without --in")
+    context.log("diff: --rates-max-age \(days): has no effect without --in")
   }
   let ledger = try OpenLedger(invocation, context)
   let first = try ledger.size(at: options.since, "since")
@@ -168,7 +168,7 @@ private func diff(
     throw UsageError("--until", "comes before --since")
   }
   let difference = try BooksDifference(ledger, first..<last, options.lines, context)
-  for warning in difference.warnings { context.say("diff: \(warning)") }
+  for warning in difference.warnings { context.log("diff: \(warning)") }
   try withDestination(options.outputPath, context) { output in
     switch options.format {
     case .csv:

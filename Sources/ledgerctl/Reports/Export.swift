@@ -93,22 +93,22 @@ private func export(
 ) throws -> ExitCode {
   let request = options.request
   if invocation.has("period"), !request.dimensions.contains(.period) {
-    context.say(
+    context.log(
       "export: --period \(request.granularity.rawValue): has no effect without --by period")
   }
   if invocation.has("timezone"), !options.showsLocalTimes {
     let isAtDay = (try? CivilDate(parsing: invocation.value("at") ?? "")) != nil
     if request.kind.hasMoment, !request.isByMonth, !isAtDay {
-      context.say("export: --timezone: has no effect without --by month or a day for --at")
+      context.log("export: --timezone: has no effect without --by month or a day for --at")
     } else if !request.kind.hasMoment, !request.kind.hasDays {
-      context.say(
+      context.log(
         "export: --timezone: has no effect except in Excel files and with --csv-dates spreadsheet")
     }
   }
   if let days = invocation.value("rates-max-age"), invocation.has("rates-max-age"),
     request.reportingCurrency == nil
   {
-    context.say("export: --rates-max-age \(days): has no effect without --in")
+    context.log("export: --rates-max-age \(days): has no effect without --in")
   }
   let ledger = try OpenLedger(invocation, context)
   let database = try ledger.projections(asOf: options.asOf)
@@ -118,22 +118,14 @@ private func export(
   try withDestination(options.outputPath, context) { destination in
     let written = try output.write(from: database, to: destination, context)
     for name in written.summary.unknownEnvironments {
-      context.say("export: --environment \(ShownArgument.text(name)): no data for this environment")
+      context.log("export: --environment \(ShownArgument.text(name)): no data for this environment")
     }
-    let summary = written.summary
-    for text in summary.unknownTexts { context.say("export: \(text)") }
-    // A file's line says how many rows it has; no exceptions are good news.
-    if options.outputPath == nil, request.kind != .exceptions, summary.rowCount == 0,
-      summary.unknownTexts.isEmpty, written.size > 0
-    {
-      context.say("export: no rows match the filters")
+    for text in written.summary.unknownTexts { context.log("export: \(text)") }
+    if let text = written.summary.unconvertedText(request) {
+      context.log("export: \(text)")
     }
-    if request.top != nil, summary.isByAmountsOf(request) {
-      context.say(
-        "export: --top: amounts of different currencies are not compared; --in converts them")
-    }
-    for text in summary.warnings(request, isTable: options.format == .table) {
-      context.say("export: \(text)")
+    if let text = written.summary.trustText {
+      context.log("export: \(text)")
     }
     if let text = summary.trustText { context.say("export: \(text)") }
     report = written
@@ -148,7 +140,7 @@ private func export(
   if request.kind == .exceptions, options.asOf == nil {
     // A fraud in the list may be a paying customer: show the command that declares the product.
     for sentence in try AppQueries(database).undeclaredProducts().sentences {
-      context.say("export: not declared: \(visible(sentence))")
+      context.log("export: not declared: \(visible(sentence))")
     }
   }
   if let report, let path = options.outputPath {

@@ -63,7 +63,7 @@ struct Manifest {
     let hasKey = try KeyStore(ledger.directory).signingKey() != nil
     let isOnStandby = try Standby(of: ledger.directory) != nil
     if hasKey, isOnStandby {
-      ledger.say("\(path): its manifest is not signed: the ledger is on standby")
+      ledger.log("\(path): its manifest is not signed: the ledger is on standby")
     }
     if hasKey, !isOnStandby {
       // Another process may have appended and folded since the log was read.

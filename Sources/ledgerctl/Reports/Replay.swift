@@ -121,7 +121,7 @@ private func replay(
 ) throws -> ExitCode {
   if options.skipsCorrupt { return try replaySkipping(options, invocation, context) }
   let ledger = try OpenLedger(invocation, context, .whole)
-  let isOfAnotherHistory = try ledger.sayAnotherHistory("replay")
+  let isOfAnotherHistory = try ledger.logHistoryConflict("replay")
   var replay = Replay(options, ledger, isOfAnotherHistory: isOfAnotherHistory, context)
   if options.isFollowing {
     // A signal is the normal end of --follow.
@@ -370,7 +370,7 @@ private func replaySkipping(
     try context.output.writeLine()
   }
   try context.output.flush()
-  for line in skippingNotes(report) { context.say("replay: \(line)") }
+  for line in skippingNotes(report) { context.log("replay: \(line)") }
   return report.audit.isWhole ? .done : .corrupted
 }
 

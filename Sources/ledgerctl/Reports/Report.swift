@@ -60,14 +60,14 @@ private func report(
   let made = try ReportPage(PageRequest(base, days), basis, from: database, since: older)
   try withDestination(invocation.outputPath, context) { try $0.write(made.bytes) }
   for name in made.summary.unknownEnvironments {
-    context.say("report: --environment \(ShownArgument.text(name)): no data for this environment")
+    context.log("report: --environment \(ShownArgument.text(name)): no data for this environment")
   }
-  for text in made.summary.warnings(base) { context.say("report: \(text)") }
-  if let text = made.summary.trustText { context.say("report: \(text)") }
+  if let text = made.summary.unconvertedText(base) { context.log("report: \(text)") }
+  if let text = made.summary.trustText { context.log("report: \(text)") }
   if made.isEmpty {
     let newest = try ReportPage.newestMonth(base, from: database)
       .map { "; the newest entry is of \($0.monthText): --month \($0.monthText)" }
-    context.say("report: there is no entry \(days.phrase)\(newest ?? "")")
+    context.log("report: there is no entry \(days.phrase)\(newest ?? "")")
   }
   if let path = invocation.outputPath {
     context.diagnostics.writeLine(

@@ -127,22 +127,22 @@ private func synchronize(_ invocation: Invocation, _ context: Context) throws ->
           return
         }
         saidAtMs = MonotonicClock.nowMs()
-        context.say("app-store sync: \(counted(summary.pages, "page")) so far")
+        context.log("app-store sync: \(counted(summary.pages, "page")) so far")
       },
       onPause: { host, pauseMs in
         progress.erase()
-        context.say(
+        context.log(
           "app-store sync: \(host) accepts no more calls: waiting \((pauseMs + 999) / 1000) s"
         )
       })
     summary = try sync.run()
     progress.erase()
   }
-  for problem in summary.problems { context.say("app-store sync: \(visible(problem))") }
+  for problem in summary.problems { context.log("app-store sync: \(visible(problem))") }
   try context.print(invocation, summary.record) { try summary.write(to: &$0) }
   if summary.isInterrupted {
     try context.output.flush()
-    context.say("app-store sync: interrupted; run it again to fetch the rest")
+    context.log("app-store sync: interrupted; run it again to fetch the rest")
     return .interrupted
   }
   return summary.isWhole ? .done : .partlyDone

@@ -58,7 +58,7 @@ private func testAppStore(_ invocation: Invocation, _ context: Context) throws -
     while result.attempts.isEmpty, MonotonicClock.nowMs() < endMs {
       try context.interruption.check()
       if case .testResult(let found) = try ask(.testNotification(token: token)) {
-        result.take(found, configuration.trust.signedObjectVerifier())
+        result.apply(found, configuration.trust.signedObjectVerifier())
       }
       if result.attempts.isEmpty { usleep(UInt32(testPauseMs) * 1000) }
     }
@@ -79,7 +79,7 @@ private struct TestResult {
 
   var hasArrived: Bool { attempts.contains { $0.result == "SUCCESS" } && signature == "good" }
 
-  mutating func take(_ result: TestNotificationResult, _ verifier: SignedObjectVerifier) {
+  mutating func apply(_ result: TestNotificationResult, _ verifier: SignedObjectVerifier) {
     attempts = result.attempts
     do throws(SignedObjectFault) {
       let checked = CheckedNotification(

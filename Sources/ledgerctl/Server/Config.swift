@@ -43,7 +43,7 @@ private func checkConfiguration(_ invocation: Invocation, _ context: Context) th
     if try lookup.appName(ofFamily: appFamilyID) != nil { return }
     warningCount += 1
     if warningCount > 100 { return }
-    context.say("config check: \(path): no app family has the id \(appFamilyID)")
+    context.log("config check: \(path): no app family has the id \(appFamilyID)")
   }
   for (index, token) in configuration.tokens.enumerated() where token.revokedAtMs == nil {
     try warn("tokens[\(index)].app_family_id", token.appFamilyID)
@@ -51,7 +51,7 @@ private func checkConfiguration(_ invocation: Invocation, _ context: Context) th
   for id in configuration.sharedSecrets.keys.sorted() { try warn("shared_secrets", id) }
   for id in configuration.apps.keys.sorted() { try warn("apps", id) }
   if warningCount > 100 {
-    context.say("config check: \(warningCount - 100) more warnings")
+    context.log("config check: \(warningCount - 100) more warnings")
   }
   return warningCount > 0 ? .partlyDone : .done
 }

@@ -65,7 +65,7 @@ private func serve(
   serverOptions.listen = options.listen
   serverOptions.metricsListen = options.metricsListen
   serverOptions.projections = .ofProgram
-  serverOptions.say = { diagnostics.writeLine(visible("ledgerctl: serve: \($0)")) }
+  serverOptions.log = { diagnostics.writeLine(visible("ledgerctl: serve: \($0)")) }
   if let path = options.accessLog {
     serverOptions.accessLogDescriptor = try openLog(path, outside: directory)
   }
@@ -82,7 +82,7 @@ private func serve(
       isCancelled: { interruption.isRequested && !isServing.isSet }))
   isServing.set()
   progress.erase()
-  diagnostics.writeLine("ledgerctl: serve: \(place(server, options))")
+  diagnostics.writeLine("ledgerctl: serve: \(listeningText(server, options))")
   var hasFailed = false
   while !interruption.isRequested, !hasFailed {
     hasFailed = server.waitForFailure(limitMs: 100)
@@ -97,7 +97,7 @@ private func serve(
 }
 
 /// `listening on http://127.0.0.1:8080, metrics on http://127.0.0.1:9090/metrics`
-private func place(_ server: LedgerServer, _ options: ServeOptions) -> String {
+private func listeningText(_ server: LedgerServer, _ options: ServeOptions) -> String {
   func url(_ address: String, _ port: UInt16) -> String {
     "http://\(address.prefix(upTo: address.lastIndex(of: ":") ?? address.endIndex)):\(port)"
   }

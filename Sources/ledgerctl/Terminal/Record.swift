@@ -117,5 +117,5 @@ extension Context {
   }
 
   /// Writes a message of the program to standard error.
-  func say(_ text: String) { diagnostics.writeLine("ledgerctl: \(text)") }
+  func log(_ text: String) { diagnostics.writeLine("ledgerctl: \(text)") }
 }

@@ -216,17 +216,17 @@ struct HiddenArguments: Sendable {
     if hidden.isEmpty { return text }
     let bytes = Array(text.utf8)
     var result: [UInt8] = []
-    var place = 0
-    while place < bytes.count {
-      let rest = bytes[place...]
+    var index = 0
+    while index < bytes.count {
+      let rest = bytes[index...]
       if let found = hidden.first(where: {
         rest.starts(with: $0.bytes.prefix(Self.recognizedBytes))
       }) {
         result += found.substitute
-        place += zip(rest, found.bytes).prefix { $0 == $1 }.count
+        index += zip(rest, found.bytes).prefix { $0 == $1 }.count
       } else {
-        result.append(bytes[place])
-        place += 1
+        result.append(bytes[index])
+        index += 1
       }
     }
     return String(decoding: result, as: UTF8.self)

@@ -115,15 +115,15 @@ package struct TextTable {
     for number in 0..<count {
       // Headings are directly above their cells.
       let cells = layout.headings.map { lines in
-        let place = number - (count - lines.count)
-        return place >= 0 ? lines[place] : ""
+        let index = number - (count - lines.count)
+        return index >= 0 ? lines[index] : ""
       }
       try output.writeLine(bold(line(cells, layout)))
     }
     for row in rows {
       var cells = shown.map { $0 < row.count ? row[$0] : "" }
-      for place in layout.cut {
-        cells[place] = truncated(cells[place], toColumns: layout.widths[place])
+      for index in layout.cut {
+        cells[index] = truncated(cells[index], toColumns: layout.widths[index])
       }
       try output.writeLine(line(cells, layout))
     }
@@ -131,11 +131,11 @@ package struct TextTable {
 
   private func line(_ cells: [String], _ layout: TableLayout) -> String {
     var line = ""
-    for (place, cell) in cells.enumerated() {
-      let count = max(0, layout.widths[place] - widthColumns(cell))
+    for (index, cell) in cells.enumerated() {
+      let count = max(0, layout.widths[index] - widthColumns(cell))
       let space = String(repeating: " ", count: count)
-      if place > 0 { line += TableLayout.gap }
-      line += columns[shown[place]].isNumber ? space + cell : cell + space
+      if index > 0 { line += TableLayout.gap }
+      line += columns[shown[index]].isNumber ? space + cell : cell + space
     }
     while line.last == " " { line.removeLast() }
     return line

@@ -38,60 +38,60 @@ import Testing
     var nowMs: Int64 = 0
     let hour: Int64 = 3_600_000
     for pause in [5_000, 300_000, hour / 2, 2 * hour, 5 * hour, 10 * hour, 10 * hour, 10 * hour] {
-      expectEqual(queue.takeDue(nowMs: nowMs).count, 1)
+      expectEqual(queue.dequeueDue(nowMs: nowMs).count, 1)
       end(&queue, 0, .failed("x"), nowMs)
-      #expect(queue.takeDue(nowMs: nowMs + pause - 1).isEmpty)
+      #expect(queue.dequeueDue(nowMs: nowMs + pause - 1).isEmpty)
       nowMs += pause
     }
   }
 
   @Test func aWebhookIsDisabledAfterDaysWithoutASuccessAndNotBefore() throws {
     var queue = try queue("a", "b")
-    _ = queue.takeDue(nowMs: 0)
+    _ = queue.dequeueDue(nowMs: 0)
     end(&queue, 0, .failed("x"), 1000)
     end(&queue, 1, .delivered, 2000)
-    _ = queue.takeDue(nowMs: Self.day)
+    _ = queue.dequeueDue(nowMs: Self.day)
     end(&queue, 0, .failed("x"), Self.day)
-    _ = queue.takeDue(nowMs: 6 * Self.day - 1)
+    _ = queue.dequeueDue(nowMs: 6 * Self.day - 1)
     end(&queue, 0, .failed("x"), 6 * Self.day - 1)
     #expect(queue.disabled == nil)
-    _ = queue.takeDue(nowMs: 7 * Self.day)
+    _ = queue.dequeueDue(nowMs: 7 * Self.day)
     end(&queue, 0, .failed("x"), 7 * Self.day)
     expectEqual(queue.disabled?.cause, .failures)
-    #expect(queue.takeDue(nowMs: 100 * Self.day).isEmpty && queue.room == 0)
+    #expect(queue.dequeueDue(nowMs: 100 * Self.day).isEmpty && queue.room == 0)
     queue.enable()
-    expectEqual(queue.takeDue(nowMs: 7 * Self.day).map(\.point), [ChangePoint(0)])
+    expectEqual(queue.dequeueDue(nowMs: 7 * Self.day).map(\.point), [ChangePoint(0)])
   }
 
   @Test func onlyTheFirstOfALineIsUnderWayAndNoMoreThanSixteenInAll() throws {
     var queue = try queue("a", "a", "b")
-    expectEqual(queue.takeDue(nowMs: 0).map(\.point.position), [0, 2])
-    #expect(queue.takeDue(nowMs: 0).isEmpty)
+    expectEqual(queue.dequeueDue(nowMs: 0).map(\.point.position), [0, 2])
+    #expect(queue.dequeueDue(nowMs: 0).isEmpty)
     end(&queue, 0, .delivered, 0)
-    expectEqual(queue.takeDue(nowMs: 0).map(\.point.position), [1])
+    expectEqual(queue.dequeueDue(nowMs: 0).map(\.point.position), [1])
     var many = WebhookQueue(WebhookState(next: ChangePoint(0)), [:], nowMs: 0)
     many.add(try (0..<20).map { try delivery("\($0)", $0) }, next: ChangePoint(20))
-    expectEqual(many.takeDue(nowMs: 0).count, WebhookQueue.inFlightMax)
+    expectEqual(many.dequeueDue(nowMs: 0).count, WebhookQueue.inFlightMax)
     end(&many, 3, .failed("x"), 0)
-    expectEqual(many.takeDue(nowMs: 0).map(\.point.position), [16])
+    expectEqual(many.dequeueDue(nowMs: 0).map(\.point.position), [16])
   }
 
   @Test func theFirstSuccessAfterAnOutageMakesAllDue() throws {
     var queue = WebhookQueue(WebhookState(next: ChangePoint(0)), [:], nowMs: 0)
     queue.add(try (0..<6).map { try delivery("\($0)", $0) }, next: ChangePoint(6))
-    _ = queue.takeDue(nowMs: 0)
+    _ = queue.dequeueDue(nowMs: 0)
     for position in 0..<6 { end(&queue, position, .failed("x"), 0) }
-    expectEqual(queue.takeDue(nowMs: 5_000).count, 6)
+    expectEqual(queue.dequeueDue(nowMs: 5_000).count, 6)
     end(&queue, 0, .failed("x"), 5_000)
     for position in 2..<6 { end(&queue, position, .failed("x"), 5_000) }
     end(&queue, 1, .delivered, 5_000)
-    expectEqual(queue.takeDue(nowMs: 5_001).count, 5)
+    expectEqual(queue.dequeueDue(nowMs: 5_001).count, 5)
     // Not retried at once: a few deliveries that always fail must not make all of them spin.
     for position in [0, 2, 3, 4, 5] { end(&queue, position, .failed("x"), 6_000) }
     queue.add([try delivery("new", 6)], next: ChangePoint(7))
-    _ = queue.takeDue(nowMs: 6_000)
+    _ = queue.dequeueDue(nowMs: 6_000)
     end(&queue, 6, .delivered, 6_000)
-    #expect(queue.takeDue(nowMs: 6_001).isEmpty)
+    #expect(queue.dequeueDue(nowMs: 6_001).isEmpty)
   }
 
   /// A queue of a thousand deliveries that have failed so often that they are due in ten hours.
@@ -109,33 +109,33 @@ import Testing
   @Test func aFullQueueTriesOneDeliveryAMinuteAndThenAllAtOnce() throws {
     let minute: Int64 = 60_000
     var queue = try fullQueue(failedUntil: 0)
-    expectEqual(queue.takeDue(nowMs: 1).map(\.point.position), [0])
-    #expect(queue.takeDue(nowMs: 5 * minute).isEmpty, "one at a time")
+    expectEqual(queue.dequeueDue(nowMs: 1).map(\.point.position), [0])
+    #expect(queue.dequeueDue(nowMs: 5 * minute).isEmpty, "one at a time")
     end(&queue, 0, .failed("x"), 5 * minute)
-    expectEqual(queue.takeDue(nowMs: 5 * minute + 1).map(\.point.position), [1])
+    expectEqual(queue.dequeueDue(nowMs: 5 * minute + 1).map(\.point.position), [1])
     end(&queue, 1, .failed("x"), 5 * minute + 2)
-    #expect(queue.takeDue(nowMs: 6 * minute).isEmpty)
-    expectEqual(queue.takeDue(nowMs: 6 * minute + 1).map(\.point.position), [2])
+    #expect(queue.dequeueDue(nowMs: 6 * minute).isEmpty)
+    expectEqual(queue.dequeueDue(nowMs: 6 * minute + 1).map(\.point.position), [2])
     end(&queue, 2, .delivered, 6 * minute + 2)
-    expectEqual(queue.takeDue(nowMs: 6 * minute + 2).count, WebhookQueue.inFlightMax)
+    expectEqual(queue.dequeueDue(nowMs: 6 * minute + 2).count, WebhookQueue.inFlightMax)
     // A clock that was set back delays no attempt.
     var other = try fullQueue(failedUntil: 0)
-    expectEqual(other.takeDue(nowMs: Self.day).count, WebhookQueue.inFlightMax)
+    expectEqual(other.dequeueDue(nowMs: Self.day).count, WebhookQueue.inFlightMax)
     other = try fullQueue(failedUntil: Self.day)
-    expectEqual(other.takeDue(nowMs: Self.day).count, 1)
+    expectEqual(other.dequeueDue(nowMs: Self.day).count, 1)
     end(&other, 0, .failed("x"), Self.day)
-    expectEqual(other.takeDue(nowMs: Self.day - minute).count, 1)
+    expectEqual(other.dequeueDue(nowMs: Self.day - minute).count, 1)
   }
 
   @Test func aQueueWithRoomAndADisabledOneTryNothingBeforeItIsDue() throws {
     var queue = try fullQueue(failedUntil: 0)
-    _ = queue.takeDue(nowMs: 0)
+    _ = queue.dequeueDue(nowMs: 0)
     end(&queue, 0, .gone, 0)
-    #expect(queue.takeDue(nowMs: 3_600_000).isEmpty)
+    #expect(queue.dequeueDue(nowMs: 3_600_000).isEmpty)
     var few = try self.queue("a")
-    _ = few.takeDue(nowMs: 0)
+    _ = few.dequeueDue(nowMs: 0)
     end(&few, 0, .failed("x"), 0)
-    #expect(few.takeDue(nowMs: 4_999).isEmpty)
+    #expect(few.dequeueDue(nowMs: 4_999).isEmpty)
   }
 
   @Test(arguments: [
@@ -161,7 +161,7 @@ import Testing
 
   @Test func theStateIsReadAsItWasWritten() throws {
     var queue = try queue("a", "b", "c")
-    _ = queue.takeDue(nowMs: 0)
+    _ = queue.dequeueDue(nowMs: 0)
     end(&queue, 0, .failed("HTTP status 500"), 1000)
     end(&queue, 1, .delivered, 2000)
     end(&queue, 2, .gone, 3000)
@@ -176,10 +176,10 @@ import Testing
 
   @Test func aClockThatWasSetBackMakesNoPauseLonger() throws {
     var queue = try queue("a")
-    _ = queue.takeDue(nowMs: 10 * Self.day)
+    _ = queue.dequeueDue(nowMs: 10 * Self.day)
     end(&queue, 0, .failed("x"), 10 * Self.day)
     var read = WebhookQueue(queue.state, [ChangePoint(0): try delivery("a", 0)], nowMs: 0)
-    expectEqual(read.takeDue(nowMs: 5_000).count, 1)
+    expectEqual(read.dequeueDue(nowMs: 5_000).count, 1)
   }
 
   @Test(arguments: [
