@@ -111,9 +111,7 @@ final class ReplicationLoop: @unchecked Sendable {
       failed(error, nowMs)
     }
     if exchange.monitor.withLock({ $0.status.ending != nil }) { return nil }
-    if recordIsDue, wishes.wantsAll || nowMs - recordWrittenMs >= Limit.recordMs {
-      writeRecord()
-    }
+    if schedule.mustWriteRecord(isAwaited: wishes.wantsAll, nowMs) { writeRecord() }
     updateStatus(wishes, nowMs)
     if wishes.stopAtMs != nil, let state, let reader, state.size >= reader.head.size { return nil }
     return schedule.pauseMs(nowMs)
@@ -149,7 +147,7 @@ final class ReplicationLoop: @unchecked Sendable {
 
   /// Reads what was appended, and other changes on disk.
   private func refresh(_ nowMs: Int64, _ wishes: PendingRequests) throws(CopyError) {
-    if retryAtMs > nowMs && reader == nil { return }
+    if !schedule.mayTry(nowMs), reader == nil { return }
     try ledger { () throws(LedgerError) in
       let reader: LogReader
       if let known = self.reader {
@@ -167,16 +165,10 @@ final class ReplicationLoop: @unchecked Sendable {
         wantsAll: wishes.wantsAll)
     }
     lookedAtMs = nowMs
-    updateWaiting()
+    schedule.observed(waitingEvents: hasWaitingEvents, atMs: nowMs)
   }
 
-  private func updateWaiting() {
-    guard let reader, reader.head.size > state?.size ?? 0 else {
-      waitingSinceMs = nil
-      return
-    }
-    if waitingSinceMs == nil { waitingSinceMs = lookedAtMs }
-  }
+  private var hasWaitingEvents: Bool { reader.map { $0.head.size > state?.size ?? 0 } ?? false }
 
   // MARK: Opening
 
@@ -294,12 +286,9 @@ final class ReplicationLoop: @unchecked Sendable {
       housekeeping.sweepSoon()
     }
     record?.advance(to: step.step, sha256: step.sha256)
-    recordIsDue = true
-    waitingSinceMs = nil
-    contentSinceMs = nil
-    updateWaiting()
-    hasMore = true
-    succeeded()
+    schedule.recordChanged()
+    schedule.confirmed(waitingEvents: hasWaitingEvents, seenAtMs: lookedAtMs)
+    exchange.succeeded(.steps)
     exchange.change { status in
       status.step = step.step.number
       status.confirmedSize = step.step.size

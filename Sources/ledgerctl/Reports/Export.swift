@@ -120,14 +120,22 @@ private func export(
     for name in written.summary.unknownEnvironments {
       context.log("export: --environment \(ShownArgument.text(name)): no data for this environment")
     }
-    for text in written.summary.unknownTexts { context.log("export: \(text)") }
-    if let text = written.summary.unconvertedText(request) {
+    let summary = written.summary
+    for text in summary.unknownTexts { context.log("export: \(text)") }
+    // A file's line says how many rows it has; no exceptions are good news.
+    if options.outputPath == nil, request.kind != .exceptions, summary.rowCount == 0,
+      summary.unknownTexts.isEmpty, written.size > 0
+    {
+      context.log("export: no rows match the filters")
+    }
+    if request.top != nil, summary.isByAmountsOf(request) {
+      context.log(
+        "export: --top: amounts of different currencies are not compared; --in converts them")
+    }
+    for text in summary.warnings(request, isTable: options.format == .table) {
       context.log("export: \(text)")
     }
-    if let text = written.summary.trustText {
-      context.log("export: \(text)")
-    }
-    if let text = summary.trustText { context.say("export: \(text)") }
+    if let text = summary.trustText { context.log("export: \(text)") }
     report = written
     if let path = options.manifestedPath {
       // Signed before the report is put in place, so that there is no report if signing fails.

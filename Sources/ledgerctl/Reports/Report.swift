@@ -62,7 +62,7 @@ private func report(
   for name in made.summary.unknownEnvironments {
     context.log("report: --environment \(ShownArgument.text(name)): no data for this environment")
   }
-  if let text = made.summary.unconvertedText(base) { context.log("report: \(text)") }
+  for text in made.summary.warnings(base) { context.log("report: \(text)") }
   if let text = made.summary.trustText { context.log("report: \(text)") }
   if made.isEmpty {
     let newest = try ReportPage.newestMonth(base, from: database)

@@ -177,7 +177,7 @@ import Testing
         .noSuchZone,
         "reading time zone \"A?B\": no such zone in the system's tz database (package tzdata)"
       ),
-      (.unreadable(errno: 13), "reading time zone \"A?B\": Permission denied"),
+      (.unreadable(errno: 13), "reading time zone \"A?B\": permission denied"),
       (.notTimeZoneFile, "reading time zone \"A?B\": its file is not a TZif file"),
       (.malformed, "reading time zone \"A?B\": its file is damaged"),
       (
