@@ -8,8 +8,18 @@ enum Step {
   case waiting
   /// The answer is whole.
   case answered
-  /// The connection ended.
-  case broken
+  /// The connection ended, or is of no more use.
+  case broken(BreakCause)
+}
+
+/// Why a connection is of no more use.
+enum BreakCause {
+  /// The server closed it.
+  case closed
+  /// Sending or receiving failed, with `errno`.
+  case failed(Int32)
+  /// What came is no answer that can be read.
+  case unreadable
 }
 
 struct Connection {
@@ -77,9 +87,9 @@ struct Connection {
         sentBytes += count
         continue
       }
-      if count < 0, errno == EINTR { continue }
-      if count < 0, errno == EAGAIN { return .waiting }
-      return .broken
+      let code = errno
+      if code == EINTR { continue }
+      return code == EAGAIN ? .waiting : .broken(.failed(code))
     }
     return .answered
   }
@@ -119,15 +129,19 @@ struct Connection {
       // A body beyond the buffer overwrites its own end: only its length matters.
       let place = min(received, Self.bufferBytes - 16_384)
       let count = read(descriptor, buffer + place, Self.bufferBytes - place)
-      if count < 0, errno == EINTR { continue }
-      if count < 0, errno == EAGAIN { return .waiting }
-      guard count > 0, state == .busy else { return .broken }
+      if count < 0 {
+        let code = errno
+        if code == EINTR { continue }
+        return code == EAGAIN ? .waiting : .broken(.failed(code))
+      }
+      if count == 0 { return .broken(.closed) }
+      guard state == .busy else { return .broken(.unreadable) }
       received += count
       if answerBytes == 0, !readHead() {
-        if received > Self.bufferBytes - 16_384 { return .broken }
+        if received > Self.bufferBytes - 16_384 { return .broken(.unreadable) }
         continue
       }
-      if answerBytes < 0 || received > answerBytes { return .broken }
+      if answerBytes < 0 || received > answerBytes { return .broken(.unreadable) }
       if received == answerBytes { return .answered }
     }
   }

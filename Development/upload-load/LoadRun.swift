@@ -182,7 +182,7 @@ final class LoadRun {
     case .answered:
       watch(index, cepoll_readable)
     case .waiting: watch(index, cepoll_readable | cepoll_writable)
-    case .broken: try breakConnection(index)
+    case .broken(let cause): try breakConnection(index, cause)
     }
   }
 
@@ -222,7 +222,7 @@ final class LoadRun {
   private func receive(_ index: Int) throws {
     switch connections[index].receive() {
     case .waiting: return
-    case .broken: try breakConnection(index)
+    case .broken(let cause): try breakConnection(index, cause)
     case .answered:
       let nowNs = Self.nowNs()
       result.latency.record(us: (nowNs - connections[index].intendedNs) / 1_000)
@@ -303,7 +303,7 @@ final class LoadRun {
   }
 
   /// A connection that ended: an idle one may, one under way leaves its upload unanswered.
-  private func breakConnection(_ index: Int) throws {
+  private func breakConnection(_ index: Int, _ cause: BreakCause) throws {
     let wasBusy = connections[index].state == .busy
     if wasBusy {
       busyCount -= 1
@@ -314,8 +314,14 @@ final class LoadRun {
     }
     disconnect(index, retryAtNs: wasBusy ? Self.nowNs() + Self.retryNs : 0)
     guard plan.reconnects || !wasBusy else {
-      throw ProgramError(
-        "upload to", "\(target.host):\(target.port)", "the connection ended without an answer")
+      let object = "\(target.host):\(target.port)"
+      switch cause {
+      case .closed:
+        throw ProgramError("upload to", object, "the connection ended without an answer")
+      case .failed(let code): throw ProgramError("upload to", object, code: code)
+      case .unreadable:
+        throw ProgramError("upload to", object, "what the server sent is no readable answer")
+      }
     }
   }
 

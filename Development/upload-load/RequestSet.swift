@@ -2,7 +2,7 @@
 import Glibc
 import ProgramSupport
 
-/// Requests by index; the bodies of the file in turn.
+/// Requests by index; the bodies of the file in turn, or at random.
 final class RequestSet {
   struct Entry {
     let head: UnsafeRawBufferPointer
@@ -18,12 +18,16 @@ final class RequestSet {
   private let entries: UnsafeMutablePointer<Entry>
   private let bodies: UnsafeMutableRawBufferPointer
   private let heads: UnsafeMutableRawBufferPointer
+  /// Nil takes the bodies in turn.
+  private let seed: UInt64?
 
   /// - Parameters:
   ///   - path: a file with one body a line.
   ///   - token: nil to send none.
+  ///   - seed: which body each request has; nil for all in turn.
   ///   - isUnique: overwrite the digits of `"upload":"000000000000"` with the upload's number.
-  init(path: String, target: Target, token: String?, isUnique: Bool) throws {
+  init(path: String, target: Target, token: String?, seed: UInt64?, isUnique: Bool) throws {
+    self.seed = seed
     var input = try LineInput(path: path)
     var text: [UInt8] = []
     var lines: [Range<Int>] = []
@@ -66,7 +70,13 @@ final class RequestSet {
     bodies.deallocate()
   }
 
-  func entry(_ number: Int) -> Entry { entries[number % count] }
+  func entry(_ number: Int) -> Entry {
+    guard let seed else { return entries[number % count] }
+    // The same number always has the same body, also when the rest of it is sent later.
+    var hash = (seed &+ UInt64(number)) &* 0x9E37_79B9_7F4A_7C15
+    hash = (hash ^ hash >> 29) &* 0xBF58_476D_1CE4_E5B9
+    return entries[Int((hash ^ hash >> 32) % UInt64(count))]
+  }
 
   private static func markerOffset(in body: UnsafeRawBufferPointer) -> Int {
     // The digits stand behind the receipt, which is long: looked for from the end.

@@ -22,6 +22,7 @@ let help = """
     --in-flight N          closed loop: so many at once, 1 to 4096
     --count N              at most so many uploads
     --connections N        of the open loop, 1 to 4096; default 256
+    --random SEED          the bodies at random instead of in turn
     --unique               overwrite the digits of "upload":"000000000000" with the upload's number
     --reconnect            go on when connections break, and for 5 minutes when none can be made
     --answers FILE         write {"upload":N,"status":N,"receipt":ID} for each answer
@@ -84,12 +85,13 @@ func run(_ given: [String]) throws {
     given,
     valued: [
       "--url", "--bodies", "--token-file", "--rate", "--duration", "--in-flight", "--count",
-      "--connections", "--answers", "--drain-ms",
+      "--connections", "--answers", "--drain-ms", "--random",
     ], plain: ["--no-token", "--unique", "--reconnect", "--json"])
   let plan = try plan(arguments)
   let target = try Target(arguments.required("--url"))
   let requests = try RequestSet(
     path: arguments.required("--bodies"), target: target, token: token(arguments),
+    seed: arguments.integer("--random", UInt64(0)...UInt64.max),
     isUnique: arguments.has("--unique"))
   var answers: ResponseFile?
   if let path = arguments.text("--answers") { answers = try ResponseFile(path: path) }

@@ -71,6 +71,22 @@ struct UploadLoadTests {
     #expect(!(outcome.output + outcome.diagnostics).contains("secret-token"))
   }
 
+  @Test("--random takes all bodies, in an order that the seed decides")
+  func bodiesAtRandom() throws {
+    let orders = try ["1", "1", "2"].map { seed in
+      let server = try ScriptedServer { _ in .answer(200) }
+      defer { server.stop() }
+      let outcome = try run(
+        "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--in-flight", "1",
+        "--count", "30", "--random", seed)
+      expectEqual(outcome.exitCode, 0, "\(outcome.diagnostics)")
+      return server.requests.map(\.text)
+    }
+    expectEqual(orders[0], orders[1])
+    #expect(orders[0] != orders[2])
+    try expectEqual(Set(orders[0]), Set(lines("bodies")))
+  }
+
   @Test("--unique numbers each upload within its metadata")
   func unique() throws {
     let server = try ScriptedServer { _ in .answer(200) }
