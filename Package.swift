@@ -72,7 +72,7 @@ let package = Package(
     inlinedLibrary("Revenue", knows: ["Base", "AppStore"]),
     inlinedLibrary(
       "Projections",
-      knows: ["Base", "Ledger", "AppStore", "Revenue", "CSQLite", "CLinux"]),
+      knows: ["Base", "Ledger", "AppStore", "Revenue", "CSQLite", "CZlib", "CLinux"]),
     library("AdditionalProjections", knows: ["Base", "Ledger", "Projections"]),
     library(
       "ReportDocuments",

@@ -12,6 +12,7 @@ import tempfile
 
 import erasure
 import four_ways
+import generate_again
 import generate_fetched
 import generate_malformed
 import generate_stories
@@ -130,7 +131,7 @@ MATRIX = [
 ]
 
 
-# Compared once more with the log itself, after malformed events were appended to it.
+# Compared once more with the log itself, after more events were appended to it.
 MALFORMED_MATRIX = [
     *(
         line
@@ -303,7 +304,7 @@ class Comparison:
             print(f"{erased} users erased")
 
     def random_case(self, directory, arguments, sign):
-        """A random history from the seed, then the same followed by malformed events."""
+        """A random history from the seed; then receipts come again, and malformed events follow."""
         print(f"seed {arguments.seed}, {arguments.uploads} uploads")
         written = write_cases(
             directory, arguments.seed, arguments.uploads, arguments.nasty, sign
@@ -313,8 +314,9 @@ class Comparison:
         self.compare_all(ledger, read_book(*written, declared=DECLARED), MATRIX)
         self.erase(ledger, MATRIX)
         if (directory / "ledger" / "log").is_dir():
-            ledger.append(generate_malformed.events, arguments.seed)
-            self.compare_all(ledger, read_log(ledger.lines()), MALFORMED_MATRIX)
+            for events in (generate_again.events, generate_malformed.events):
+                ledger.append(events, arguments.seed)
+                self.compare_all(ledger, read_log(ledger.lines()), MALFORMED_MATRIX)
 
     def stories(self, directory, arguments, sign):
         """Short stories of refunds, imported in parts: the state is saved and loaded in between."""

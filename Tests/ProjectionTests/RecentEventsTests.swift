@@ -31,7 +31,7 @@ import Projections
     let count = 100
     for position in 0..<count { recent.keep(Self.line(position, bytes: 1 << 20), at: position) }
     let kept = (0..<count).filter { recent.line(at: $0) != nil }
-    expectEqual(kept, Array(count - 32..<count))
+    expectEqual(kept, Array(count - 8..<count))
     expectEqual(recent.line(at: count - 1), Self.line(count - 1, bytes: 1 << 20))
   }
 

@@ -6,7 +6,7 @@ package enum Schema {
   /// The version of each projection's tables and fold. A database with other versions or other definitions is
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 2), ("receipts", 6), ("sales", 9), ("journal", 5), ("users", 4),
+    ("apps", 2), ("receipts", 7), ("sales", 9), ("journal", 5), ("users", 4),
     ("verifications", 3), ("exceptions", 7), ("declarations", 2), ("uploads", 5),
     ("notifications", 3), ("statements", 1), ("fetches", 2), ("subscriptions", 4),
     ("redactions", 1), ("views", 10),
@@ -26,7 +26,10 @@ package enum Schema {
   /// `statement_times` belong to the rows of `sales`.
   static let tableNames: [String: [String]] = [
     "apps": ["apps", "app_bundles", "known_bundles"],
-    "receipts": ["receipts", "upload_verdicts", "open_uploads", "pending_receipts"],
+    "receipts": [
+      "receipts", "upload_verdicts", "open_uploads", "pending_receipts",
+      "recent_replies",
+    ],
     "sales": ["sales", "sale_transactions", "sale_claims"],
     "journal": ["later_lines", "refund_statements"],
     "users": ["users", "accounts", "account_users"],
@@ -162,6 +165,9 @@ package enum Schema {
       position INTEGER NOT NULL);
     CREATE TABLE pending_receipts(
       receipt INTEGER PRIMARY KEY, environment TEXT NOT NULL, purchases TEXT NOT NULL);
+    CREATE TABLE recent_replies(
+      position INTEGER PRIMARY KEY, receipt INTEGER NOT NULL, recorded_at_ms INTEGER NOT NULL,
+      content BLOB NOT NULL);
     CREATE TABLE price_list(
       position INTEGER NOT NULL, ordinal INTEGER NOT NULL, product INTEGER NOT NULL,
       country INTEGER, currency INTEGER NOT NULL, price_micros INTEGER NOT NULL,

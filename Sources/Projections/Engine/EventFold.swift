@@ -4,7 +4,7 @@ import Base
 import Ledger
 import Revenue
 
-/// Reads one event's line again, for reused replies and receipts that stay pending.
+/// Reads one event's line again, for replies that are used again late and receipts that stay pending.
 typealias EventAccess = (Int) throws(LedgerError) -> [UInt8]
 
 /// Folds events into one database, inside a transaction that the caller holds.
@@ -31,6 +31,7 @@ final class EventFold {
   private let comparison: ReplyComparison
   private let openUploads: OpenUploads
   private let verifications: VerificationTable
+  private let replies: RecentReplies
   private let signedEvents: SignedEventFold
   /// Nil if there are only the standard projections.
   private let additional: AdditionalFold?
@@ -49,6 +50,8 @@ final class EventFold {
   private var closingSteps: FinalTables
   /// The position of the next event.
   private(set) var nextPosition: Int
+  /// When the last folded event was recorded, in epoch milliseconds.
+  private var lastEventAtMs: Int64 = 0
   /// Whether an app family was registered.
   private(set) var hasNewApps = false
   /// Whether a price list was declared. The end of each run then applies prices again.
@@ -59,11 +62,12 @@ final class EventFold {
   ///   - recent: keeps the lines of folded events.
   ///   - answerTimes: receives final replies, including those of a transaction that is rolled back.
   ///   - pace: when a fold from nothing writes.
+  ///   - repliesFromMs: replies recorded before are not kept for later uploads.
   ///   - origins: knows the events if they have other positions here than in their ledgers.
   init(
     _ database: Database, isFresh: Bool, nextPosition: Int, recent: RecentEvents? = nil,
     answerTimes: ResponseTimes? = nil, projections: ProjectionSet,
-    pace: WritingPace = WritingPace(),
+    pace: WritingPace = WritingPace(), repliesFromMs: Int64 = .min,
     origins: (any EventOrigins)? = nil, readEvent: @escaping EventAccess
   ) throws(DatabaseError) {
     self.database = database
@@ -118,8 +122,9 @@ final class EventFold {
     }
     saleTable.additional = additional
     openUploads = try OpenUploads(rows)
+    replies = RecentReplies(database, rows, isFresh: isFresh, firstMs: repliesFromMs)
     verifications = try VerificationTable(
-      rows, symbols, keeper, receipts, openUploads, answerTimes)
+      rows, symbols, keeper, receipts, openUploads, replies, answerTimes)
     signedEvents = try SignedEventFold(
       rows, symbols, keeper, users: users, uploads: uploads, catalogue: catalogue,
       exceptions: exceptions, revenue: revenue)
@@ -162,6 +167,7 @@ final class EventFold {
   private func take(_ event: EventLine) {
     recent?.add(event)
     nextPosition += 1
+    lastEventAtMs = event.recordedAtMs
   }
 
   private func fold(
@@ -393,9 +399,7 @@ final class EventFold {
       if let replyOf = result.replyOf {
         return try fold(result, replyOf: Int(replyOf), event, receipt, evidence)
       }
-      // Later uploads may soon reuse it.
-      if reply != nil { recent?.keep(Array(event.bytes), at: event.position) }
-      try fold(result, reply, of: result, event.position, event, receipt, evidence)
+      try fold(result, HeldReply(result, reply, event), event, receipt, evidence)
       return nil
     }
     guard let fault = found else { return .badField(.receiptVerified, field: "upload") }
@@ -409,6 +413,10 @@ final class EventFold {
   ) throws(ProjectionError) -> EventError? {
     let fault = EventError.badField(.receiptVerified, field: "reply_of")
     guard 0..<event.position ~= replyOf else { return fault }
+    let known: Void? = try replies.withReply(ofReceipt: receipt, at: replyOf, keeper) {
+      (held) throws(ProjectionError) in try fold(result, held, event, receipt, evidence)
+    }
+    if known != nil { return nil }
     let line: [UInt8]
     do throws(LedgerError) { line = try readEvent(replyOf) } catch { throw .ledger(error) }
     return try withText(line) { (bytes) throws(ProjectionError) -> EventError? in
@@ -418,7 +426,7 @@ final class EventFold {
       else { return fault }
       let reply: Reply?
       do throws(EventError) { reply = try self.reply(of: view) } catch { return fault }
-      try fold(result, reply, of: view, replyOf, event, receipt, evidence)
+      try fold(result, HeldReply(view, reply, earlier), event, receipt, evidence)
       return nil
     }
   }
@@ -432,11 +440,11 @@ final class EventFold {
     }
   }
 
-  /// - Parameter source: the result that holds the reply.
   private func fold(
-    _ result: ReceiptVerifiedView, _ reply: Reply?, of source: ReceiptVerifiedView,
-    _ replyPosition: Position, _ event: EventLine, _ receipt: Int32, _ evidence: UploadEvidence
+    _ result: ReceiptVerifiedView, _ held: HeldReply, _ event: EventLine, _ receipt: Int32,
+    _ evidence: UploadEvidence
   ) throws(ProjectionError) {
+    let reply = held.reply
     let mismatch = try mismatch(of: reply, result, receipt)
     let replyBundle: Text
     do {
@@ -450,7 +458,7 @@ final class EventFold {
       let occurredAtMs = result.occurredAtMs ?? event.recordedAtMs
       try verifications.add(
         result, event, receipt: receipt, environment: environment, occurredAtMs: occurredAtMs,
-        requestDateMs: reply?.requestDateMs, replyPosition: reply == nil ? -1 : replyPosition)
+        requestDateMs: reply?.requestDateMs, replyPosition: reply == nil ? -1 : held.position)
       var shownSales: Int?
       if result.authority == .appStore {
         let bundle = symbols.symbol(replyBundle, recent: &recentReplyBundle)
@@ -467,9 +475,7 @@ final class EventFold {
             trust: ReplyTrust(result),
             products: catalogue.isEmpty
               ? nil : catalogue.products(of: try receipts.appFamily(of: receipt)))
-          if source.notification != nil {
-            verification.notifiedAtMs = source.occurredAtMs ?? occurredAtMs
-          }
+          if held.isNotified { verification.notifiedAtMs = held.occurredAtMs ?? occurredAtMs }
           try byRules {
             try revenue.fold(verification, rows: reply.rows, renewals: reply.renewals)
           }
@@ -487,7 +493,7 @@ final class EventFold {
         }
       }
       try verifications.settle(
-        result, receipt, environment, event, purchases: shownSales, replyPosition: replyPosition)
+        result, receipt, environment, event, purchases: shownSales, held)
       if let notification = result.notification, let reply {
         try signedEvents.note(
           notification, reply, at: event.position, occurredAtMs, environment: environment,
@@ -538,6 +544,7 @@ final class EventFold {
     guard isFresh else { return }
     let limit = nextPosition - pace.settledEventCount
     do throws(DatabaseError) {
+      try replies.storeMany(nowMs: lastEventAtMs)
       try receipts.storeSettled(before: limit, rows)
       try saleTable.storeSettled(sales, before: limit, rows)
       try subscriptionTable.storeSettled(subscriptions, before: limit, rows)
@@ -582,7 +589,7 @@ final class EventFold {
         while let step = closingSteps.next() { try take(step) }
         for index in Schema.lateIndexes { try rows.execute(index) }
       }
-      try rows.drain()
+      try replies.store(nowMs: lastEventAtMs)
     } catch { throw .database(error) }
     let changes = receipts.takePendingChanges()
     try PendingReceipts(database, readEvent).update(

@@ -23,8 +23,8 @@ package final class PartitionFold {
     do throws(DatabaseError) {
       database = try Projector.beginFilling(path, .standard)
       fold = try EventFold(
-        database, isFresh: true, nextPosition: 0, projections: .standard, origins: origins,
-        readEvent: readEvent)
+        database, isFresh: true, nextPosition: 0, projections: .standard, repliesFromMs: .max,
+        origins: origins, readEvent: readEvent)
     } catch { throw .database(error) }
   }
 

@@ -382,13 +382,19 @@ package final class Projector {
     do throws(DatabaseError) {
       fold = try EventFold(
         database, isFresh: isFresh, nextPosition: progress.position, projections: projections,
-        pace: pace
+        pace: pace, repliesFromMs: isFresh ? firstUsableReplyMs(before: end) : .min
       ) {
         (position) throws(LedgerError) in try events.line(at: position)
       }
     } catch { throw .database(error) }
     _ = try self.fold(
       fold, into: database, from: progress, to: end, atLeast: atLeast, writeBehind: writeBehind)
+  }
+
+  /// A bound for the replies that a fold from nothing keeps: those recorded before are too old at its end.
+  private func firstUsableReplyMs(before end: Position?) -> Int64 {
+    let head = reader.head
+    return end ?? head.size == head.size ? head.lastEventAtMs - RecentReplies.usableMs : .min
   }
 
   /// Folds the events after the progress, and stores the new progress.

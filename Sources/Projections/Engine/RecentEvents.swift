@@ -4,11 +4,10 @@ import CLinux
 import Glibc
 import Ledger
 
-/// Keeps the lines of the newest events. Keeps lines with replies, and lines that were read again, for longer. Each
-/// group has a limit in bytes.
+/// Keeps the lines of the newest events, and lines that were read again for longer. Each group has a limit in bytes.
 package final class RecentEvents {
   private static let newestBytesMax = 8 << 20
-  private static let keptBytesMax = 32 << 20
+  private static let keptBytesMax = 8 << 20
   private var lines: [[UInt8]] = []
   /// Lines before this index were removed.
   private var startIndex = 0

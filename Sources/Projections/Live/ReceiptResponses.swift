@@ -16,6 +16,7 @@ final class ReceiptResponses {
   let selectSignedUpload: Statement
   private let selectSale: Statement
   private let selectMetadata: Statement
+  private let packing = ReplyPacking()
   let subscriptions: SubscriptionQueries
   private let begin: Statement
   private let commit: Statement
@@ -38,12 +39,13 @@ final class ReceiptResponses {
       """
       SELECT r.receipt_id, r.app_family, r.bundle, r.style, \(PendingEnvironment.ofReceiptSQL), r.reply_position,
       r.created_at_ms, r.updated_at_ms, u.user_identifier, p.ip_address, p.metadata, p.country,
-      f.fraud_reason, o.upload IS NOT NULL, q.environment, q.purchases, v.occurred_at_ms
+      f.fraud_reason, o.upload IS NOT NULL, q.environment, q.purchases, v.occurred_at_ms, k.content
       FROM uploads p JOIN receipts r ON r.id = p.receipt LEFT JOIN users u ON u.id = p.user
       LEFT JOIN upload_verdicts f ON f.upload = p.position
       LEFT JOIN open_uploads o ON o.upload = p.position
       LEFT JOIN pending_receipts q ON q.receipt = r.id
       LEFT JOIN verifications v ON v.position = r.reply_position
+      LEFT JOIN recent_replies k ON k.position = r.reply_position AND k.receipt = r.id
       WHERE p.position = ?
       """)
     selectSignedUpload = try database.prepare(Self.signedUploadSQL)
@@ -164,9 +166,8 @@ final class ReceiptResponses {
     guard let familyID else { return }
     let products = apps.families[familyID]?.products ?? [:]
     if let position = try row.optionalOrdinal(5), let environment {
-      let line = try readEvent(position)
       let bundle = try text(row.number(2))
-      try withReply(of: line, at: position) { reply, notification in
+      try withReply(row, at: position) { reply, notification in
         var purchases = try ReceiptPurchases(
           reply, notification: notification, family: familyID, environment, receiptBundle: bundle,
           keeper)
@@ -262,11 +263,15 @@ final class ReceiptResponses {
     return symbols.known(text)
   }
 
-  /// Calls `body` with the reply that an event holds, and the version 1 notification that delivered it.
+  /// Calls `body` with what is kept of a receipt's reply, otherwise with the reply that its event holds and the version 1
+  /// notification that delivered it.
   private func withReply(
-    of line: [UInt8], at position: Position, _ body: (Text, _ notification: Text?) throws -> Void
+    _ row: Statement, at position: Position, _ body: (Text, _ notification: Text?) throws -> Void
   ) throws {
-    try line.withUnsafeBytes { bytes in
+    if !row.isNull(17) {
+      return try withText(try packing.unpacked(row.bytes(17))) { try body($0, nil) }
+    }
+    try readEvent(position).withUnsafeBytes { bytes in
       guard let event = EventLine(bytes), EventType(event.type) == .receiptVerified else {
         throw ProjectionError.missingEvent(position: position, names: position)
       }

@@ -12,6 +12,7 @@ final class VerificationTable {
   private let keeper: TextKeeper
   private let receipts: ReceiptTable
   private let openUploads: OpenUploads
+  private let replies: RecentReplies
   private let verdicts: UploadVerdicts
   private let answerTimes: ResponseTimes?
   private var recentHost: Symbol = .none
@@ -21,13 +22,14 @@ final class VerificationTable {
   ///   - answerTimes: receives final replies; nil if not needed.
   init(
     _ rows: RowWriter, _ symbols: StringInterner, _ keeper: TextKeeper, _ receipts: ReceiptTable,
-    _ openUploads: OpenUploads, _ answerTimes: ResponseTimes?
+    _ openUploads: OpenUploads, _ replies: RecentReplies, _ answerTimes: ResponseTimes?
   ) throws(DatabaseError) {
     self.rows = rows
     self.symbols = symbols
     self.keeper = keeper
     self.receipts = receipts
     self.openUploads = openUploads
+    self.replies = replies
     self.answerTimes = answerTimes
     verdicts = try UploadVerdicts(rows)
     target = try rows.target("INSERT INTO verifications", valueCount: 15)
@@ -73,7 +75,7 @@ final class VerificationTable {
   /// Applies a verification's result to its receipt and upload.
   func settle(
     _ result: ReceiptVerifiedView, _ number: Int32, _ environment: Symbol, _ event: EventLine,
-    purchases: Int?, replyPosition: Int
+    purchases: Int?, _ held: HeldReply
   ) throws(DatabaseError) {
     // A reply that is not about this receipt leaves it pending, whatever the status.
     let isFinal =
@@ -83,19 +85,21 @@ final class VerificationTable {
       result, isFinal: isFinal || result.authority == .appStore && result.outcome == .valid)
     let fraud = fraud(result, event)
     if fraud.reason != .none { try verdicts.add(upload: result.upload, receipt: number, fraud) }
+    var earlier = held.position
     try receipts.update(number) { receipt in
       receipt.lastPosition = event.position
       receipt.updatedAtMs = event.recordedAtMs
       if isFinal { receipt.isFinal = true }
-      if isFinal, replyPosition >= 0 {
-        receipt.answerPosition = replyPosition
+      if isFinal {
+        earlier = receipt.answerPosition
+        receipt.answerPosition = held.position
         answerTimes?.note(receipt.receiptID, atMs: result.occurredAtMs ?? event.recordedAtMs)
       }
       switch (result.authority, result.outcome) {
       case (.appStore, .valid):
         receipt.state = .valid
         receipt.ownFraud = .none
-        receipt.replyPosition = replyPosition
+        receipt.replyPosition = held.position
         receipt.purchases = purchases ?? 0
         receipt.environment = environment
       case (.appStore, .invalid):
@@ -111,6 +115,12 @@ final class VerificationTable {
       case (_, .unreachable):
         if receipt.environment == .none { receipt.environment = environment }
       }
+    }
+    if earlier == held.position { return }
+    if earlier >= 0 { replies.remove(at: earlier, ofReceipt: number) }
+    // A reply that is used again late is not kept again.
+    if held.position == event.position {
+      replies.add(held, ofReceipt: number, recordedAtMs: event.recordedAtMs)
     }
   }
 

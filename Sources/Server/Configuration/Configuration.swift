@@ -3,6 +3,7 @@ package import AppStore
 package import Base
 package import Erasure
 package import HTTPClient
+import Projections
 
 /// The configuration of a ledger's intake. Everything has a default: a ledger without config.json works.
 package struct Configuration: Sendable, Equatable, SettingsSection {
@@ -107,7 +108,7 @@ package struct Configuration: Sendable, Equatable, SettingsSection {
       [
         Setting("retry_first_ms", \.retryFirstMs, .integer(100...604_800_000)),
         Setting("retry_ceiling_ms", \.retryCeilingMs, .integer(100...604_800_000)),
-        Setting("reuse_reply_ms", \.reuseReplyMs, .integer(0...86_400_000)),
+        Setting("reuse_reply_ms", \.reuseReplyMs, .integer(0...RecentReplies.usableMs)),
         Setting("forged_bytes_daily_max", \.forgedBytesDailyMax, .integer(0...1 << 40)),
       ]
     }
