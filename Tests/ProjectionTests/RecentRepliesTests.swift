@@ -190,4 +190,28 @@ import Testing
     for (answer, other) in zip(answers, unkept) { expectEqual(answer, other) }
     #expect(answers.contains { $0?.body.bytes.isEmpty == false })
   }
+
+  @Test("replies that another version of zlib packed are the same for a comparison; others are not")
+  func packedOtherwise() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([.upload(reply(row("1")), at: "2026-01-31T12:00:00Z")])
+    let current = try fixture.current()
+    let database = try Database(path: current.path, mode: .write)
+    let row = try database.prepare("SELECT content FROM recent_replies")
+    #expect(try row.step())
+    let text = try ReplyPacking().unpacked(row.bytes(0))
+    row.reset()
+    for (text, isSame) in [(text, true), (text + [0x20], false)] {
+      // A block of RFC 1951 that is stored as it is.
+      let size = UInt16(text.count)
+      let sizes = [UInt8(size & 0xFF), UInt8(size >> 8), UInt8(~size & 0xFF), UInt8(~size >> 8)]
+      let update = try database.prepare("UPDATE recent_replies SET content = ?")
+      try ([1] + sizes + text).withUnsafeBytes { bytes in
+        update.bind(1, blob: bytes)
+        try update.run()
+      }
+      let comparison = try #require(try fixture.projector().compare(.tables))
+      expectEqual(comparison.isEmpty, isSame)
+    }
+  }
 }

@@ -1,5 +1,6 @@
 // Wrong usage: each mistake gives one line and exit code 2, and touches nothing.
 import Foundation
+import Ledger
 import TestSupport
 import Testing
 
@@ -16,6 +17,12 @@ struct Mistake: Sendable, CustomTestStringConvertible {
 }
 
 @Suite(.bounded) struct UsageErrorTests {
+  /// `a, b or c`.
+  private static let eventTypes: String = {
+    let names = EventType.allCases.map(\.rawValue)
+    return names.dropLast().joined(separator: ", ") + " or " + (names.last ?? "")
+  }()
+
   private static let mistakes = [
     // Commands.
     Mistake("exprot", "exprot: unknown command; did you mean export?"),
@@ -101,10 +108,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake("replay --receipt 1", "replay: --receipt 1: is not a UUID"),
     Mistake(
       "replay --type receipt.uploaded,receipt",
-      "replay: --type receipt: must be app.registered, receipt.uploaded, receipt.verified, "
-        + "transactions.received, notification.received, transactions.fetched, signatures.accepted, prices.declared, "
-        + "rates.declared, snapshot.created, history.accepted, trust.declared or data.redacted; "
-        + "did you mean receipt.uploaded?"),
+      "replay: --type receipt: must be \(Self.eventTypes); did you mean receipt.uploaded?"),
     // Reports.
     Mistake(
       "export revenu",

@@ -201,6 +201,14 @@ private struct TableMerge {
   let shown: [String]
   let rowLimit: Int
   var result: TableDifference
+  private let packing = ReplyPacking()
+
+  init(
+    keys: [String], others: [String], shown: [String], rowLimit: Int, result: TableDifference
+  ) {
+    (self.keys, self.others, self.shown) = (keys, others, shown)
+    (self.rowLimit, self.result) = (rowLimit, result)
+  }
 
   mutating func run(
     _ before: Statement, _ after: Statement, _ isCancelled: () -> Bool
@@ -237,7 +245,7 @@ private struct TableMerge {
     var columns: [TableDifference.Column] = []
     for (place, name) in others.enumerated() {
       let index = Int32(keys.count + place)
-      if before.order(of: index, against: after) == 0 { continue }
+      if isSame(name, index, before, after) { continue }
       result.changedColumns[name, default: 0] += 1
       columns.append(
         .init(name: name, before: before.wholeNumber(index), after: after.wholeNumber(index)))
@@ -245,6 +253,17 @@ private struct TableMerge {
     if columns.isEmpty { return }
     result.changed += 1
     note(.changed, after, columns)
+  }
+
+  private func isSame(
+    _ column: String, _ index: Int32, _ before: Statement, _ after: Statement
+  ) -> Bool {
+    if before.order(of: index, against: after) == 0 { return true }
+    guard ReplyPacking.packs(column, of: result.name),
+      let one = try? packing.unpacked(before.bytes(index)),
+      let other = try? packing.unpacked(after.bytes(index))
+    else { return false }
+    return one == other
   }
 
   private mutating func note(

@@ -271,6 +271,7 @@ private struct ContentDigest {
   private static let bufferByteCount = 64 << 10
 
   private let hasher = SHA256()
+  private let packing = ReplyPacking()
   private var buffer: [UInt8] = []
 
   init() { buffer.reserveCapacity(2 * Self.bufferByteCount) }
@@ -288,13 +289,26 @@ private struct ContentDigest {
     let columnCount = Int32(columns.names.count)
     var rowCount: UInt64 = 0
     while try rows.step() {
-      for index in 0..<columnCount { rows.append(index, to: &buffer) }
+      for index in 0..<columnCount {
+        if ReplyPacking.packs(columns.names[Int(index)], of: name) {
+          try addPacked(rows.bytes(index))
+        } else {
+          rows.append(index, to: &buffer)
+        }
+      }
       rowCount += 1
       if buffer.count >= Self.bufferByteCount { flush() }
     }
     // A kind that no value has ends the table.
     buffer.append(0)
     withUnsafeBytes(of: rowCount.littleEndian) { buffer.append(contentsOf: $0) }
+  }
+
+  /// Adds what a packed reply holds.
+  private mutating func addPacked(_ content: UnsafeRawBufferPointer) throws(DatabaseError) {
+    let reply = try packing.unpacked(content)
+    withUnsafeBytes(of: UInt64(reply.count).littleEndian) { buffer.append(contentsOf: $0) }
+    buffer += reply
   }
 
   private mutating func flush() {
