@@ -3,6 +3,7 @@
 #define CMICROHTTPD_SHIM_H
 #include <malloc.h>
 #include <microhttpd.h>
+#include <poll.h>
 // One thread for each connection, as blocking callbacks need; on one address.
 static inline struct MHD_Daemon *cmicrohttpd_start_thread_per_connection(
     const struct sockaddr *address, unsigned int connection_limit,
@@ -31,7 +32,6 @@ static inline const char *cmicrohttpd_argument(
 /// What a daemon is started with; `context` is handed to every callback.
 struct cmhd_plan {
   int listen_fd;
-  unsigned int thread_count;
   unsigned int connection_limit;
   size_t memory_bytes;
   size_t memory_increment_bytes;
@@ -44,17 +44,11 @@ struct cmhd_plan {
   void *context;
 };
 
-/// Starts a daemon on a listening socket, with epoll threads of its own and no time limit of its own. MHD_USE_TURBO
-/// has it not end the sending side before it tells of a connection's end: there may be something left to say.
+/// Starts a daemon on a listening socket, without threads and time limits of its own. MHD_USE_TURBO has it not end the
+/// sending side before it tells of a connection's end: there may be something left to say.
 static inline struct MHD_Daemon *cmhd_start(const struct cmhd_plan *plan) {
-  // One thread is no pool: the library refuses a pool of one.
-  struct MHD_OptionItem pool[] = {
-    { plan->thread_count > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END,
-      (intptr_t) plan->thread_count, 0 },
-    { MHD_OPTION_END, 0, 0 },
-  };
   return MHD_start_daemon(
-    MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO, 0,
+    MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO, 0,
     plan->accept, plan->context, plan->handle, plan->context,
     MHD_OPTION_LISTEN_SOCKET, plan->listen_fd,
     MHD_OPTION_CONNECTION_LIMIT, plan->connection_limit,
@@ -65,8 +59,17 @@ static inline struct MHD_Daemon *cmhd_start(const struct cmhd_plan *plan) {
     MHD_OPTION_NOTIFY_CONNECTION, plan->notify, plan->context,
     MHD_OPTION_URI_LOG_CALLBACK, plan->request_line, plan->context,
     MHD_OPTION_UNESCAPE_CALLBACK, plan->unescape, plan->context,
-    MHD_OPTION_ARRAY, pool,
     MHD_OPTION_END);
+}
+
+/// Waits at most so long until a daemon has something to do. Its own wait would, after exactly 128 events at once, wait
+/// for another one before it handles them (libmicrohttpd 0.9.75, daemon.c): 128 clients could wait for ever.
+static inline void cmhd_wait(struct MHD_Daemon *daemon, int limit_ms) {
+  MHD_UNSIGNED_LONG_LONG timeout_ms;
+  if (MHD_get_timeout(daemon, &timeout_ms) == MHD_YES && timeout_ms == 0) return;
+  const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
+  struct pollfd events = { .fd = info ? info->epoll_fd : -1, .events = POLLIN };
+  poll(&events, 1, limit_ms);
 }
 
 /// The socket of a connection; -1 where there is none.

@@ -44,7 +44,7 @@ struct ListenerParts: Sendable {
 
 /// One address that the server listens on.
 ///
-/// Sendable because `daemon` changes only in `init` and `stop`, which the server calls once, and the library locks its
+/// Sendable because `loops` changes only in `init` and `stop`, which the server calls once, and the library locks its
 /// own state.
 final class Listener: @unchecked Sendable {
   private struct Work {
@@ -56,8 +56,10 @@ final class Listener: @unchecked Sendable {
   private let parts: ListenerParts
   let servesMetrics: Bool
   private let connectionsMax: Int
-  private var daemon: OpaquePointer?
+  private var loops: [ListenerLoop] = []
+  private let listening: Int32
   private let work = Monitor(Work())
+  private let isStopped = Atomic(false)
   private let connectionCount = Atomic<Int>(0)
   private let requestCount = Atomic<UInt64>(0)
   private let requestPrefix = UUID16.random().description.prefix(8)
@@ -84,12 +86,11 @@ final class Listener: @unchecked Sendable {
     self.parts = parts
     self.servesMetrics = servesMetrics
     self.connectionsMax = connectionsMax
-    let descriptor = try address.listen(backlog: 1024)
-    port = ListenAddress.port(of: descriptor)
+    listening = try address.listen(backlog: 1024)
+    port = ListenAddress.port(of: listening)
     var plan = cmhd_plan()
-    plan.listen_fd = descriptor
-    plan.thread_count = UInt32(threadCount)
-    plan.connection_limit = UInt32(connectionsMax + 2 * Self.refusedConnectionsMax)
+    plan.connection_limit = UInt32(
+      (connectionsMax + 2 * Self.refusedConnectionsMax) / threadCount + 1)
     plan.memory_bytes = Self.bufferBytes
     plan.memory_increment_bytes = 8 << 10
     plan.accept = acceptConnection
@@ -99,11 +100,17 @@ final class Listener: @unchecked Sendable {
     plan.request_line = beginRequest
     plan.unescape = keepEscapes
     plan.context = Unmanaged.passUnretained(self).toOpaque()
-    daemon = cmhd_start(&plan)
-    if daemon == nil {
-      let code = errno
-      Glibc.close(descriptor)
-      throw Failure("serve on", address.description, errno: code)
+    for _ in 0..<threadCount {
+      // Each daemon closes its own descriptor of the socket.
+      plan.listen_fd = fcntl(listening, F_DUPFD_CLOEXEC, 0)
+      let daemon = plan.listen_fd < 0 ? nil : cmhd_start(&plan)
+      guard let daemon, let loop = ListenerLoop(daemon) else {
+        let code = errno
+        if daemon == nil, plan.listen_fd >= 0 { Glibc.close(plan.listen_fd) }
+        stop()
+        throw Failure("serve on", address.description, errno: code)
+      }
+      loops.append(loop)
     }
   }
 
@@ -142,11 +149,13 @@ final class Listener: @unchecked Sendable {
 
   /// Closes every connection. The library must not be stopped while a connection is suspended.
   func stop() {
-    guard let daemon else { return }
-    self.daemon = nil
+    if isStopped.exchange(true, ordering: .relaxed) { return }
     abandonWork()
-    // This also closes the listening socket.
-    MHD_stop_daemon(daemon)
+    for loop in loops { loop.end() }
+    // What waits for a connection returns.
+    shutdown(listening, SocketConstant.shutdownBoth)
+    for loop in loops { loop.stop() }
+    Glibc.close(listening)
   }
 
   // MARK: Exchanges
@@ -249,6 +258,45 @@ final class Listener: @unchecked Sendable {
     } else {
       parts.keeper.remove(connection) { self.nextRequestID() }
     }
+  }
+}
+
+/// One daemon of the library, and the thread that runs it.
+///
+/// Sendable because the daemon is the thread's until `stop`, but for what the library locks.
+private final class ListenerLoop: @unchecked Sendable {
+  private let daemon: OpaquePointer
+  private let isEnded = Atomic(false)
+  private var thread: WorkerThread?
+  /// Whoever ends it also shuts the listening socket, which wakes it.
+  private static let waitMs: Int32 = 1_000
+  /// A connection that continues for its last response needs a few rounds to send it.
+  private static let lastRoundCount = 8
+
+  /// Nil if no thread can be started.
+  init?(_ daemon: OpaquePointer) {
+    self.daemon = daemon
+    do throws(SystemError) { thread = try WorkerThread { [self] in run() } } catch {
+      MHD_stop_daemon(daemon)
+      errno = error.code
+      return nil
+    }
+  }
+
+  private func run() {
+    while !isEnded.load(ordering: .acquiring) {
+      cmhd_wait(daemon, Self.waitMs)
+      MHD_run(daemon)
+    }
+  }
+
+  func end() { isEnded.store(true, ordering: .releasing) }
+
+  /// Waits for the thread, and closes every connection.
+  func stop() {
+    thread?.join()
+    for _ in 0..<Self.lastRoundCount { MHD_run(daemon) }
+    MHD_stop_daemon(daemon)
   }
 }
 

@@ -45,6 +45,40 @@ private final class HeldResponses: Sendable {
     #expect(statuses.allSatisfy { $0 == 206 }, "\(statuses)")
   }
 
+  /// The library collects up to 128 events at once; it must handle them even if no other follows.
+  @Test("requests of so many clients at once are answered", arguments: 125...131)
+  func allAtOnce(count: Int) throws {
+    // Holds the thread that reads requests, so that the others come together.
+    let isHeld = Monitor(false, conditionCount: 1)
+    let mayGo = Monitor(false, conditionCount: 1)
+    let requestCount = Monitor(0)
+    let service = ScriptedService { _, completion in
+      let number = requestCount.withLock { count in
+        count += 1
+        return count
+      }
+      if number == count + 2 {
+        isHeld.withLock { $0 = true }
+        isHeld.broadcast(0)
+        mayGo.wait(on: 0) { $0 ? () : nil }
+      }
+      completion(.receipt(status: 200, body: .init(ScriptedService.receiptBody)))
+    }
+    let fixture = try ServerFixture(service: service) { $0.threadCount = 1 }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let clients = try (0...count).map { _ in try fixture.connect() }
+    for client in clients {
+      client.send(ServerFixture.upload())
+      try expectEqual(client.answer()?.status, 200)
+    }
+    clients[0].send(ServerFixture.upload())
+    isHeld.wait(on: 0) { $0 ? () : nil }
+    for client in clients.dropFirst() { client.send(ServerFixture.upload()) }
+    mayGo.withLock { $0 = true }
+    mayGo.broadcast(0)
+    for client in clients { try expectEqual(client.answer()?.status, 200) }
+  }
+
   @Test("a response to a client that has left is dropped")
   func goneWhileWorking() throws {
     let (fixture, held) = try Self.holding()
