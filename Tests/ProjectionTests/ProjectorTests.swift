@@ -300,7 +300,7 @@ import Testing
       #expect {
         try fixture.projector().current()
       } throws: {
-        "\($0)" == "link: projections.sqlite: Is a directory"
+        "\($0)" == "link: projections.sqlite: is a directory"
       }
       let left = fixture.projectionNames.filter { !$0.hasPrefix("1.sqlite-") }
       expectEqual(left, ["1.sqlite", "lock"])

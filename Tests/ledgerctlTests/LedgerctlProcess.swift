@@ -8,10 +8,11 @@ struct Outcome: Equatable {
   var diagnostics: String
   var exitCode: Int32
 
-  /// The diagnostics without those about the source of replies, which every report of an imported shop prints.
+  /// The diagnostics without the warning about sales without a price, which every report of the shop prints.
   var otherDiagnostics: String {
     diagnostics.split(separator: "\n", omittingEmptySubsequences: false)
-      .filter { !$0.contains("by the source of their reply") }.joined(separator: "\n")
+      .filter { !$0.contains("has no price ('ledgerctl export exceptions')") }.joined(
+        separator: "\n")
   }
 }
 

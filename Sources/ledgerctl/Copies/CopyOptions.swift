@@ -34,6 +34,10 @@ extension Invocation {
         argument: target, option: option, endpoint: value("endpoint"), region: value("region"),
         credentialsFile: value("credentials-file"))
     } catch {
+      // A file may be missing, or be wrong; all else is wrong on its face.
+      if error.option == "credentials-file" {
+        throw Failure(operation: command.name, object: "--\(error.option)", cause: error.cause)
+      }
       throw UsageError("--\(error.option)", error.cause, command: command.name)
     }
   }
