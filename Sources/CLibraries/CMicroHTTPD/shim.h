@@ -3,7 +3,6 @@
 #define CMICROHTTPD_SHIM_H
 #include <malloc.h>
 #include <microhttpd.h>
-#include <poll.h>
 // One thread for each connection, as blocking callbacks need; on one address.
 static inline struct MHD_Daemon *cmicrohttpd_start_thread_per_connection(
     const struct sockaddr *address, unsigned int connection_limit,
@@ -60,16 +59,6 @@ static inline struct MHD_Daemon *cmhd_start(const struct cmhd_plan *plan) {
     MHD_OPTION_URI_LOG_CALLBACK, plan->request_line, plan->context,
     MHD_OPTION_UNESCAPE_CALLBACK, plan->unescape, plan->context,
     MHD_OPTION_END);
-}
-
-/// Waits at most so long until a daemon has something to do. Its own wait would, after exactly 128 events at once, wait
-/// for another one before it handles them (libmicrohttpd 0.9.75, daemon.c): 128 clients could wait for ever.
-static inline void cmhd_wait(struct MHD_Daemon *daemon, int limit_ms) {
-  MHD_UNSIGNED_LONG_LONG timeout_ms;
-  if (MHD_get_timeout(daemon, &timeout_ms) == MHD_YES && timeout_ms == 0) return;
-  const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
-  struct pollfd events = { .fd = info ? info->epoll_fd : -1, .events = POLLIN };
-  poll(&events, 1, limit_ms);
 }
 
 /// The socket of a connection; -1 where there is none.

@@ -152,8 +152,6 @@ final class Listener: @unchecked Sendable {
     if isStopped.exchange(true, ordering: .relaxed) { return }
     abandonWork()
     for loop in loops { loop.end() }
-    // What waits for a connection returns.
-    shutdown(listening, SocketConstant.shutdownBoth)
     for loop in loops { loop.stop() }
     Glibc.close(listening)
   }
@@ -268,8 +266,9 @@ private final class ListenerLoop: @unchecked Sendable {
   private let daemon: OpaquePointer
   private let isEnded = Atomic(false)
   private var thread: WorkerThread?
-  /// Whoever ends it also shuts the listening socket, which wakes it.
-  private static let waitMs: Int32 = 1_000
+  /// After exactly 128 events at once, the library waits this long for another before it handles them (libmicrohttpd
+  /// 0.9.75, daemon.c). Its own threads would wait for ever.
+  private static let waitMs: Int32 = 20
   /// A connection that continues for its last response needs a few rounds to send it.
   private static let lastRoundCount = 8
 
@@ -285,8 +284,7 @@ private final class ListenerLoop: @unchecked Sendable {
 
   private func run() {
     while !isEnded.load(ordering: .acquiring) {
-      cmhd_wait(daemon, Self.waitMs)
-      MHD_run(daemon)
+      MHD_run_wait(daemon, Self.waitMs)
     }
   }
 
