@@ -38,7 +38,7 @@ package enum ExitCode: Int32, CaseIterable, Sendable {
 /// identifier.
 package protocol ReportableError: Error {
   var exitCode: ExitCode { get }
-  /// At least one line for standard error, unless nothing must be said.
+  /// The lines for standard error; none if there is nothing to report.
   /// - Parameter command: the command's words, for errors that do not name an operation.
   func lines(for command: String) -> [String]
   /// What the user can do next; a line of its own.
@@ -91,7 +91,7 @@ private struct UnknownError: ReportableError {
 }
 
 extension Error {
-  /// This error, if it can be reported; otherwise one that names its type alone.
+  /// This error if it is reportable; otherwise one that shows only its type.
   package var reportable: any ReportableError {
     self as? any ReportableError ?? UnknownError(type: "\(type(of: self))")
   }

@@ -67,6 +67,27 @@ import Testing
       ]),
   ]
 
+  @Test("a summary says whether the ledger's sales have one source, whatever the report shows")
+  func sources() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      .upload(receipt: "a"), Self.answered(0, "1", by: .imported),
+      .upload(receipt: "b"), Self.answered(2, "2", by: .imported),
+    ])
+    func summary(_ line: String) throws -> ReportSummary {
+      try Report.write(
+        ReportWords(line).request, from: fixture.current(), to: CSVReportWriter { _ in })
+    }
+    #expect(try summary("revenue").isOfOneSource)
+    try fixture.append([
+      .upload(receipt: "c"), Self.answered(4, "3", by: .host("buy.itunes.apple.com")),
+    ])
+    for line in ["revenue", "journal", "sales", "revenue --country FR"] {
+      #expect(try !summary(line).isOfOneSource, "\(line)")
+    }
+    try expectEqual(summary("revenue").trust.map(\.count).reduce(0, +), 3)
+  }
+
   private static func digest(_ byte: UInt8) -> SHA256Digest {
     [byte].withUnsafeBytes { SHA256.hash($0) }
   }

@@ -115,6 +115,17 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "export: revenu: REPORT must be revenue, journal, sales, exceptions, receipts, users or "
         + "subscriptions; did you mean revenue?"),
     Mistake(
+      "export receipts --month 2026-06",
+      "export: --month: can be used with revenue, journal, sales or exceptions, not with receipts"),
+    Mistake(
+      "export journal --month 2026-13", "export: --month 2026-13: is not a month, as in 2026-06"),
+    Mistake(
+      "export sales --month 2026-06 --to 2026-06-30",
+      "export: --month: conflicts with --from and --to"),
+    Mistake(
+      "diff --since 5 --month 2026-06 --from-day 2026-06-01",
+      "diff: --month: conflicts with --from-day and --to-day"),
+    Mistake(
       "export revenue --by contry",
       "export: --by contry: must be period, app, product, country, environment, basis, trust or "
         + "month; did you mean country?"),

@@ -139,18 +139,12 @@ package final class RecentReplies {
   /// Events are recorded in the order of their times, so the oldest replies come first.
   private func removeOldest(before limitMs: Int64) throws(DatabaseError) {
     let rows = try selectOldest.get()
-    var first: Position?
-    var isOld = true
-    while isOld, try rows.step() {
-      first = try rows.ordinal(0)
-      isOld = try rows.instant(1) < limitMs
-      if !isOld { break }
-      first = first.map { $0 + 1 }
-    }
+    var end: Position?
+    while try rows.step(), try rows.instant(1) < limitMs { end = try rows.ordinal(0) + 1 }
     rows.reset()
-    guard let first else { return }
+    guard let end else { return }
     let delete = try deleteOldest.get()
-    delete.bind(1, first)
+    delete.bind(1, end)
     try delete.run()
   }
 }
@@ -255,11 +249,11 @@ package final class ReplyPacking {
   /// What `packed` was given, shortened.
   package func unpacked(_ content: Text) throws(DatabaseError) -> [UInt8] {
     let stream = inflater.start
-    // Ten times is usual; whatever one more round does not hold is damaged.
-    for factor in [16, 1040] {
+    // Ten times is usual; whatever one more round does not hold is damaged, as is what no event could hold.
+    for factor in [16, 1040] where content.count <= ledgerLineByteCountMax {
       precondition(inflateReset(stream) == Z_OK, "a decompressor that was not made")
       Self.withDictionary { inflateSetDictionary(stream, $0, $1) }
-      let capacity = factor * content.count
+      let capacity = min(factor * content.count, ledgerLineByteCountMax)
       var isWhole = false
       let text = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
         inflater.set(content, buffer)

@@ -24,7 +24,7 @@ package struct StepSchedule: Sendable {
   private let limits: Limits
   private var backoff = Backoff()
   private var retryAtMs: Int64 = 0
-  /// Since when events have been waiting, and content that could be named; nil if there is none.
+  /// When the events and the content that wait for a step began to wait; nil if nothing waits.
   private var waitingSinceMs: Int64?
   private var contentSinceMs: Int64?
   private var recordWrittenMs: Int64 = 0
@@ -77,7 +77,7 @@ package struct StepSchedule: Sendable {
       || nowMs - (waitingSinceMs ?? nowMs) >= limits.delayMs - limits.pollMs
   }
 
-  /// Whether content that could be named has waited long enough.
+  /// Records whether there is content that a step could name, and returns whether it has waited long enough.
   package mutating func contentIsDue(hasContent: Bool, _ nowMs: Int64) -> Bool {
     contentSinceMs = hasContent ? contentSinceMs ?? nowMs : nil
     return contentSinceMs.map { nowMs - $0 >= limits.delayMs / Self.contentDelayDivisor } ?? false

@@ -197,7 +197,7 @@ package struct Configuration: Sendable, Equatable, SettingsSection {
     package var acceptsSandbox = true
     /// The key of the app's team for the App Store Server API; nil for none.
     package var serverAPI: ServerAPI?
-    /// Where the app's back end is told of sales and refunds; nil for nowhere.
+    /// Where the app's back end receives sales and refunds; nil if it receives none.
     package var webhook: Webhook?
 
     package init() {}

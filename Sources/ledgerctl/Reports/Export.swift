@@ -128,7 +128,7 @@ private func export(
     {
       context.log("export: no rows match the filters")
     }
-    if request.top != nil, summary.isByAmountsOf(request) {
+    if request.top != nil, summary.sortsSeveralCurrencies(request) {
       context.log(
         "export: --top: amounts of different currencies are not compared; --in converts them")
     }

@@ -29,11 +29,12 @@ struct ExportOptions: Sendable {
       throw UsageError("REPORT", "is missing: \(alternatives(ReportKind.names))")
     }
     let kind = ReportKind(rawValue: name) ?? .revenue
-    for option in ReportOption.allCases
-    where invocation.has(option.name) && !option.reports.contains(kind) {
-      let names = ReportKind.allCases.filter(option.reports.contains).map(\.rawValue)
-      throw UsageError(
-        "--\(option.name)", "can be used with \(alternatives(names)), not with \(name)")
+    // A month stands for its first and last day.
+    let options = ReportOption.allCases.map { ($0.name, $0.reports) }
+    for (option, reports) in options + [("month", ReportOption.from.reports)]
+    where invocation.has(option) && !reports.contains(kind) {
+      let names = ReportKind.allCases.filter(reports.contains).map(\.rawValue)
+      throw UsageError("--\(option)", "can be used with \(alternatives(names)), not with \(name)")
     }
     try Self.checkDimensions(kind, invocation)
     request = try invocation.reportRequest(kind)

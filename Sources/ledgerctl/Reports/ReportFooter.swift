@@ -127,17 +127,13 @@ extension ReportSummary {
     }
     return warnings.map { $0 + " ('ledgerctl export exceptions')" }
   }
-}
 
-extension ReportSummary {
-  /// Whether rows are sorted by amounts of several currencies.
-  func isByAmountsOf(_ request: ReportRequest) -> Bool {
+  /// Whether rows are sorted by amounts in several currencies, which are not compared.
+  func sortsSeveralCurrencies(_ request: ReportRequest) -> Bool {
     let column = request.columns.first { $0.name == request.sort?.column }
     return column?.content == .amount && totals.count { $0.currency != nil } > 1
   }
-}
 
-extension ReportSummary {
   /// Codes that people use instead of those of ISO 3166-1.
   private static let countryCodes = ["UK": "GB", "EL": "GR"]
 
@@ -156,9 +152,7 @@ extension ReportSummary {
       }
     }
   }
-}
 
-extension ReportSummary {
   /// The note about sales whose replies are not known to come from a host of Apple's; nil if all are, and in a ledger
   /// whose sales all have one source.
   var trustText: String? {
