@@ -119,20 +119,31 @@ private final class RandomHistory {
     try start()
   }
 
-  /// Expects that the copy is whole, never shrinks, and holds what was confirmed, with the tree of
-  /// the ledger.
+  /// Expects that the copy is whole, never shrinks, holds what was confirmed, with the tree of the ledger, and survives the
+  /// loss of its newest step.
   private func check() throws {
     if let ending = rig.replicator?.status.ending { throw ending }
     confirmed = max(confirmed, rig.replicator?.status.confirmedSize ?? 0)
-    let check = try rig.check()
+    let objects = rig.content.objects
+    let check = try CopyCheck(objects)
     guard check.size >= confirmed, check.size >= lastSize else {
       throw CopyCheck.Problem("\(confirmed) events were confirmed, the copy holds \(check.size)")
     }
     lastSize = check.size
     guard check.stepCount > 0 else { return }
+    try checkWithoutNewestStep(objects)
     let reader = try LogReader(rig.directory)
     try expectEqual(reader.frontier(at: check.size).root.hex, check.root)
     try expectEqual(check.lines(like: rig.directory).count, check.size)
+  }
+
+  /// A copy that loses its newest step is the copy before that step.
+  private func checkWithoutNewestStep(_ objects: [String: [UInt8]]) throws {
+    let steps = objects.keys.filter { $0.hasPrefix("steps/") }
+    guard steps.count > 1, let newest = steps.max() else { return }
+    do {
+      _ = try CopyCheck(objects.filter { $0.key != newest })
+    } catch { throw CopyCheck.Problem("without \(newest): \(error)") }
   }
 }
 

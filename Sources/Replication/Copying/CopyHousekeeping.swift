@@ -15,9 +15,22 @@ struct CopyHousekeeping {
     static let mendingCount = 3
   }
 
+  /// What a step replaced. It is kept until a later step is confirmed: a copy that loses its newest step is then the copy
+  /// before that step.
+  private struct Replaced {
+    var keys: Set<String> = []
+    var steps: [SupersededStep] = []
+    let sinceMs: Int64
+
+    var count: Int { keys.count + steps.count }
+  }
+
   private let deletionPauseMs: Int64
   private let sweepMs: Int64
+  /// How long replaced things wait for a step that is due anyway.
+  private let replacedPauseMs: Int64
 
+  private var replaced: Replaced?
   private var wasteKeys: Set<String> = []
   private var wasteSteps: [Int: SupersededStep] = [:]
   private(set) var cleanup: Cleanup?
@@ -40,14 +53,21 @@ struct CopyHousekeeping {
   /// The part of the contents that the next sweep reads back; nil if none was requested.
   private var sample: Double?
 
-  init(deletionPauseMs: Int64, sweepMs: Int64) {
+  init(deletionPauseMs: Int64, sweepMs: Int64, replacedPauseMs: Int64) {
     (self.deletionPauseMs, self.sweepMs) = (deletionPauseMs, sweepMs)
+    self.replacedPauseMs = replacedPauseMs
   }
 
   /// How many replaced objects and frames are not deleted yet.
-  var replacedCount: Int { wasteKeys.count + wasteSteps.count + (cleanup?.count ?? 0) }
-  /// Whether a step must be created before what was found may be deleted.
-  var needsStep: Bool { finding != nil }
+  var replacedCount: Int {
+    wasteKeys.count + wasteSteps.count + (cleanup?.count ?? 0) + (replaced?.count ?? 0)
+  }
+  /// Whether a step must be created before what was found or replaced may be deleted.
+  func needsStep(isAwaited: Bool, _ nowMs: Int64) -> Bool {
+    if finding != nil { return true }
+    guard let replaced else { return false }
+    return isAwaited || nowMs >= replaced.sinceMs + replacedPauseMs
+  }
   /// Whether nothing is running or due; what could not be deleted may remain.
   func isIdle(_ nowMs: Int64) -> Bool {
     sweep == nil && finding == nil && cleanup == nil && sample == nil && !isSweepWanted
@@ -73,20 +93,26 @@ struct CopyHousekeeping {
     isSweepWanted = true
   }
 
-  /// A step was confirmed. Deletes what it has replaced, and what a sweep found before it: another writer that had
-  /// taken over and stored some of it would have fenced this one.
+  /// A step was confirmed. Deletes what the steps before it have replaced, and what a sweep found before it: another
+  /// writer that had taken over and stored some of it would have fenced this one.
   mutating func confirmed(
     _ step: Step, _ replaced: CopyState.Replaced, framesBefore: [EarlierFrames],
-    _ state: CopyState
+    _ state: CopyState, _ nowMs: Int64
   ) {
+    if let earlier = self.replaced {
+      wasteKeys.formUnion(earlier.keys)
+      for step in earlier.steps { wasteSteps[step.number] = step }
+    }
     if step.frames != nil, let header = step.shortHeader { headers[step.number] = header }
-    wasteKeys.formUnion(replaced.keys)
+    var next = Replaced(keys: Set(replaced.keys), sinceMs: nowMs)
     let dropped = Set(replaced.steps)
     for frames in framesBefore where dropped.contains(frames.step) {
-      wasteSteps[frames.step] = SupersededStep(
-        number: frames.step, positions: frames.frames.first..<frames.frames.end,
-        header: headers.removeValue(forKey: frames.step))
+      next.steps.append(
+        SupersededStep(
+          number: frames.step, positions: frames.frames.first..<frames.frames.end,
+          header: headers.removeValue(forKey: frames.step)))
     }
+    self.replaced = next.count > 0 ? next : nil
     guard let (found, newest) = finding, step.number > newest else { return }
     finding = nil
     hasSwept = hasSwept || !found.isPartial
@@ -146,6 +172,7 @@ struct CopyHousekeeping {
     _ state: CopyState, emptiedBefore: Int?, sizes: [String: Int], _ nowMs: Int64
   ) -> Sweep? {
     if replacedCount > Limit.wasteCount {
+      replaced = nil
       wasteKeys = []
       wasteSteps = [:]
       headers = [:]
@@ -196,6 +223,7 @@ struct CopyHousekeeping {
   func emptiedBefore(_ state: CopyState) -> Int? {
     guard hasSwept else { return nil }
     var first = state.frames.first?.step ?? state.newest.number + 1
+    first = min(first, replaced?.steps.map(\.number).min() ?? first)
     first = min(first, wasteSteps.keys.min() ?? first)
     return min(first, cleanup?.steps.map(\.number).min() ?? first)
   }

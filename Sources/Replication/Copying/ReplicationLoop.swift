@@ -45,7 +45,8 @@ final class ReplicationLoop: @unchecked Sendable {
         delayMs: options.delayMs, pollMs: options.pollMs,
         waitingByteCount: options.waitingByteCount, retryMsMax: options.retryMsMax))
     housekeeping = CopyHousekeeping(
-      deletionPauseMs: options.deletionPauseMs, sweepMs: options.sweepMs)
+      deletionPauseMs: options.deletionPauseMs, sweepMs: options.sweepMs,
+      replacedPauseMs: options.workMs)
   }
 
   func run() {
@@ -280,7 +281,7 @@ final class ReplicationLoop: @unchecked Sendable {
     }
     guard let state else { return }
     if step.step.isComplete || step.step.namesObjects { content.recordState(state) }
-    housekeeping.confirmed(step.step, replaced, framesBefore: before, state)
+    housekeeping.confirmed(step.step, replaced, framesBefore: before, state, lookedAtMs)
     if !lostSteps.isEmpty {
       lostSteps = []
       housekeeping.sweepSoon()
@@ -317,7 +318,8 @@ final class ReplicationLoop: @unchecked Sendable {
       && (layout.end > state.size || wishes.wantsAll || framesAreDue
         || wishes.workDemand > wishes.confirmedWorkDemand
         || hasWaited)
-    guard framesAreDue || contentIsDue || housekeeping.needsStep else { return nil }
+    let isNeeded = housekeeping.needsStep(isAwaited: wishes.wantsAll, nowMs)
+    guard framesAreDue || contentIsDue || isNeeded else { return nil }
     // A layout that the frames do not continue yet is named later.
     for candidate in layout == current ? [nil] : [layout, nil] {
       let end = max(state.size, candidate?.end ?? 0)
@@ -341,8 +343,7 @@ final class ReplicationLoop: @unchecked Sendable {
       if candidate != nil || step.isComplete {
         guard step.lead(from: state, to: candidate ?? current) else { continue }
       }
-      guard step.namesObjects || step.isComplete || step.frames != nil || housekeeping.needsStep
-      else {
+      guard step.namesObjects || step.isComplete || step.frames != nil || isNeeded else {
         return nil
       }
       return try pending(step, frames?.bytes ?? [])
