@@ -44,6 +44,7 @@ final class ReplicationRig {
     options.checkMs = 20
     options.deletionPauseMs = 20
     options.retryMsMax = 10
+    options.workMs = 100
     options.probe = { _ in }
     writerOptions = WriterOptions()
     writerOptions.blockByteCount = block
