@@ -120,12 +120,15 @@ MATRIX = [
     "journal --in EUR --amounts minor --columns date,sale_key,currency,unit_price,amount,quantity"
     " --total --sort amount --top 4 --environment all",
     "journal --total --columns line,amount,currency",
+    "sales --amounts minor --environment all",
     "users --in EUR --amounts minor",
     "users --amounts minor --environment all --columns net,user_identifier",
     "subscriptions --environment all --at 2025-11-20T10:00:00.000Z",
     "subscriptions --at 2026-01-15 --timezone America/St_Johns",
     "subscriptions --environment all --at 2026-04-01",
     "subscriptions --by month --environment all --at 2026-03-31",
+    "subscriptions --by month --environment all --at 2026-03-31 --in EUR --rates-max-age 400",
+    "subscriptions --by month --environment all --at 2026-04-20 --in USD --amounts minor",
     "subscriptions --by month --at 2026-02-10 --timezone America/Los_Angeles",
     "subscriptions --by month --environment Sandbox --at 2025-12-31T23:59:59.999Z",
 ]

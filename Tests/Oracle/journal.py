@@ -155,6 +155,22 @@ class Book:
             # A price that one client made up must not prevent every report in that currency.
             return None
 
+    def converted(self, micros, own, at_ms, reporting_currency, max_age=None):
+        """R10: (currency, micros) converted, or as they are where no rate allows it."""
+        if reporting_currency is None:
+            return own, micros
+        factor, _ = self._rates.factor(own, reporting_currency, at_ms // DAY_MS, max_age)
+        if factor is None:
+            return own, micros
+        try:
+            return reporting_currency, in_64_bits(converted(in_64_bits(micros), factor))
+        except OverflowError:
+            return own, micros
+
+    def told_rates(self, line, reporting_currency, max_age=None):
+        """The rates that convert a line, as the journal shows them."""
+        return self._rates.told(line.currency, reporting_currency, line.date_ms // DAY_MS, max_age)
+
     def _stale_rate_day(self, line, reporting_currency, max_age):
         """R10: the day of the rate that is too old to convert the line; None if there is none."""
         day = line.date_ms // DAY_MS

@@ -11,8 +11,8 @@ TOTALLED = {
     ),
     "journal": ("quantity", "amount"),
 }
-# Not added up, so each is rounded by itself.
-UNIT_PRICE = "unit_price"
+# Lines are rounded one by one.
+BY_LINE = ("journal", "sales", "subscriptions")
 
 
 def micros(text):
@@ -40,25 +40,43 @@ def by_largest_remainder(amounts, code):
     return [floor * step for floor in floors]
 
 
-def rounded(columns, body, contents, number):
-    """The rows with their amounts rounded: each column and currency by itself, in the report's own order."""
+def rounded(name, columns, body, contents, number):
+    """The rows with their amounts rounded: each column and currency by itself, in the report's own order. Net of
+    revenue follows from the rounded figures."""
     body = [list(row) for row in body]
     for place, column in enumerate(columns):
-        if contents.get(column) == "amount":
-            _round_amounts(body, place, columns.index("currency"), column == UNIT_PRICE, number)
+        if contents.get(column) == "amount" and column != "net":
+            currency = columns.index(currency_column(column))
+            _round_amounts(body, place, currency, name in BY_LINE, number)
         if contents.get(column) == "sums":
             _round_sums(body, place)
+    if name == "revenue":
+        for row in body:
+            _compute_net(columns, row, number)
     return body
 
 
-def _round_amounts(body, place, currency, is_unit_price, number):
+def currency_column(column):
+    return "original_currency" if column == "original_amount" else "currency"
+
+
+def _compute_net(columns, row, number):
+    code = row[columns.index("currency")]
+    if code:
+        gross, returns, reversals = (
+            micros(row[columns.index(name)]) for name in ("gross", "returns", "reversals")
+        )
+        row[columns.index("net")] = number(amount_text(gross - returns + reversals, code))
+
+
+def _round_amounts(body, place, currency, is_by_line, number):
     groups = {}
     for row in body:
         if row[place] and row[currency]:
             groups.setdefault(row[currency], []).append(row)
     for code, rows in groups.items():
         amounts = [micros(row[place]) for row in rows]
-        if is_unit_price:
+        if is_by_line:
             amounts = [half_even(amount, code) for amount in amounts]
         else:
             amounts = by_largest_remainder(amounts, code)
@@ -100,6 +118,8 @@ def totals(name, columns, body, contents, number, is_minor):
                 amount = sum(micros(row[place]) for row in groups[code] if row[place])
                 amount = half_even(amount, code) if is_minor else amount
                 total[place] = number(amount_text(amount, code))
+        if is_minor and name == "revenue":
+            _compute_net(columns, total, number)
         rows.append(total)
     return rows
 

@@ -134,6 +134,21 @@ class RateTable:
         ]
         return max(known, key=lambda rate: (rate.day, rate.order), default=None)
 
+    def _legs(self, own, target, day, max_age):
+        """The declared rates between two currencies, and whether the first of them divides."""
+        direct = self._declared(own, target, day, max_age)
+        if direct is not None:
+            return [direct], False
+        opposite = self._declared(target, own, day, max_age)
+        if opposite is not None:
+            return [opposite], True
+        for base in self._bases:
+            to_target = self._declared(base, target, day, max_age)
+            to_own = self._declared(base, own, day, max_age)
+            if to_target is not None and to_own is not None:
+                return [to_target, to_own], False
+        return [], False
+
     def factor(self, own, target, day, max_age=None):
         """What 1 `own` is in `target`, exactly, and the day of the older rate used.
 
@@ -141,18 +156,28 @@ class RateTable:
         """
         if own == target:
             return Fraction(1), day
-        direct = self._declared(own, target, day, max_age)
-        if direct is not None:
-            return direct.value, direct.day
-        opposite = self._declared(target, own, day, max_age)
-        if opposite is not None:
-            return 1 / opposite.value, opposite.day
-        for base in self._bases:
-            to_target = self._declared(base, target, day, max_age)
-            to_own = self._declared(base, own, day, max_age)
-            if to_target is not None and to_own is not None:
-                return to_target.value / to_own.value, min(to_target.day, to_own.day)
-        return None, None
+        legs, divides = self._legs(own, target, day, max_age)
+        if not legs:
+            return None, None
+        first = 1 / legs[0].value if divides else legs[0].value
+        factor = first / legs[1].value if len(legs) == 2 else first
+        return factor, min(leg.day for leg in legs)
+
+    def told(self, own, target, day, max_age=None):
+        """The factor as declared rates say it, the days of the rates, and their declarations."""
+        legs, divides = self._legs(own, target, day, max_age)
+        texts = ["1"] if divides else []
+        texts += [_decimal_text(leg.value) for leg in legs]
+        return "/".join(texts), [leg.day for leg in legs], [leg.order[0] for leg in legs]
+
+
+def _decimal_text(value):
+    """A finite decimal in its shortest form."""
+    digits = 0
+    while (value * 10**digits).denominator != 1:
+        digits += 1
+    whole, decimals = divmod((value * 10**digits).numerator, 10**digits)
+    return f"{whole}.{decimals:0{digits}}" if digits else str(whole)
 
 
 def minor_unit(currency):

@@ -27,6 +27,9 @@ JOURNAL_COLUMNS = [
     "country_code", "user_identifier", "kind", "quantity", "currency", "unit_price", "amount",
     "price_basis", "reason", "position",
 ]
+CONVERSION_COLUMNS = [
+    "original_amount", "original_currency", "rate", "rate_date", "rate_position",
+]
 SALES_COLUMNS = [
     "environment", "bundle_id", "sale_key", "product_id", "kind", "quantity", "sale_date",
     "original_transaction_id", "transaction_ids", "first_position", "country_code",
@@ -53,7 +56,7 @@ CONTENTS = {
     },
     "journal": {
         "date": "time", "quantity": "number", "unit_price": "amount", "amount": "amount",
-        "position": "number",
+        "original_amount": "amount", "position": "number",
     },
     "sales": {
         "quantity": "number", "sale_date": "time", "first_position": "number",
@@ -65,6 +68,8 @@ CONTENTS = {
         "net": "sums", "first_seen_at": "time", "last_seen_at": "time",
     },
     "exceptions": {"position": "number", "date": "time"},
+    # By month.
+    "subscriptions": {"gross": "amount", "mrr": "amount"},
 }
 
 
@@ -154,12 +159,12 @@ def amount(micros, currency):
 
 
 def _dated_lines(book, options):
-    """(line, day of the date that decides its period) for the lines that the options select."""
+    """(line, the line converted, day of the date that decides its period) for the lines selected."""
     zone = Zone(options.timezone)
     for line in book.lines():
         day = zone.day(options.deciding_ms(line))
         if options.shows_sale(line.sale) and options.holds(day):
-            yield _converted(book, line, options), day
+            yield line, _converted(book, line, options), day
 
 
 def _converted(book, line, options):
@@ -212,7 +217,7 @@ class _Sums:
 
 def revenue(book, options):
     rows = {}
-    for line, day in _dated_lines(book, options):
+    for _, line, day in _dated_lines(book, options):
         # Only the Sale lines of trials and family shares count, so no other line makes a row.
         if line.name != SALE and line.sale.kind in ("trial", "family_shared"):
             continue
@@ -234,7 +239,7 @@ def revenue(book, options):
 
 def journal(book, options):
     body = []
-    for line, _ in _dated_lines(book, options):
+    for original, line, _ in _dated_lines(book, options):
         sale = line.sale
         body.append(
             [
@@ -257,7 +262,19 @@ def journal(book, options):
                 number(line.position),
             ]
         )
-    return JOURNAL_COLUMNS, body
+        if options.reporting_currency is not None:
+            body[-1] += _conversion(book, original, line, options)
+    added = CONVERSION_COLUMNS if options.reporting_currency is not None else []
+    return JOURNAL_COLUMNS + added, body
+
+
+def _conversion(book, original, line, options):
+    """What a line was before, and the rates that converted it."""
+    was = [amount(original.amount_micros, original.currency), original.currency]
+    if original.currency == line.currency:
+        return [*was, "", "", ""]
+    rate, days, positions = book.told_rates(original, options.reporting_currency, options.rates_max_age)
+    return [*was, rate, " ".join(period_name(day, "day") for day in days), " ".join(map(str, positions))]
 
 
 def sales(book, options):
@@ -396,7 +413,7 @@ def report(name, book, options):
     if options.total:
         totals = layout.totals(name, columns, body, contents, Numeral, is_minor)
     if is_minor:
-        body = layout.rounded(columns, body, contents, Numeral)
+        body = layout.rounded(name, columns, body, contents, Numeral)
     if options.sort is not None:
         body = _sorted(name, columns, body, options)
     elif options.top is not None:
@@ -416,7 +433,7 @@ def _sorted(name, columns, body, options):
 
     def currency(row):
         if content == "amount":
-            return row[columns.index("currency")]
+            return row[columns.index(layout.currency_column(column))]
         return row[place].split(" ")[1] if content == "sums" and row[place] else ""
 
     def value(row):

@@ -13,7 +13,8 @@ COLUMNS = [
     "in_billing_retry", "price", "currency", "offer", "revoked_at", "position",
 ]
 MONTH_COLUMNS = [
-    "month", "bundle_id", "active", "new", "renewed", "converted", "recovered", "churned", "gross", "mrr",
+    "month", "bundle_id", "currency", "active", "new", "renewed", "converted", "recovered", "churned",
+    "gross", "mrr",
 ]
 BILLING_RETRY_MS = 60 * DAY_MS
 # A month's length, in days.
@@ -156,11 +157,11 @@ def by_month(book, options, number):
     for (_, bundle_id, _), periods in chains.items():
         periods.sort(key=lambda sale: (sale.date_ms, sale.key.text.encode()))
         bundles.setdefault(bundle_id, []).append(Coverage(book, periods))
-    gross = _gross(book, bundles, at_ms, zone)
+    gross = _gross(book, bundles, at_ms, zone, options)
     body = []
     for bundle_id, coverages in bundles.items():
-        body += _months(bundle_id, coverages, gross, at_ms, zone, number)
-    return MONTH_COLUMNS, sorted(body, key=lambda row: [cell.encode() for cell in row[:2]])
+        body += _months(bundle_id, coverages, gross, at_ms, zone, options, number)
+    return MONTH_COLUMNS, sorted(body, key=lambda row: [cell.encode() for cell in row[:3]])
 
 
 def _counts(book, sale, options):
@@ -172,7 +173,7 @@ def _counts(book, sale, options):
     )
 
 
-def _gross(book, bundles, at_ms, zone):
+def _gross(book, bundles, at_ms, zone, options):
     """The sums of these sales' Sale lines, as the journal has them, by bundle, month and currency."""
     counted = {s.key for all_of_it in bundles.values() for one in all_of_it for s in one.periods}
     sums = {}
@@ -180,11 +181,15 @@ def _gross(book, bundles, at_ms, zone):
         if line.name == SALE and line.sale.key in counted and line.currency and line.date_ms < at_ms:
             month = month_of(zone.day(line.date_ms))
             amounts = sums.setdefault((line.sale.key.bundle_id, month), {})
-            amounts[line.currency] = amounts.get(line.currency, 0) + line.amount_micros
+            code, micros = book.converted(
+                line.amount_micros, line.currency, line.date_ms, options.reporting_currency,
+                options.rates_max_age,
+            )
+            amounts[code] = amounts.get(code, 0) + micros
     return sums
 
 
-def _months(bundle_id, coverages, gross, at_ms, zone, number):
+def _months(bundle_id, coverages, gross, at_ms, zone, options, number):
     counts = {}
     for coverage in coverages:
         for ms, name in coverage.happened:
@@ -203,14 +208,26 @@ def _months(bundle_id, coverages, gross, at_ms, zone, number):
         new, _, _, recovered, churned = told
         assert len(covering) == before + new + recovered - churned, (bundle_id, month)
         before = len(covering)
-        yield [
-            period_name(month_start(month), "month"),
-            bundle_id,
-            number(before),
-            *map(number, told),
-            number(_amounts(gross.get((bundle_id, month), {}))),
-            number(_amounts(_mrr(coverages[0].book, covering))),
-        ]
+        charged = gross.get((bundle_id, month), {})
+        monthly = {}
+        for code, micros in _mrr(coverages[0].book, covering).items():
+            # Worth what it is at the month's end.
+            shown, amount = coverages[0].book.converted(
+                micros, code, last_ms, options.reporting_currency, options.rates_max_age
+            )
+            monthly[shown] = monthly.get(shown, 0) + amount
+        told_once = [number(before), *map(number, told)]
+        for code in sorted({*charged, *monthly}) or [""]:
+            yield [
+                period_name(month_start(month), "month"),
+                bundle_id,
+                code,
+                *told_once,
+                number(amount_text(charged.get(code, 0), code) if code else ""),
+                number(amount_text(monthly.get(code, 0), code) if code else ""),
+            ]
+            # Counts are of the month, whatever the currencies.
+            told_once = [number("")] * len(told_once)
 
 
 def _mrr(book, covering):
@@ -235,7 +252,3 @@ def monthly_micros(micros, length_ms):
 def _nearest(fraction):
     """To the nearest integer, ties up."""
     return (2 * fraction + 1) // 2
-
-
-def _amounts(sums):
-    return " ".join(f"{amount_text(sums[code], code)} {code}" for code in sorted(sums))

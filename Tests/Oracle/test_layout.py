@@ -32,18 +32,33 @@ class RoundingTests(unittest.TestCase):
                 for exact, shown in zip(amounts, rounded, strict=True):
                     self.assertLess(abs(exact - shown), layout.unit(code))
 
-    def test_currencies_are_rounded_apart(self):
-        columns = ["country_code", "currency", "net"]
-        body = [["DE", "EUR", "0.005"], ["FR", "EUR", "0.006"], ["JP", "JPY", "0.7"], ["ZZ", "", ""]]
+    def test_currencies_are_rounded_apart_and_net_follows_from_the_figures_shown(self):
+        columns = ["country_code", "currency", "gross", "returns", "reversals", "net"]
+        body = [
+            ["DE", "EUR", "0.005", "0", "0", "0.005"], ["FR", "EUR", "0.006", "0.004", "0", "0.002"],
+            ["JP", "JPY", "0.7", "0", "0", "0.7"], ["ZZ", "", "", "", "", ""],
+        ]  # fmt: skip
         self.assertEqual(
-            layout.rounded(columns, body, CONTENTS["revenue"], Numeral),
-            [["DE", "EUR", "0.00"], ["FR", "EUR", "0.01"], ["JP", "JPY", "1"], ["ZZ", "", ""]],
+            layout.rounded("revenue", columns, body, CONTENTS["revenue"], Numeral),
+            [
+                ["DE", "EUR", "0.00", "0.00", "0.00", "0.00"],
+                ["FR", "EUR", "0.01", "0.00", "0.00", "0.01"],
+                ["JP", "JPY", "1", "0", "0", "1"], ["ZZ", "", "", "", "", ""],
+            ],  # fmt: skip
+        )
+
+    def test_lines_are_rounded_one_by_one(self):
+        columns = ["sale_key", "currency", "unit_price", "amount"]
+        body = [["1", "EUR", "0.005", "0.015"], ["2", "EUR", "0.006", "0.015"], ["3", "", "", ""]]
+        self.assertEqual(
+            layout.rounded("journal", columns, body, CONTENTS["journal"], Numeral),
+            [["1", "EUR", "0.00", "0.02"], ["2", "EUR", "0.01", "0.02"], ["3", "", "", ""]],
         )
 
     def test_sums_of_users_are_rounded_currency_by_currency(self):
         body = [["anna", "0.004 EUR 2 JPY"], ["bob", "0.004 EUR"], ["eve", ""]]
         self.assertEqual(
-            layout.rounded(["user_identifier", "net"], body, CONTENTS["users"], Numeral),
+            layout.rounded("users", ["user_identifier", "net"], body, CONTENTS["users"], Numeral),
             [["anna", "0.01 EUR 2 JPY"], ["bob", "0.00 EUR"], ["eve", ""]],
         )
 

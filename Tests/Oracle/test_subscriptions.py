@@ -326,8 +326,12 @@ class Months(unittest.TestCase):
         return [" ".join(cells) for cells in rows]
 
     def money(self, *lines, at="2026-05-10", column="gross"):
-        rows = table("subscriptions", book(*lines), "month", column, by=("month",), at_ms=ms(at))
-        return [f"{month[5:]} {amount}".strip() for month, amount in rows]
+        columns = ("month", column, "currency")
+        rows = table("subscriptions", book(*lines), *columns, by=("month",), at_ms=ms(at))
+        months = {}
+        for month, amount, currency in rows:
+            months.setdefault(month[5:], []).extend([amount, currency] if amount not in ("", "0.00") else [])
+        return [" ".join([month, *amounts]) for month, amounts in months.items()]
 
     def test_new_renewed_and_churned(self):
         lines = [told(first()), told(renews("8", "2026-02-02", "2026-03-02"))]

@@ -52,7 +52,7 @@ import Testing
       ])
   }
 
-  @Test func unitPricesOfTheJournalAreRoundedOneByOne() throws {
+  @Test func linesOfTheJournalAreRoundedOneByOne() throws {
     let lines = try Self.csv("journal") {
       $0.amounts = .minor
       $0.layout.columns = ["sale_key", "unit_price", "amount"]
@@ -60,9 +60,35 @@ import Testing
     expectEqual(
       lines,
       [
-        "sale_key,unit_price,amount", "1,0.33,0.34", "2,0.33,0.33", "3,0.33,0.33", "4,100,201",
-        "5,0,1",
+        "sale_key,unit_price,amount", "1,0.33,0.33", "2,0.33,0.33", "3,0.33,0.33", "4,100,201",
+        "5,0,0",
       ])
+  }
+
+  @Test func netFollowsFromTheFiguresShown() throws {
+    let lines = try Self.csv("revenue") {
+      $0.amounts = .minor
+      $0.dimensions = []
+      $0.layout.columns = ["currency", "gross", "returns", "net"]
+      $0.layout.hasTotal = false
+    }
+    // 0.999999 − 0.333333 is 0.666666 exactly, but 1.00 − 0.33 is shown.
+    expectEqual(lines, ["currency,gross,returns,net", "EUR,1.00,0.00,1.00", "JPY,202,0,202"])
+  }
+
+  @Test(arguments: [
+    ("revenue", ["country_code", "net"], ["DE,0.34", "FR,0.33", "IT,0.33", "JP,201", "US,1"]),
+    ("journal", ["sale_key", "amount"], ["1,0.34", "2,0.33", "3,0.33", "4,201", "5,1"]),
+  ])
+  func reportsOfEarlierVersionsAreRoundedAsTheyWere(
+    _ words: String, _ columns: [String], _ rows: [String]
+  ) throws {
+    let lines = try Self.csv(words) {
+      $0.version = 7
+      $0.amounts = .minor
+      $0.layout.columns = columns
+    }
+    expectEqual(Array(lines.dropFirst()), rows)
   }
 
   @Test func whatUsersBroughtInIsRoundedCurrencyByCurrency() throws {

@@ -196,12 +196,12 @@ import Projections
       ],
       [
         "subscriptions --by month --at 2026-03-15": [
-          "2026-01,app,1,1,0,0,0,0,,", "2026-02,app,1,1,0,1,0,1,9.99 EUR 60.00 USD,5.00 USD",
-          "2026-03,app,1,0,0,0,0,0,,5.00 USD",
+          "2026-01,app,,1,1,0,0,0,0,,", "2026-02,app,EUR,1,1,0,1,0,1,9.99,0.00",
+          "2026-02,app,USD,,,,,,,60.00,5.00", "2026-03,app,USD,1,0,0,0,0,0,0.00,5.00",
         ],
         "subscriptions --by month --at 2026-02-15": [
-          "2026-01,app,1,1,0,0,0,0,,",
-          "2026-02,app,2,1,0,1,0,0,9.99 EUR 60.00 USD,9.99 EUR 5.00 USD",
+          "2026-01,app,,1,1,0,0,0,0,,", "2026-02,app,EUR,2,1,0,1,0,0,9.99,9.99",
+          "2026-02,app,USD,,,,,,,60.00,5.00",
         ],
         // In Berlin, February begins an hour earlier, and so does the report's day.
         "subscriptions month,active,new,converted --by month --at 2026-02-01 --timezone Europe/Berlin":

@@ -98,10 +98,12 @@ import Testing
     ReportColumn("position", .integer),
   ]
 
-  private static func about() -> SpreadsheetAbout {
-    SpreadsheetAbout(
+  private static func about(hasExactTexts: Bool = true) -> SpreadsheetAbout {
+    var about = SpreadsheetAbout(
       sheetName: "rows", title: "Rows", facts: [.init("Ledger", "receipts.example")], zone: .utc,
       createdAtMs: 1_770_000_000_000)
+    about.hasExactTexts = hasExactTexts
+    return about
   }
 
   private static func file(rowCount: Int) throws -> [UInt8] {
@@ -154,6 +156,33 @@ import Testing
       #expect(text.contains("<is><t>9223372036854775807</t></is>"))
       #expect(!text.contains("<f>"))
     }
+  }
+
+  @Test(arguments: [
+    (9_990_000, "<v>9.99</v>"), (-1_234_567_890_000, "<v>-1234567.89</v>"),
+    // Excel keeps 15 digits.
+    (9_999_999_999_999_990_000, "<v>9999999999999.99</v>"),
+    (99_999_999_999_999_990_000, "<is><t>99999999999999.99</t></is>"),
+  ])
+  func aRoundedAmountIsOneCellWithAllItsDigits(micros: Int128, cell: String) throws {
+    var bytes: [UInt8] = []
+    let writer = try SpreadsheetReportWriter(Self.about(hasExactTexts: false), check: {}) {
+      bytes.append(contentsOf: $0)
+    }
+    try writer.begin([ReportColumn("amount", .amount)])
+    try writer.write(.amount(micros, Currency.parse("EUR")))
+    try writer.endRow()
+    try writer.end(ReportSummary())
+    let text = try Self.sheet(bytes)
+    #expect(text.contains(cell))
+    expectEqual(try Self.cells(bytes).rows.cellCount, 2)
+  }
+
+  @Test func sheetsArePrintedAcrossAsWideAsThePaperWithTheHeadingOnEachPage() throws {
+    let text = try Self.sheet(try Self.file(rowCount: 3))
+    #expect(text.contains("orientation=\"landscape\""))
+    #expect(text.contains("<pageSetUpPr fitToPage=\"1\"/>"))
+    #expect(text.contains("fitToHeight=\"0\""))
   }
 
   @Test func theSameRowsGiveTheSameBytes() throws {

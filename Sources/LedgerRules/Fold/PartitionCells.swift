@@ -8,14 +8,19 @@ struct PartitionCells {
   private let request: ReportRequest
   private let columns: [PartitionColumn]
   private let ledgerNames: [String]
-  /// The column that has the currency of the amounts in a row.
-  private let currencyColumn: Int?
+  /// For each column of amounts, the one that has their currency.
+  private let currencyColumns: [Int?]
 
   init(_ request: ReportRequest, _ task: FoldTask) {
     self.request = request
-    columns = request.reportColumns
+    let columns = request.reportColumns
+    self.columns = columns
     ledgerNames = task.ledgers.map(\.name)
-    currencyColumn = columns.firstIndex { $0.name == "currency" }
+    currencyColumns = columns.map { column in
+      guard column.content == .amount else { return nil }
+      let name = column.name == "original_amount" ? "original_currency" : "currency"
+      return columns.firstIndex { $0.name == name }
+    }
   }
 
   /// Passes on the header and the rows of a stream.
@@ -46,13 +51,13 @@ struct PartitionCells {
   private func write(
     _ batch: ExchangeBatch, _ row: Int, number: Int, to writer: any ReportWriter
   ) throws {
-    var currency: Currency?
-    if let currencyColumn {
-      let code = batch.bytes(column: currencyColumn, row: row)
-      currency = Currency.parse(code)
-      if currency == nil, !code.isEmpty { throw failure(number, columns[currencyColumn]) }
-    }
     for (index, column) in columns.enumerated() {
+      var currency: Currency?
+      if let currencyColumn = currencyColumns[index] {
+        let code = batch.bytes(column: currencyColumn, row: row)
+        currency = Currency.parse(code)
+        if currency == nil, !code.isEmpty { throw failure(number, columns[currencyColumn]) }
+      }
       let bytes = batch.bytes(column: index, row: row)
       guard try write(bytes, column.content, currency, to: writer) else {
         throw failure(number, column)

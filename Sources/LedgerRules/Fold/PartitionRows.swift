@@ -129,7 +129,7 @@ package enum PartitionContent: String {
   case text
   /// Decimal digits.
   case integer
-  /// Micros, as decimal digits; the column `currency` has their currency.
+  /// Micros, as decimal digits; the column `currency` has their currency, of `original_amount` `original_currency`.
   case amount
   /// A JSON object: micros, as texts of decimal digits, by currency.
   case amounts
@@ -157,10 +157,10 @@ package struct PartitionColumn: Equatable {
 
   fileprivate init(_ column: ReportColumn, of kind: ReportKind) {
     name = column.name
-    if name == "position" || name.hasSuffix("_position") {
-      content = .position
-    } else if name.hasSuffix("_positions") {
+    if name.hasSuffix("_positions") || name == "rate_position" {
       content = .positions
+    } else if name == "position" || name.hasSuffix("_position") {
+      content = .position
     } else if kind == .users, name == "net" {
       // The report declares it as a text.
       content = .amounts

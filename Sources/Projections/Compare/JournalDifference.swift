@@ -350,7 +350,8 @@ struct ComparedBooks {
   /// The declarations whose rates convert a line of this date.
   mutating func rateDeclarations(_ currency: Currency?, atMs dateMs: Int64) -> [Int] {
     guard let currency else { return [] }
-    return conversion?.declarations(of: currency, atMs: dateMs) ?? []
+    let positions = conversion?.rateUse(of: currency, atMs: dateMs)?.positions ?? []
+    return Set(positions.map { Int($0) }).sorted()
   }
 
   var isConverting: Bool { conversion != nil }

@@ -23,6 +23,8 @@ package struct SpreadsheetAbout: Sendable {
   package var zone: TimeZoneTable
   /// The creation time in the file, in epoch milliseconds: that of the last event, because a report reads no clock.
   package var createdAtMs: Int64
+  /// Whether each amount's exact text stands next to it.
+  package var hasExactTexts = false
   /// The columns whose texts are days or months.
   package var periods: [String: Period.Granularity] = [:]
 
@@ -55,6 +57,8 @@ extension SpreadsheetAbout {
     self.init(
       sheetName: request.kind.rawValue, title: "Receipt Ledger: \(request.kind.rawValue)",
       facts: facts, zone: request.zone, createdAtMs: lastEventAtMs ?? 0)
+    hasExactTexts =
+      request.amounts == .exact && ReportOption.amounts.reports.contains(request.kind)
     if request.kind == .revenue {
       periods[ReportDimension.period.column] = request.granularity
     }
@@ -111,7 +115,7 @@ struct AboutSheet {
     if !summary.unknownEnvironments.isEmpty {
       try write("Environments not known", summary.unknownEnvironments.joined(separator: ", "))
     }
-    try write(summary.totals)
+    try write(summary.totals, hasExactTexts: about.hasExactTexts)
     try counts("Exceptions", summary.exceptions.map { ($0.type, $0.count) })
     try counts("Sales by the source of their reply", summary.trust.map { ($0.word, $0.count) })
   }
@@ -152,32 +156,36 @@ struct AboutSheet {
     }
   }
 
-  /// A row for each currency: each amount as a number, and next to it the exact text.
-  private mutating func write(_ totals: [ReportTotal]) throws {
+  /// A row for each currency.
+  private mutating func write(_ totals: [ReportTotal], hasExactTexts: Bool) throws {
     guard let first = totals.first else { return }
     row += 1
     var titles = ["Totals by currency"]
     for sum in first.sums {
       titles.append(sum.column.name)
-      if sum.column.content == .amount { titles.append(sum.column.name + exactSuffix) }
+      if sum.column.content == .amount, hasExactTexts {
+        titles.append(sum.column.name + exactSuffix)
+      }
     }
     try line(titles, .heading)
     for total in totals {
       try cell(total.currency?.description ?? "without currency", 0, nil)
       var column = 1
       for sum in total.sums {
-        if sum.column.content == .amount {
-          if let currency = total.currency {
-            let number = AmountNumber(sum.value, currency)
-            try workbook.write(
-              number.value, decimals: number.decimals, row, column, on: .about)
-            try cell(Amount.text(micros: sum.value, currency: currency), column + 1, .right)
-          }
-          column += 2
-        } else {
+        let isAmount = sum.column.content == .amount
+        if !isAmount {
           try workbook.write(Double(sum.value), row, column, on: .about)
-          column += 1
+        } else if let currency = total.currency {
+          let text = Amount.text(micros: sum.value, currency: currency)
+          if hasExactTexts || AmountNumber.holds(sum.value) {
+            let number = AmountNumber(sum.value, currency)
+            try workbook.write(number.value, decimals: number.decimals, row, column, on: .about)
+            if hasExactTexts { try cell(text, column + 1, .right) }
+          } else {
+            try cell(text, column, .right)
+          }
         }
+        column += isAmount && hasExactTexts ? 2 : 1
       }
       row += 1
     }

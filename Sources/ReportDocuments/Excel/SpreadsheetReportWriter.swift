@@ -1,9 +1,9 @@
-// Reports as Excel files: typed cells, and next to each amount its exact text.
+// Reports as Excel files: typed cells, and next to each amount that is not rounded its exact text.
 import Base
 package import Projections
 package import Revenue
 
-/// The suffix of the column next to an amount's column, which has the exact text.
+/// The suffix of the column next to a column of exact amounts, which has their exact text.
 let exactSuffix = "_exact"
 
 /// An amount as a number cell: the nearest binary number, and how many decimals are shown.
@@ -11,6 +11,16 @@ package struct AmountNumber {
   package let value: Double
   /// The currency's, or more if the amount needs them; at most 6.
   package let decimals: Int
+
+  /// Whether the number has all of the amount's digits: Excel keeps 15.
+  static func holds(_ micros: Int128) -> Bool {
+    var digits = micros.magnitude
+    while digits >= 1_000_000_000_000_000 {
+      guard digits % 10 == 0 else { return false }
+      digits /= 10
+    }
+    return true
+  }
 
   package init(_ micros: Int128, _ currency: Currency?) {
     // The quotient of two exact numbers is rounded once. An amount beyond 2⁵³ micros, nine billion, is rounded twice:
@@ -68,7 +78,9 @@ package final class SpreadsheetReportWriter: ReportWriter {
       indexes.append(columnCount)
       granularities.append(granularity)
       try head(column.name, column, granularity)
-      if column.content == .amount { try head(column.name + exactSuffix, nil, nil) }
+      if column.content == .amount, about.hasExactTexts {
+        try head(column.name + exactSuffix, nil, nil)
+      }
     }
     row = 1
   }
@@ -92,7 +104,10 @@ package final class SpreadsheetReportWriter: ReportWriter {
       let isLong = ["_id", "_key", "_identifier", "detail"].contains { name.hasSuffix($0) }
       workbook.setColumn(.rows, columnCount, width: width(isLong ? 26 : 12))
     }
-    try Array(name.utf8).withUnsafeBytes { try workbook.write($0, 0, columnCount, .heading) }
+    let isNumber = column.map { $0.content == .amount || $0.content == .integer } ?? true
+    try Array(name.utf8).withUnsafeBytes {
+      try workbook.write($0, 0, columnCount, isNumber ? .numberHeading : .heading)
+    }
     columnCount += 1
   }
 
@@ -148,11 +163,15 @@ package final class SpreadsheetReportWriter: ReportWriter {
   }
 
   private func write(_ micros: Int128, _ currency: Currency?, _ index: Int) throws {
+    func text(_ index: Int) throws {
+      try write(index) { Amount.append(micros: micros, currency: currency, to: &$0) }
+    }
+    // A wrong number is worse than none that Excel adds up.
+    if !about.hasExactTexts, !AmountNumber.holds(micros) { return try text(index) }
     let number = AmountNumber(micros, currency)
     try workbook.write(number.value, decimals: number.decimals, row, index)
     // A total's cell may be in a column that otherwise has no amounts.
-    guard columns[column - 1].content == .amount else { return }
-    try write(index + 1) { Amount.append(micros: micros, currency: currency, to: &$0) }
+    if about.hasExactTexts, columns[column - 1].content == .amount { try text(index + 1) }
   }
 
   private func write(_ text: UnsafeRawBufferPointer, _ index: Int) throws {

@@ -12,7 +12,7 @@ final class Workbook {
 
   /// How a cell is shown. The number is its index among the workbook's formats.
   enum CellFormat: Int, CaseIterable {
-    case plain, heading, time, day, month, right, title, name
+    case plain, heading, numberHeading, time, day, month, right, title, name
   }
 
   private let folder: TemporaryFolder
@@ -93,9 +93,10 @@ final class Workbook {
       }
       switch look {
       case .plain: break
-      case .heading:
+      case .heading, .numberHeading:
         format_set_bold(format)
         format_set_bottom(format, UInt8(LXW_BORDER_THIN.rawValue))
+        if look == .numberHeading { format_set_align(format, UInt8(LXW_ALIGN_RIGHT.rawValue)) }
       case .time: format_set_num_format(format, "yyyy-mm-dd hh:mm:ss")
       case .day: format_set_num_format(format, "yyyy-mm-dd")
       case .month: format_set_num_format(format, "yyyy-mm")
@@ -201,6 +202,7 @@ final class Workbook {
     rowCount: Int, columnCount: Int, _ sink: (UnsafeRawBufferPointer) throws -> Void
   ) throws {
     worksheet_freeze_panes(rows, 1, 0)
+    prepareToPrint()
     if columnCount > 0 {
       let (lastRow, lastColumn) = (lxw_row_t(max(rowCount - 1, 0)), lxw_col_t(columnCount - 1))
       worksheet_autofilter(rows, 0, 0, lastRow, lastColumn)
@@ -228,6 +230,17 @@ final class Workbook {
         operation: "write an Excel file", cause: "cells are missing; is there room in TMPDIR?")
     }
     try pass(file, to: sink)
+  }
+
+  /// A4 across, as wide as the paper, with the heading on each page.
+  private func prepareToPrint() {
+    _ = worksheet_repeat_rows(rows, 0, 0)
+    for sheet in [rows, about] {
+      worksheet_set_paper(sheet, 9)
+      worksheet_set_landscape(sheet)
+      worksheet_fit_to_pages(sheet, 1, 0)
+      _ = worksheet_set_footer(sheet, "&L&F&C&A&R&P / &N")
+    }
   }
 
   private func pass(
@@ -288,8 +301,9 @@ package enum SpreadsheetError: ReportableError, Equatable, CustomStringConvertib
 
 /// The library behind spreadsheets.
 package enum SpreadsheetLibrary {
-  /// The version of the files' form, for manifests. Form 1 packed the same cells differently.
-  package static let form = 2
+  /// The version of the files' form, for manifests. Form 1 packed the same cells differently; form 2 was not made for
+  /// paper.
+  package static let form = 3
 
   /// For example `libxlsxwriter 1.1.4`.
   package static var name: String { "libxlsxwriter " + text(lxw_version()) }

@@ -143,9 +143,17 @@ struct PageChanges {
     let unitsBefore: Int128
     let unitsAfter: Int128
     /// In micros.
-    let netBefore: Int128
-    let netAfter: Int128
+    var netBefore: Int128
+    var netAfter: Int128
     let saleCount: Int
+
+    fileprivate func rounded(_ amounts: ReportAmounts) -> Row {
+      guard amounts == .minor, let currency else { return self }
+      var row = self
+      row.netBefore = MinorRounding.halfToEven(netBefore, currency)
+      row.netAfter = MinorRounding.halfToEven(netAfter, currency)
+      return row
+    }
   }
 
   /// The number of events of the earlier state.
@@ -172,7 +180,8 @@ struct PageChanges {
         month: row.place.month, countryCode: row.place.countryCode,
         currency: row.place.currency.flatMap { Currency.parse($0) },
         unitsBefore: Int128(row.before.netUnits), unitsAfter: Int128(row.after.netUnits),
-        netBefore: row.before.netMicros, netAfter: row.after.netMicros, saleCount: row.saleCount)
+        netBefore: row.before.netMicros, netAfter: row.after.netMicros, saleCount: row.saleCount
+      ).rounded(request.report.amounts)
     }
   }
 }

@@ -70,24 +70,33 @@ package struct PageFigures {
     subscriptions = try PageSubscriptions(runner, lastEventAtMs: lastEventAtMs)
     changes = try older.map { try PageChanges(request, from: $0, to: database) }
     currencies = []
-    currencies = orderedCurrencies
     try check()
+    if request.report.amounts == .minor { round() }
+    currencies = orderedCurrencies
+  }
+
+  /// Rounds what is shown. Months are rounded one by one: each is a total.
+  private mutating func round() {
+    (steps.rounding, places.rounding) = (.apportioned, .apportioned)
+    (months.rounding, before.rounding) = (.alone, .alone)
+    RefundSums.round(&refunds)
   }
 
   /// Checks that the period's figures add up to the same, however they are split.
   private func check() throws(ProjectionError) {
-    guard steps.totals == places.totals else {
+    guard steps.exactTotals == places.exactTotals else {
       throw .inconsistent("revenue by day differs from revenue by product and country")
     }
     var totals: [Currency?: PageSums] = [:]
     for refund in refunds { totals[refund.currency, default: PageSums()].add(refund) }
-    for (currency, sums) in places.totals where totals[currency] == nil {
+    let exact = places.exactTotals
+    for (currency, sums) in exact where totals[currency] == nil {
       totals[currency] = PageSums()
       guard sums.hasRefunds == false else {
         throw .inconsistent("refunds by reason differ from those of revenue")
       }
     }
-    for (currency, sums) in totals where !sums.hasSameRefunds(as: total(currency)) {
+    for (currency, sums) in totals where !sums.hasSameRefunds(as: exact[currency] ?? PageSums()) {
       throw .inconsistent("refunds by reason differ from those of revenue")
     }
   }
@@ -128,6 +137,8 @@ struct PageReports {
     _ dimensions: [ReportDimension], _ days: PagePeriod, _ granularity: Period.Granularity? = nil
   ) throws -> PageRows {
     var report = request.report
+    // Rounded once they are summed for a table.
+    report.amounts = .exact
     report.dimensions = dimensions
     report.granularity = granularity ?? request.period.granularity
     (report.from, report.to) = (days.first, days.last)
@@ -169,6 +180,9 @@ struct PageReports {
     var report = ReportRequest(.subscriptions)
     report.environments = request.report.environments
     report.zone = request.report.zone
+    report.reportingCurrency = request.report.reportingCurrency
+    report.ratesAgeMaxDays = request.report.ratesAgeMaxDays
+    report.amounts = request.report.amounts
     report.momentMs = momentMs
     return report
   }

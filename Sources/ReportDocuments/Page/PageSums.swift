@@ -49,6 +49,16 @@ package struct PageSums: Equatable {
   func hasSameRefunds(as other: PageSums) -> Bool { values[2...5] == other.values[2...5] }
 
   var hasRefunds: Bool { !hasSameRefunds(as: PageSums()) }
+
+  /// Rounds rows in one currency as reports do: gross, Returns and Reversals add up, and net follows from them.
+  static func round(_ rows: [PageSums], _ currency: Currency) -> [PageSums] {
+    var rounded = rows
+    guard MinorRounding.round(&rounded, [\.[1], \.[3], \.[5]], currency) else { return rows }
+    for index in rounded.indices {
+      rounded[index][6] = rounded[index].gross - rounded[index].returns + rounded[index].reversals
+    }
+    return rounded
+  }
 }
 
 /// A revenue report's rows, as its writer receives them.
@@ -68,23 +78,42 @@ package struct PageRows {
     }
   }
 
+  /// How sums are shown.
+  enum Rounding { case exact, apportioned, alone }
+
   let dimensions: [ReportDimension]
   package var rows: [Row] = []
   var summary = ReportSummary()
+  var rounding = Rounding.exact
 
   package init(dimensions: [ReportDimension], rows: [Row] = []) {
     self.dimensions = dimensions
     self.rows = rows
   }
 
-  /// The sums by currency.
+  /// The sums by currency, as they are shown.
   var totals: [Currency?: PageSums] {
+    exactTotals.reduce(into: [:]) { totals, total in
+      totals[total.key] = rounded([total.value], total.key)[0]
+    }
+  }
+
+  var exactTotals: [Currency?: PageSums] {
     rows.reduce(into: [:]) { totals, row in
       totals[row.currency] = (totals[row.currency] ?? PageSums()) + row.sums
     }
   }
 
-  /// The sums by the value of one dimension, for one currency, in the order of the values.
+  private func rounded(_ sums: [PageSums], _ currency: Currency?) -> [PageSums] {
+    guard let currency else { return sums }
+    return switch rounding {
+    case .exact: sums
+    case .apportioned: PageSums.round(sums, currency)
+    case .alone: sums.flatMap { PageSums.round([$0], currency) }
+    }
+  }
+
+  /// The sums by the value of one dimension, for one currency, in the order of the values, as they are shown.
   func sums(by dimension: ReportDimension, _ currency: Currency?) -> [(
     label: String, sums: PageSums
   )] {
@@ -100,7 +129,8 @@ package struct PageRows {
         result.append((label, row.sums))
       }
     }
-    return result.sorted { $0.label.utf8.lexicographicallyPrecedes($1.label.utf8) }
+    result.sort { $0.label.utf8.lexicographicallyPrecedes($1.label.utf8) }
+    return zip(result, rounded(result.map(\.sums), currency)).map { ($0.label, $1) }
   }
 
   /// The sums by the value of one dimension over all currencies; only their counts may be shown.
@@ -113,7 +143,7 @@ package struct PageRows {
 
   /// Throws if the rows do not add up to the report's own totals.
   package func check() throws(ProjectionError) {
-    let totals = totals
+    let totals = exactTotals
     let isWhole =
       summary.totals.count == totals.count
       && summary.totals.allSatisfy { total in

@@ -15,7 +15,7 @@ extension PageWriter {
         + (subscriptions.isAtEnd
           ? "the end of \(period.isMonth ? "the month" : "these days")."
           : "the time of the last event.")
-        + " All apps and products together; amounts are as charged, never converted.")
+        + " All apps and products together.")
     statuses(&html)
     if subscriptions.months.isEmpty { return }
     html.element(
@@ -139,8 +139,8 @@ struct PageSubscriptions {
     /// Counts by the report's columns, in the order of `countColumns`.
     let counts: [Int128]
     /// Micros by currency.
-    let gross: [Currency: Int128]
-    let recurring: [Currency: Int128]
+    var gross: [Currency: Int128] = [:]
+    var recurring: [Currency: Int128] = [:]
   }
 
   static let countColumns = ["active", "new", "renewed", "converted", "recovered", "churned"]
@@ -166,15 +166,20 @@ struct PageSubscriptions {
     let counts = try reports.subscriptionStatuses(atMs: momentMs)
     statusCounts = Self.statuses.map { Int128(counts[$0] ?? 0) }
     let monthly = try reports.subscriptionMonths(
-      ["month", "bundle_id", "gross", "mrr"] + Self.countColumns, atMs: momentMs)
+      ["month", "bundle_id", "currency", "gross", "mrr"] + Self.countColumns, atMs: momentMs)
     // The moment is the first of the next month, in which nothing has happened yet.
-    months = monthly.compactMap { row in
+    for row in monthly {
       guard let month = PagePeriod(parsingMonth: row[0].text)?.firstMonth,
         (period.year.firstMonth...period.lastMonth).contains(month)
-      else { return nil }
-      return Month(
-        month: month, bundleID: row[1].text, counts: row[4...].map { $0.number ?? 0 },
-        gross: row[2].sums, recurring: row[3].sums)
+      else { continue }
+      // Of several currencies, the first row has the counts.
+      if months.last?.month != month || months.last?.bundleID != row[1].text {
+        months.append(
+          Month(month: month, bundleID: row[1].text, counts: row[5...].map { $0.number ?? 0 }))
+      }
+      guard let currency = Currency.parse(row[2].text) else { continue }
+      months[months.count - 1].gross[currency] = row[3].number
+      months[months.count - 1].recurring[currency] = row[4].number
     }
   }
 

@@ -161,6 +161,22 @@ package struct MinorRounding: Sendable {
     return amounts.enumerated().map { rounding.rounded($1, ordinal: $0) }
   }
 
+  /// Rounds columns of rows that are all in one currency, each column by itself.
+  /// - Returns: whether an amount changed.
+  package static func round<Row>(
+    _ rows: inout [Row], _ columns: [WritableKeyPath<Row, Int128>], _ currency: Currency
+  ) -> Bool {
+    var hasChanged = false
+    for column in columns {
+      let exact = rows.map { $0[keyPath: column] }
+      let rounded = rounded(exact, currency)
+      if rounded == exact { continue }
+      hasChanged = true
+      for (index, amount) in rounded.enumerated() { rows[index][keyPath: column] = amount }
+    }
+    return hasChanged
+  }
+
   /// A single amount, or a total, rounded half to even to the minor unit; in micros.
   package static func halfToEven(_ micros: Int128, _ currency: Currency) -> Int128 {
     halfToEven(micros, unitMicros(currency))

@@ -184,6 +184,16 @@ package struct RateDay: Equatable, Sendable {
   package let day: Int
 }
 
+/// By what an amount is multiplied, as declared rates say it.
+package struct RateUse: Equatable, Sendable {
+  /// `0.92`; of the opposite pair `1/1.0854`; through a third currency `0.85/1.0854`.
+  package let rate: String
+  /// The days of its rates since 1970-01-01, in their order.
+  package let days: [Int]
+  /// The positions of their declarations, in the same order.
+  package let positions: [Int64]
+}
+
 /// Converts amounts to one reporting currency by revenue rule R10, and records the sources of the rates used and the
 /// oldest rate.
 package struct RateConverter: Sendable {
@@ -247,13 +257,18 @@ package struct RateConverter: Sendable {
     return table.resolve(from: currency, to: target, utcDay: utcDay, ageMaxDays: nil)?.oldestDay
   }
 
-  /// The positions of the declarations whose rates convert a currency on a day. Empty if none does, or if it is the
-  /// reporting currency.
-  package mutating func declarations(of currency: Currency, utcDay: Int) -> [Int64] {
+  /// The rates that convert a currency on a day; nil if none does, or if it is the reporting currency.
+  package mutating func rateUse(of currency: Currency, utcDay: Int) -> RateUse? {
     guard currency != target, let resolution = resolution(from: currency, utcDay: utcDay)
-    else { return [] }
+    else { return nil }
     let legs = [resolution.leg, resolution.secondLeg].compactMap { $0 }
-    return Set(legs.map { table.sources[$0.sourceIndex].position }).sorted()
+    let rates = legs.map(\.rate.description)
+    return RateUse(
+      // A single rate of the opposite pair divides.
+      rate: legs.count == 1 && legs[0].base == target
+        ? "1/\(rates[0])" : rates.joined(separator: "/"),
+      days: legs.map(\.day),
+      positions: legs.map { table.sources[$0.sourceIndex].position })
   }
 
   /// The oldest rate used so far. Of several rates on that day, the first by currencies.

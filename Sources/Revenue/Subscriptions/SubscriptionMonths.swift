@@ -13,13 +13,18 @@ package struct SubscriptionPeriod {
   package var isRenewal: Bool
   /// The amount of the Sale line; nil if the sale has no price.
   package var price: (micros: Int64, currency: Currency)?
+  /// The same in the currency in which months are summed.
+  package var charged: (micros: Int64, currency: Currency)?
 
+  /// - Parameter charged: nil is the price.
   package init(
     startMs: Int64, endMs: Int64, lengthMs: Int64, kind: SaleKind, isRenewal: Bool = false,
-    price: (micros: Int64, currency: Currency)?
+    price: (micros: Int64, currency: Currency)?,
+    charged: (micros: Int64, currency: Currency)? = nil
   ) {
     (self.startMs, self.endMs, self.lengthMs) = (startMs, endMs, lengthMs)
     (self.kind, self.isRenewal, self.price) = (kind, isRenewal, price)
+    self.charged = charged ?? price
   }
 
   /// The amount of a month in micros, rounded half to even: for a period of 27 days or more the amount ÷ its months,
@@ -95,8 +100,8 @@ package struct SubscriptionMonths {
         } else {
           months[month].renewed += 1
         }
-        if let price = period.price {
-          months[month].gross[price.currency, default: 0] += Int128(price.micros)
+        if let charged = period.charged {
+          months[month].gross[charged.currency, default: 0] += Int128(charged.micros)
         }
       }
       if index == 0 || period.startMs > coveredMs { segmentStartMs = period.startMs }

@@ -152,7 +152,7 @@ private func export(
     }
   }
   if let report, let path = options.outputPath {
-    let line = ReportFooter(request.kind, report.summary).fileLine(size: report.size, path: path)
+    let line = ReportFooter(request, report.summary).fileLine(size: report.size, path: path)
     context.diagnostics.writeLine(visible(line))
   }
   return .done

@@ -37,9 +37,19 @@ struct ExportOptions: Sendable {
       throw UsageError("--\(option)", "can be used with \(alternatives(names)), not with \(name)")
     }
     try Self.checkDimensions(kind, invocation)
-    request = try invocation.reportRequest(kind)
     outputPath = invocation.outputPath
     format = try Self.format(invocation, outputPath)
+    var request = try invocation.reportRequest(kind)
+    // People read minor units; programs read all digits.
+    if !invocation.has("amounts"), format == .table || format == .xlsx,
+      ReportOption.amounts.reports.contains(kind)
+    {
+      request.amounts = .minor
+    }
+    if kind.hasMoment, !request.isByMonth, request.reportingCurrency != nil {
+      throw UsageError("--in", "can be used with \(name) only with --by \(ReportRequest.byMonth)")
+    }
+    self.request = request
     asOf = try invocation.asOf()
     try Self.refuseForeignLayout(format, invocation)
     try Self.checkColumns(of: request)

@@ -89,6 +89,7 @@ private struct PageOptions {
 
   init(_ invocation: Invocation) throws(UsageError) {
     var request = try invocation.reportRequest(.revenue)
+    if !invocation.has("amounts") { request.amounts = .minor }
     period = try Self.period(invocation, from: request.from, to: request.to)
     (request.from, request.to) = (nil, nil)
     self.request = request

@@ -7,9 +7,11 @@ import Revenue
 struct ReportFooter {
   private let kind: ReportKind
   private let summary: ReportSummary
+  private let tableVersion: Int
 
-  init(_ kind: ReportKind, _ summary: ReportSummary) {
-    self.kind = kind
+  init(_ request: ReportRequest, _ summary: ReportSummary) {
+    kind = request.kind
+    tableVersion = request.layout.tableVersion
     self.summary = summary
   }
 
@@ -25,7 +27,9 @@ struct ReportFooter {
   private static let totalCountMax = 5
 
   private var totalLines: [String] {
-    if summary.totals.count <= Self.totalCountMax { return summary.totals.map(Self.text) }
+    if summary.totals.count <= Self.totalCountMax || tableVersion < 3 {
+      return summary.totals.map(Self.text)
+    }
     let currencies = summary.totals.count { $0.currency != nil }
     return [
       "Totals: in \(counted(currencies, "currency", "currencies")); --total shows them, --in CURRENCY makes one"
@@ -54,9 +58,17 @@ struct ReportFooter {
     return ["Not shown: \(counted(summary.notShownCount, "more row"))\(totals)"]
   }
 
-  /// What `--amounts minor` does to the figures.
-  private static let roundingNote =
-    "Rounded to minor units: totals half to even, rows by largest remainder, so that they add up."
+  /// What rounding did to the figures.
+  private static func text(_ rounding: ReportRounding) -> String {
+    switch rounding {
+    case .apportioned:
+      "Rounded to minor units: totals half to even, rows by largest remainder, so that they add up."
+    case .computedNet:
+      "Rounded so that rows add up; net is that of the rounded figures, and may differ from the exact one (--amounts exact)"
+    case .alone:
+      "Each line is rounded by itself, and totals are those of the exact amounts (--amounts exact)"
+    }
+  }
 
   private var momentLines: [String] {
     summary.momentMs.map { ["As they stood at \(Timestamp.text(ms: $0))"] } ?? []
@@ -68,7 +80,10 @@ struct ReportFooter {
     return roundingLines + ["Exceptions: \(counts)"] + rateLines
   }
 
-  private var roundingLines: [String] { summary.isRounded ? [Self.roundingNote] : [] }
+  private var roundingLines: [String] {
+    guard let rounding = summary.rounding, summary.isRounded || tableVersion < 3 else { return [] }
+    return [Self.text(rounding)]
+  }
 
   private var rateLines: [String] {
     var lines: [String] = []

@@ -173,8 +173,10 @@ extension Option {
         + "`COLUMN:desc`"),
     Option("top", value: .init("N"), help: "show the first N rows; totals stay those of all"),
     Option(
-      "amounts", value: .init("FORM", allowed: ReportAmounts.names, standard: "exact"),
-      help: "`minor` rounds to the currency's minor unit, so that rows add up to the rounded total"),
+      "amounts", value: .init("FORM", allowed: ReportAmounts.names),
+      help:
+        "`minor` rounds to the currency's minor unit, as tables, Excel files and pages do by default; `exact` "
+        + "shows all digits, as CSV and JSON do"),
     Option(
       "columns", value: .init("LIST", suggestions: ReportKind.columnNames),
       help: "show these columns, in this order"),

@@ -1,4 +1,5 @@
 // A sale and its journal lines as JSON, as a table row, and with the positions of its events.
+import Base
 import Ledger
 import Projections
 import Revenue
@@ -112,6 +113,66 @@ extension SaleDetail {
         "date", "line", .number("quantity"), "currency", .number("amount"), "reason",
         .number("position"),
       ], lines.map { record($0) + ["currency": currency?.description] })
+  }
+}
+
+// MARK: - The conversion of a sale's lines to another currency
+
+/// What a sale's lines are converted to.
+struct SaleConversion {
+  /// A line and its conversion; nil if it has no price, or no rate converts it.
+  struct Line {
+    let line: LineDetail
+    let currency: Currency?
+    let target: Currency
+    let conversion: LineConversion?
+  }
+
+  let target: Currency
+  let ratesAgeMaxDays: Int
+
+  func lines(of sale: SaleDetail, _ queries: LedgerQueries) throws -> [Line] {
+    let conversions = try queries.conversions(
+      of: sale, to: target, ageMaxDays: ratesAgeMaxDays)
+    return zip(sale.lines, conversions).map {
+      Line(line: $0, currency: sale.currency, target: target, conversion: $1)
+    }
+  }
+}
+
+extension SaleConversion.Line {
+  private var days: [String] {
+    conversion?.use.days.map { CivilDate(dayNumber: $0).description } ?? []
+  }
+
+  private var convertedText: String? {
+    conversion.map { Amount.text(micros: Int128($0.amountMicros), currency: target) }
+  }
+
+  var record: Record {
+    [
+      "line": line.line, "date": timeText(line.dateMs),
+      "original_amount": line.amountText(currency), "original_currency": currency?.description,
+      "rate": conversion?.use.rate, "rate_date": days,
+      "rate_position": conversion?.use.positions.map { Int($0) } ?? [],
+      "amount": convertedText, "currency": conversion.map { _ in target.description },
+    ]
+  }
+
+  /// `Sale of 2026-06-01: 9.99 USD × 0.92 = 9.1908 EUR, the rate of 2026-06-01 (position 12)`
+  func text(_ asked: SaleConversion) -> String {
+    let name = "\(line.line) of \(timeText(line.dateMs).prefix(10))"
+    guard let currency, let amount = line.amountText(currency) else {
+      return "\(name): without a price"
+    }
+    if currency == target { return "\(name): \(amount) \(currency), not converted" }
+    guard let conversion, let convertedText else {
+      return "\(name): \(amount) \(currency), without a rate of the day or of the "
+        + "\(counted(asked.ratesAgeMaxDays, "day")) before"
+    }
+    let rates = zip(days, conversion.use.positions).map { "\($0) (position \($1))" }
+    return "\(name): \(amount) \(currency) × \(conversion.use.rate) = \(convertedText) \(target), "
+      + "the \(rates.count == 1 ? "rate" : "rates") of \(rates.joined(separator: " and "))"
   }
 }
 

@@ -20,16 +20,27 @@ let showCommand = Command(
   ],
   options: [
     Option("sale", value: .init("KEY"), help: "a sale's key, or the id of one of its transactions"),
-    .asOf, .json,
+    Option(
+      "in", value: .init("CURRENCY"),
+      help: "with `--sale`: also show how each line is converted to this currency"),
+    .ratesMaxAge, .asOf, .json,
   ],
   examples: [
     Example("ledgerctl show 12", "Show the event at position 12 and its effects"),
     Example("ledgerctl show --sale 350000000000001", "Trace a sale to its events"),
+    Example(
+      "ledgerctl show --sale 350000000000001 --in EUR", "Also show with which rates it is converted"),
   ],
   isReadOnly: true
 ) { invocation, context in
   let subject = try ShowSubject(invocation)
   let asOf = try invocation.asOf()
+  let conversion = try invocation.reportingCurrency().map { target throws(UsageError) in
+    SaleConversion(target: target, ratesAgeMaxDays: try invocation.ratesAgeMaxDays())
+  }
+  if conversion != nil, !invocation.has("sale") {
+    throw UsageError("--in", "requires --sale", command: "show")
+  }
   let ledger = try OpenLedger(invocation, context)
   switch subject {
   case .position(let position): try showEvent(position, ledger, asOf, invocation, context)
@@ -40,7 +51,8 @@ let showCommand = Command(
     } else {
       try showReceipt(id, queries, invocation, context)
     }
-  case .sale(let key): try showSale(key, try ledger.queries(asOf: asOf), invocation, context)
+  case .sale(let key):
+    try showSale(key, try ledger.queries(asOf: asOf), conversion, invocation, context)
   }
   return .done
 }
@@ -163,7 +175,8 @@ private func showReceipt(
 // MARK: A sale
 
 private func showSale(
-  _ key: String, _ queries: LedgerQueries, _ invocation: Invocation, _ context: Context
+  _ key: String, _ queries: LedgerQueries, _ conversion: SaleConversion?,
+  _ invocation: Invocation, _ context: Context
 ) throws {
   let sales = try queries.sales(key: key)
   guard !sales.isEmpty else {
@@ -175,7 +188,8 @@ private func showSale(
     (
       sale: $0, exceptions: try queries.exceptions(of: $0).map(\.record),
       told: try queries.statements(about: $0), notified: try queries.notifications(about: $0),
-      subscription: try queries.subscriptionsAtLastEvent(of: [$0]).first
+      subscription: try queries.subscriptionsAtLastEvent(of: [$0]).first,
+      converted: try conversion?.lines(of: $0, queries)
     )
   }
   let records = found.map {
@@ -184,7 +198,7 @@ private func showSale(
       "statements": $0.told.statements.map(\.record),
       "notifications": $0.notified.notifications.map(\.record),
       "subscription": $0.subscription?.record,
-    ] as Record
+    ] + ($0.converted.map { ["converted": $0.map(\.record)] } ?? [:])
   }
   try context.print(invocation, ["sales": records]) { sheet in
     for (index, entry) in found.enumerated() {
@@ -196,6 +210,10 @@ private func showSale(
         try sheet.fields(subscription.fields)
       }
       try sheet.table("Journal", entry.sale.lineTable)
+      if let conversion, let lines = entry.converted {
+        try sheet.heading("In \(conversion.target)")
+        for line in lines { try sheet.line(visible(line.text(conversion))) }
+      }
       let heading = entry.told.isCut ? "The newest statements" : "Statements"
       try sheet.table(
         "\(heading), by their times", StatementDetail.table(entry.told.statements))

@@ -79,7 +79,7 @@ final class TableReportWriter: ReportWriter {
     let leavesOut = request.layout.columns.isEmpty && request.layout.tableVersion > 1
     let leftOut = leavesOut ? table.leaveOutUnused() : []
     try table.write(to: output, terminal: terminal)
-    var lines = ReportFooter(request.kind, summary).tableLines
+    var lines = ReportFooter(request, summary).tableLines
     if !leftOut.isEmpty {
       lines.insert(
         "Left out, empty or zero throughout: \(leftOut.joined(separator: ", "))", at: 0)

@@ -80,8 +80,9 @@ package struct ReportLayout: Equatable, Sendable {
   package var csv = CSV()
   /// The version of the form of text tables, for the manifests that name it.
   package var tableVersion = Self.currentTableVersion
-  /// 1 has all columns; since 2 those that are empty or zero throughout are left out.
-  package static let currentTableVersion = 2
+  /// 1 has all columns; since 2 those that are empty or zero throughout are left out; since 3 totals of many currencies
+  /// are a line, and rounding is mentioned only where it changed a figure.
+  package static let currentTableVersion = 3
 
   package init() {}
 }

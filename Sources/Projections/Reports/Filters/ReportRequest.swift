@@ -10,11 +10,10 @@ package enum ReportKind: String, CaseIterable, Sendable {
   /// Increased when the same events and filters would produce different bytes.
   package var version: Int {
     switch self {
-    case .exceptions: 8
-    case .revenue, .journal: 7
+    case .revenue, .journal, .exceptions: 8
     case .sales: 6
-    case .users: 5
-    case .receipts, .subscriptions: 4
+    case .users, .subscriptions: 5
+    case .receipts: 4
     }
   }
 

@@ -1,8 +1,19 @@
 // The journal report: every line in order, with details of its sale (rules R8 and R9).
+import Base
 import Revenue
 
 struct JournalReport {
-  static let columns = [
+  /// The columns of a journal; with a reporting currency also those by which a conversion is followed down.
+  static func columns(of request: ReportRequest) -> [ReportColumn] {
+    request.tracesConversions ? columns + conversionColumns : columns
+  }
+
+  private static let conversionColumns = [
+    ReportColumn("original_amount", .amount), ReportColumn("original_currency"),
+    ReportColumn("rate"), ReportColumn("rate_date", .list), ReportColumn("rate_position", .list),
+  ]
+
+  private static let columns = [
     ReportColumn("date", .time, isKey: true), ReportColumn("line", isKey: true),
     ReportColumn("environment"),
     ReportColumn("bundle_id"), ReportColumn("sale_key", isKey: true),
@@ -22,7 +33,8 @@ struct JournalReport {
     var conversion = try source.request.conversion(source.database)
     var summary = ReportSummary()
     var totals: [Currency?: (quantity: Int64, amount: Int128)] = [:]
-    try writer.begin(Self.columns)
+    try writer.begin(Self.columns(of: source.request))
+    let tracesConversions = source.request.tracesConversions
     try order.forEach { line, sale in
       var shown = line
       var unitPrice = sale.unitPriceMicros
@@ -30,6 +42,13 @@ struct JournalReport {
         unitPrice = conversion?.convert(price, from: currency, atMs: line.dateMs)
       }
       try write(shown, sale, unitPrice, writer)
+      if tracesConversions {
+        // A line that no rate converts keeps its currency.
+        let own = shown.currency == line.currency ? nil : line.currency
+        let use = own.flatMap { conversion?.rateUse(of: $0, atMs: line.dateMs) }
+        try write(line, use, writer)
+      }
+      try writer.endRow()
       totals[shown.currency, default: (0, 0)].quantity += shown.quantity
       totals[shown.currency, default: (0, 0)].amount += Int128(shown.amountMicros ?? 0)
       summary.rowCount += 1
@@ -69,8 +88,33 @@ struct JournalReport {
     try writer.write(line.basis == .notApplicable ? .empty : .word(line.basis.word))
     try writer.write(line.reason.isEmpty ? .empty : .text(line.reason))
     try writer.write(.integer(Int64(line.position)))
-    try writer.endRow()
   }
+
+  /// The amount before its conversion, and the rates.
+  private func write(_ line: ReportLine, _ use: RateUse?, _ writer: any ReportWriter) throws {
+    try writer.write(line.amountMicros.map { .amount(Int128($0), line.currency) } ?? .empty)
+    try writer.write(line.currency.map(ReportCell.currency) ?? .empty)
+    guard let use else {
+      for _ in 0..<3 { try writer.write(.empty) }
+      return
+    }
+    try withText(use.rate) { try writer.write(.text($0)) }
+    let days = use.days.map { Array(CivilDate(dayNumber: $0).description.utf8) }
+    try Array(days.joined()).withUnsafeBytes { bytes in
+      var start = 0
+      let texts = days.map { day in
+        defer { start += day.count }
+        return UnsafeRawBufferPointer(rebasing: bytes[start..<start + day.count])
+      }
+      try writer.write(.list(texts))
+    }
+    try writer.write(.integers(use.positions))
+  }
+}
+
+extension ReportRequest {
+  /// Whether a journal shows amounts before their conversion, which earlier versions did not.
+  var tracesConversions: Bool { kind == .journal && reportingCurrency != nil && version >= 8 }
 }
 
 // MARK: - The journal's lines in order, without holding all sales: sorted by what is short, then completed batch by batch

@@ -64,9 +64,8 @@ package enum Report {
     // Sorted rows are rounded already: remainders go by the report's own order.
     let sorted = SortedRows(request, to: inner)
     var writer = sorted ?? inner
-    if request.amounts == .minor {
-      writer = RoundedRows(try remainders(request, database), to: writer)
-    }
+    let rounded = try rounding(request, database, to: writer)
+    writer = rounded ?? writer
     let source = try ReportSource(database, request)
     try source.loadPending()
     let written = try writeRows(request, source, to: writer)
@@ -80,9 +79,24 @@ package enum Report {
       try !knows(environment: $0, database)
     }
     summary.unknownNames = try source.unknownNames()
-    if request.amounts == .minor { summary.roundTotals() }
+    summary.rounding = request.rounding
+    if let rounded {
+      summary.roundTotals()
+      summary.isRounded = rounded.hasChanged
+    }
     try writer.end(summary)
     return sorted?.summary(summary) ?? summary
+  }
+
+  /// What rounds the amounts on their way; nil if they are exact or the report rounds its rows itself.
+  private static func rounding(
+    _ request: ReportRequest, _ database: Database, to writer: any ReportWriter
+  ) throws -> (any RoundingWriter)? {
+    switch request.rounding {
+    case .apportioned: RoundedRows(try remainders(request, database), to: writer)
+    case .alone: RoundedLines(to: writer)
+    case .computedNet, nil: nil
+    }
   }
 
   /// The remainders of a report's amounts, in the report's own order.

@@ -224,7 +224,21 @@ struct RevenueReport {
     }
   }
 
-  private func finish(
+  /// Rounds the rows; ties go by their order. Net follows from the rounded figures.
+  /// - Returns: whether an amount changed.
+  private mutating func roundRows(_ places: [Int]) -> Bool {
+    var hasChanged = false
+    for (currency, places) in Dictionary(grouping: places, by: { rows[$0].key.currency }) {
+      guard let currency else { continue }
+      var sums = places.map { rows[$0].sums }
+      guard MinorRounding.round(&sums, [\.gross, \.returns, \.reversals], currency) else { continue }
+      hasChanged = true
+      for (place, sums) in zip(places, sums) { rows[place].sums = sums }
+    }
+    return hasChanged
+  }
+
+  private mutating func finish(
     _ writer: any ReportWriter, rates: UsedRates
   ) throws -> ReportSummary {
     let values = dimensions.indices.map { self.values(ofDimensionAt: $0) }
@@ -232,7 +246,11 @@ struct RevenueReport {
     try writer.begin(Self.columns(dimensions))
     var summary = ReportSummary()
     var totals: [Currency?: RevenueSums] = [:]
-    for (place, ranks) in sortedPlaces(values) {
+    let sorted = sortedPlaces(values)
+    if source.request.rounding == .computedNet {
+      summary.isRounded = roundRows(sorted.map(\.place))
+    }
+    for (place, ranks) in sorted {
       let row = rows[place]
       for index in dimensions.indices {
         try values[index].texts[Int(ranks.numbers[index])].withUnsafeBytes {
@@ -277,6 +295,16 @@ package struct RefundSums: Equatable, Sendable {
   package fileprivate(set) var returns: Int128 = 0
   package fileprivate(set) var reversedUnits: Int128 = 0
   package fileprivate(set) var reversals: Int128 = 0
+
+  /// Rounds amounts to the minor units of their currencies, so that they add up to the rounded totals.
+  package static func round(_ rows: inout [RefundSums]) {
+    for (currency, places) in Dictionary(grouping: rows.indices, by: { rows[$0].currency }) {
+      guard let currency else { continue }
+      var sums = places.map { rows[$0] }
+      _ = MinorRounding.round(&sums, [\.returns, \.reversals], currency)
+      for (place, sums) in zip(places, sums) { rows[place] = sums }
+    }
+  }
 }
 
 extension Report {

@@ -95,13 +95,17 @@ struct SubscriptionsReport {
 // MARK: - Subscriptions by month: who is subscribed, who comes and goes, and what each month brings in (rule R13)
 
 struct SubscriptionMonthsReport {
-  static let columns = [
-    ReportColumn("month", isKey: true), ReportColumn("bundle_id", isKey: true),
-    ReportColumn("active", .integer),
-    ReportColumn("new", .integer), ReportColumn("renewed", .integer),
-    ReportColumn("converted", .integer), ReportColumn("recovered", .integer),
-    ReportColumn("churned", .integer), ReportColumn("gross"), ReportColumn("mrr"),
-  ]
+  private static let counts = [
+    "active", "new", "renewed", "converted", "recovered", "churned",
+  ].map { ReportColumn($0, .integer) }
+
+  /// Up to version 4, the amounts of all currencies were a text.
+  static func columns(ofVersion version: Int) -> [ReportColumn] {
+    let keys = [ReportColumn("month", isKey: true), ReportColumn("bundle_id", isKey: true)]
+    if version < 5 { return keys + counts + [ReportColumn("gross"), ReportColumn("mrr")] }
+    return keys + [ReportColumn("currency", isKey: true)] + counts
+      + [ReportColumn("gross", .amount), ReportColumn("mrr", .amount)]
+  }
 
   /// What is subscribed to.
   private struct Subscribed: Hashable {
@@ -112,10 +116,11 @@ struct SubscriptionMonthsReport {
 
   let source: ReportSource
 
-  /// Writes the report, sorted by month, then by bundle as bytes.
+  /// Writes the report, sorted by month, then by bundle as bytes, then by currency.
   func write(to writer: any ReportWriter) throws -> ReportSummary {
     var summary = ReportSummary()
-    try writer.begin(Self.columns)
+    var conversion = try source.request.conversion(source.database)
+    try writer.begin(Self.columns(ofVersion: source.request.version))
     let sales = try subscriptions()
     let begun = sales.values.compactMap { $0.first?.saleDateMs }.min()
     guard let momentMs = source.request.momentMs, let begun, begun < momentMs else {
@@ -125,7 +130,7 @@ struct SubscriptionMonthsReport {
     let calendar = months(from: begun, to: momentMs)
     var bundles: [Symbol: SubscriptionMonths] = [:]
     for (key, sales) in sales {
-      let periods = sales.map { Self.period($0, returns[$0.id]) }
+      let periods = sales.map { Self.period($0, returns[$0.id], &conversion) }
       bundles[
         key.bundle, default: SubscriptionMonths(startsMs: calendar.startsMs, momentMs: momentMs)
       ].add(periods)
@@ -139,11 +144,15 @@ struct SubscriptionMonthsReport {
     for index in calendar.startsMs.indices {
       for (bundle, months) in sorted {
         guard let first = months.first, index >= first else { continue }
-        try write(
-          Period(.month, ordinal: calendar.first + index), bundle, months.months[index], writer)
-        summary.rowCount += 1
+        var month = months.months[index]
+        // What a month's subscriptions bring in is worth what it is at the month's end.
+        let endMs = (index + 1 < calendar.startsMs.count ? calendar.startsMs[index + 1] : momentMs) - 1
+        month.monthly = Self.converted(month.monthly, atMs: endMs, &conversion)
+        summary.rowCount += try write(
+          Period(.month, ordinal: calendar.first + index), bundle, month, writer)
       }
     }
+    summary.rates = conversion?.usedRates ?? UsedRates()
     return summary
   }
 
@@ -179,19 +188,38 @@ struct SubscriptionMonthsReport {
     return result
   }
 
-  private static func period(_ sale: Sale, _ lastReturnMs: Int64?) -> SubscriptionPeriod {
+  private static func period(
+    _ sale: Sale, _ lastReturnMs: Int64?, _ conversion: inout ReportingCurrency?
+  ) -> SubscriptionPeriod {
     let endMs = sale.periodEndMs ?? sale.saleDateMs
     var coveredMs = endMs
     if sale.cancellationState == .returned, let lastReturnMs {
       coveredMs = min(coveredMs, lastReturnMs)
     }
     var price: (micros: Int64, currency: Currency)?
+    var charged: (micros: Int64, currency: Currency)?
     if let amount = sale.amountMicros, let currency = sale.price?.currency {
       price = (amount, currency)
+      charged = conversion?.converted(amount, from: currency, atMs: sale.saleDateMs) ?? price
     }
     return SubscriptionPeriod(
       startMs: sale.saleDateMs, endMs: coveredMs, lengthMs: endMs - sale.saleDateMs,
-      kind: sale.kind, isRenewal: sale.flags.contains(.isSignedRenewal), price: price)
+      kind: sale.kind, isRenewal: sale.flags.contains(.isSignedRenewal), price: price,
+      charged: charged)
+  }
+
+  /// Sums in the reporting currency where rates allow it.
+  private static func converted(
+    _ sums: [Currency: Int128], atMs epochMs: Int64, _ conversion: inout ReportingCurrency?
+  ) -> [Currency: Int128] {
+    guard conversion != nil else { return sums }
+    var result: [Currency: Int128] = [:]
+    for (currency, micros) in sums {
+      let exact = Int64(exactly: micros)
+      let sum = exact.flatMap { conversion?.converted($0, from: currency, atMs: epochMs) }
+      result[sum?.currency ?? currency, default: 0] += sum.map { Int128($0.micros) } ?? micros
+    }
+    return result
   }
 
   // MARK: Months
@@ -207,17 +235,37 @@ struct SubscriptionMonthsReport {
     )
   }
 
+  /// Writes a row for each currency, of which the first has the counts; returns how many.
   private func write(
     _ period: Period, _ bundle: Symbol, _ month: SubscriptionMonth, _ writer: any ReportWriter
-  ) throws {
-    try withText(period.description) { try writer.write(.text($0)) }
-    try writer.write(.text(source.symbols.text(bundle)))
+  ) throws -> Int {
     let counts = [
       month.active, month.new, month.renewed, month.converted, month.recovered, month.churned,
     ]
-    for count in counts { try writer.write(.integer(Int64(count))) }
-    for sums in [month.gross, month.monthly] { try writer.write(.amounts(sums)) }
-    try writer.endRow()
+    func writeKeys() throws {
+      try withText(period.description) { try writer.write(.text($0)) }
+      try writer.write(.text(source.symbols.text(bundle)))
+    }
+    if source.request.version < 5 {
+      try writeKeys()
+      for count in counts { try writer.write(.integer(Int64(count))) }
+      for sums in [month.gross, month.monthly] { try writer.write(.amounts(sums)) }
+      try writer.endRow()
+      return 1
+    }
+    let currencies = Set(month.gross.keys).union(month.monthly.keys).sorted()
+    let rows = currencies.isEmpty ? [nil] : currencies.map(Optional.some)
+    for (index, currency) in rows.enumerated() {
+      try writeKeys()
+      try writer.write(currency.map { .currency($0) } ?? .empty)
+      for count in counts { try writer.write(index == 0 ? .integer(Int64(count)) : .empty) }
+      for sums in [month.gross, month.monthly] {
+        let sum = currency.map { ReportCell.amount(sums[$0] ?? 0, $0) }
+        try writer.write(sum ?? .empty)
+      }
+      try writer.endRow()
+    }
+    return rows.count
   }
 }
 

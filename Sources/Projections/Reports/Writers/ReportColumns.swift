@@ -6,12 +6,14 @@ extension ReportRequest {
   package var columns: [ReportColumn] {
     switch kind {
     case .revenue: RevenueReport.columns(dimensions)
-    case .journal: JournalReport.columns
+    case .journal: JournalReport.columns(of: self)
     case .sales: SalesReport.columns
     case .exceptions: ExceptionsReport.columns(ofVersion: version)
     case .receipts: ReceiptsReport.columns
     case .users: UsersReport.columns
-    case .subscriptions: isByMonth ? SubscriptionMonthsReport.columns : SubscriptionsReport.columns
+    case .subscriptions:
+      isByMonth
+        ? SubscriptionMonthsReport.columns(ofVersion: version) : SubscriptionsReport.columns
     }
   }
 }
@@ -66,6 +68,13 @@ extension Report {
       "quantity": "the units of the line, signed; 0 for a refund of no whole unit",
       "reason": "the App Store's reason of a refund",
       "position": "the event that made the line",
+      "original_amount": "with --in: the amount before its conversion",
+      "original_currency": "with --in: its currency",
+      "rate":
+        "with --in: by what it was multiplied, from declared rates, as in 0.92, 1/1.0854 or 0.85/1.0854; "
+        + "empty if it was not converted",
+      "rate_date": "with --in: the days of the rates, in the order of rate",
+      "rate_position": "with --in: the events that declared them",
     ],
     .sales: [
       "sale_date": "the sale's date",

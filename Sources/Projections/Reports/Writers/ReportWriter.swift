@@ -93,7 +93,9 @@ package struct ReportSummary: Sendable {
   package var unknownNames: [UnknownName] = []
   /// R13: the moment at which subscriptions were judged, in epoch milliseconds; nil for other reports.
   package var momentMs: Int64?
-  /// Whether amounts are rounded to minor units, totals half to even and rows so that they add up to them.
+  /// How amounts are rounded to minor units; nil if they are exact.
+  package var rounding: ReportRounding?
+  /// Whether rounding changed an amount.
   package var isRounded = false
 
   package init() {}

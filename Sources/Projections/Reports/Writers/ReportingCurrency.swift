@@ -1,6 +1,6 @@
 // Conversion of lines to a reporting currency, where rates allow it (rule R10).
 import Base
-import Revenue
+package import Revenue
 
 /// Converts lines with the declared rates.
 struct ReportingCurrency {
@@ -39,6 +39,13 @@ struct ReportingCurrency {
     converter.convert(micros: micros, from: currency, utcDay: Timestamp.utcDay(ms: epochMs))
   }
 
+  /// R10: converts micros as of the UTC day of an instant, with the reporting currency; nil if no rate allows it.
+  mutating func converted(
+    _ micros: Int64, from currency: Currency, atMs epochMs: Int64
+  ) -> (micros: Int64, currency: Currency)? {
+    convert(micros, from: currency, atMs: epochMs).map { ($0, target) }
+  }
+
   /// R10: converts a line to the reporting currency; false if no rate allows it.
   mutating func convert(_ line: inout ReportLine) -> Bool {
     guard let currency = line.currency, let amount = line.amountMicros else { return true }
@@ -58,9 +65,9 @@ struct ReportingCurrency {
       .map(CivilDate.init(dayNumber:))
   }
 
-  /// The positions of the declarations whose rates convert a currency on the UTC day of an instant.
-  mutating func declarations(of currency: Currency, atMs epochMs: Int64) -> [Int] {
-    converter.declarations(of: currency, utcDay: Timestamp.utcDay(ms: epochMs)).map { Int($0) }
+  /// R10: the rates that convert a currency on the UTC day of an instant; nil if none does, or if it is the target.
+  mutating func rateUse(of currency: Currency, atMs epochMs: Int64) -> RateUse? {
+    converter.rateUse(of: currency, utcDay: Timestamp.utcDay(ms: epochMs))
   }
 
   /// The rates that were used.
@@ -72,121 +79,33 @@ struct ReportingCurrency {
   }
 }
 
+/// A line's amount in the reporting currency, and the rates that lead to it.
+package struct LineConversion: Sendable {
+  package let amountMicros: Int64
+  package let use: RateUse
+}
+
+extension LedgerQueries {
+  /// R10: the lines of a sale in another currency, in their order; nil for one without a price, or without a rate.
+  package func conversions(
+    of sale: SaleDetail, to target: Currency, ageMaxDays: Int
+  ) throws -> [LineConversion?] {
+    var conversion = try ReportingCurrency(target, ageMaxDays: ageMaxDays, database)
+    return sale.lines.map { line in
+      guard let currency = sale.currency, let amount = line.amountMicros,
+        let use = conversion.rateUse(of: currency, atMs: line.dateMs),
+        let converted = conversion.convert(amount, from: currency, atMs: line.dateMs)
+      else { return nil }
+      return LineConversion(amountMicros: converted, use: use)
+    }
+  }
+}
+
 extension ReportRequest {
   /// The conversion to the reporting currency; nil if the request names none.
   func conversion(_ database: Database) throws(ProjectionError) -> ReportingCurrency? {
     guard let reportingCurrency else { return nil }
     return try ReportingCurrency(reportingCurrency, ageMaxDays: ratesAgeMaxDays, database)
-  }
-}
-
-// MARK: - A report's amounts, rounded to the minor unit of their currency so that rows add up to the rounded total
-
-/// The amounts of one column in one currency, which are rounded together.
-private struct AmountGroup: Hashable {
-  let column: Int
-  let currency: Currency
-}
-
-extension ReportColumn {
-  /// Whether its amounts are not added up, so that each is rounded by itself.
-  fileprivate var isUnitPrice: Bool { name == "unit_price" }
-}
-
-/// Takes a report's rows before they are written: how an amount is rounded follows from the remainders of all. Kept
-/// are only amounts that are not whole minor units, 16 bytes for each.
-final class RowRemainders: ReportWriter {
-  fileprivate var groups: [AmountGroup: MinorRounding] = [:]
-  private var columns: [ReportColumn] = []
-  private var column = 0
-
-  func begin(_ columns: [ReportColumn]) { self.columns = columns }
-
-  func write(_ cell: ReportCell) {
-    switch cell {
-    case .amount(let micros, let currency?) where !columns[column].isUnitPrice:
-      add(micros, currency)
-    case .amounts(let sums):
-      for (currency, micros) in sums { add(micros, currency) }
-    default: break
-    }
-    column += 1
-  }
-
-  private func add(_ micros: Int128, _ currency: Currency) {
-    groups[AmountGroup(column: column, currency: currency), default: MinorRounding(currency)]
-      .add(micros)
-  }
-
-  func endRow() { column = 0 }
-
-  /// Decides how each amount is rounded.
-  func end(_ summary: ReportSummary) {
-    for group in groups.keys { groups[group]?.finish() }
-  }
-}
-
-/// Passes on the same rows, in the same order, with rounded amounts.
-final class RoundedRows: ReportWriter {
-  private let remainders: RowRemainders
-  private let writer: any ReportWriter
-  /// How many amounts of each group were passed on.
-  private var counts: [AmountGroup: Int] = [:]
-  private var columns: [ReportColumn] = []
-  private var column = 0
-
-  init(_ remainders: RowRemainders, to writer: any ReportWriter) {
-    self.remainders = remainders
-    self.writer = writer
-  }
-
-  func begin(_ columns: [ReportColumn]) throws {
-    self.columns = columns
-    try writer.begin(columns)
-  }
-
-  func write(_ cell: ReportCell) throws {
-    defer { column += 1 }
-    switch cell {
-    case .amount(let micros, let currency?):
-      let rounded =
-        columns[column].isUnitPrice
-        ? MinorRounding.halfToEven(micros, currency) : next(micros, currency)
-      try writer.write(.amount(rounded, currency))
-    case .amounts(var sums):
-      for (currency, micros) in sums { sums[currency] = next(micros, currency) }
-      try writer.write(.amounts(sums))
-    default: try writer.write(cell)
-    }
-  }
-
-  private func next(_ micros: Int128, _ currency: Currency) -> Int128 {
-    let group = AmountGroup(column: column, currency: currency)
-    let ordinal = counts[group, default: 0]
-    counts[group] = ordinal + 1
-    return remainders.groups[group]?.rounded(micros, ordinal: ordinal) ?? micros
-  }
-
-  func endRow() throws {
-    column = 0
-    try writer.endRow()
-  }
-
-  func end(_ summary: ReportSummary) throws { try writer.end(summary) }
-}
-
-extension ReportSummary {
-  /// Rounds the totals, half to even.
-  mutating func roundTotals() {
-    isRounded = true
-    totals = totals.map { total in
-      guard let currency = total.currency else { return total }
-      return ReportTotal(
-        currency: currency,
-        sums: total.sums.map { column, value in
-          (column, column.content == .amount ? MinorRounding.halfToEven(value, currency) : value)
-        })
-    }
   }
 }
 
