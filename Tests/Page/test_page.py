@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -105,6 +106,26 @@ def hostile():
     return history
 
 
+def ordinary():
+    """A month of one app: 20 countries, 10 products and five currencies, after a year of sales."""
+    history = History()
+    countries = ["DE", "FR", "IT", "ES", "PT", "NL", "BE", "AT", "GR", "IE", "FI", "EE", "LV", "LT", "SK",
+                 "SI", "US", "GB", "JP", "BR"]
+    currencies = {"US": "USD", "GB": "GBP", "JP": "JPY", "BR": "BRL"}
+    for month in (4, 5, 6):
+        for index in range(60):
+            country = countries[index % 20]
+            returned = day(month, 28) if index % 15 == 0 else None
+            history.sell(day(month, 1 + index % 25), f"com.example.product.{index % 10}",
+                         f"{3 + index % 7}.99", currencies.get(country, "EUR"), country, user=f"u{index}",
+                         returned=returned)
+    for index in range(8):
+        history.sell(day(5, 2 + index), "com.example.month", "4.99", "EUR", countries[index],
+                     user=f"s{index}", web_order_line_item_id=str(900 + index), expires_date_ms=ms(day(7, 9)))
+    history.sell(day(6, 9), "com.example.product.1", country="DE")
+    return history
+
+
 def single():
     history = History()
     history.sell(day(6, 15), "coins", "375000", "VND", "VN")
@@ -135,8 +156,8 @@ class PageTests(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
         cls.root = pathlib.Path(cls.folder.name)
         cls.ledgers = {}
-        for name, history in [("hostile", hostile()), ("single", single()), ("loss", loss()),
-                              ("unpriced", unpriced()), ("empty", History())]:
+        for name, history in [("hostile", hostile()), ("ordinary", ordinary()), ("single", single()),
+                              ("loss", loss()), ("unpriced", unpriced()), ("empty", History())]:
             cls.ledgers[name] = cls.make(name, history)
         playwright = sync_playwright().start()
         cls.addClassCleanup(playwright.stop)
@@ -199,8 +220,9 @@ class PageTests(unittest.TestCase):
                .map(row => [...row.cells].map(cell => cell.textContent))""", name)
 
     JUNE = ("--month", "2026-06")
+    EXACT = ("--amounts", "exact")
     DAYS = ("--from", "2026-06-01", "--to", "2026-06-30")
-    FIGURES = ("units", "gross", "returned_units", "returns", "reversed_units", "reversals", "net",
+    FIGURES = ("net", "gross", "returns", "reversals", "units", "returned_units", "reversed_units",
                "unpriced_units", "trials", "family_shared")
 
     def pages(self):
@@ -224,6 +246,38 @@ class PageTests(unittest.TestCase):
                     page, _ = self.opened(path, width)
                     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
                     self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
+
+    def test_the_first_column_and_net_are_seen_at_every_width(self):
+        net = """[...document.querySelectorAll('table')].flatMap(table => {
+            const frame = table.parentElement.getBoundingClientRect()
+            return [...table.querySelectorAll('thead th')].filter((one, index) => {
+              const box = one.getBoundingClientRect()
+              return (index == 0 || /^(Net|Net now|Gross, .*)$/.test(one.textContent))
+                && (box.width == 0 || box.right > frame.right + 1)
+            }).map(one => table.id + ': ' + one.textContent)})"""
+        for _, path in self.pages():
+            for width in (360, 820, 1600):
+                with self.subTest(path=path.name, width=width):
+                    page, _ = self.opened(path, width)
+                    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+                    self.assertEqual(page.evaluate(net), [])
+
+    def test_the_large_figures_stand_in_four_two_or_one_columns(self):
+        path = self.report("ordinary", *self.JUNE, "--in", "EUR")
+        lefts = "[...document.querySelectorAll('.figures:not(.small) > div')].map(one => one.offsetLeft)"
+        for width in range(320, 1700, 60):
+            with self.subTest(width=width):
+                page, _ = self.opened(path, width)
+                self.assertIn(len(set(page.evaluate(lefts))), (1, 2, 4))
+
+    def test_a_copied_number_is_one_that_a_spreadsheet_reads(self):
+        page, _ = self.opened(self.report("loss", *self.JUNE, *self.EXACT))
+        copied = page.evaluate(
+            """(() => {getSelection().selectAllChildren(document.querySelector('.figures .value'))
+               return getSelection().toString()})()""")
+        self.assertEqual(copied.replace("\n", ""), "-3703703.67EUR")
+        sign = "getComputedStyle(document.querySelector('.value .sign'), '::before').content"
+        self.assertIn("\u2212", page.evaluate(sign))
 
     def test_axe_finds_no_violation_in_light_and_dark(self):
         for _, path in self.pages():
@@ -261,7 +315,7 @@ class PageTests(unittest.TestCase):
         for options in ((), ("--in", "EUR"), ("--timezone", "Asia/Tokyo"), ("--refunds", "sale-date")):
             for name in ("hostile", "loss", "single", "unpriced"):
                 with self.subTest(name=name, options=options):
-                    page, _ = self.opened(self.report(name, *self.JUNE, *options))
+                    page, _ = self.opened(self.report(name, *self.JUNE, *self.EXACT, *options))
                     self.check_steps(page, name, "by-step", "day", *self.DAYS, *options)
                     self.check_steps(page, name, "by-month", "month", "--from", "2025-06-01",
                                      "--to", "2026-06-30", *options)
@@ -317,7 +371,7 @@ class PageTests(unittest.TestCase):
             self.assertEqual(sum(micros(row[6]) for row in rows), micros(total["reversals"]))
 
     def test_key_figures_are_totals_and_their_change(self):
-        page, _ = self.opened(self.report("hostile", *self.JUNE, "--in", "EUR"))
+        page, _ = self.opened(self.report("hostile", *self.JUNE, *self.EXACT, "--in", "EUR"))
         now = self.total("hostile", *self.DAYS, "--in", "EUR")
         before = self.total("hostile", "--from", "2026-05-01", "--to", "2026-05-31", "--in", "EUR")
         shown = page.evaluate(
@@ -370,12 +424,20 @@ class PageTests(unittest.TestCase):
         page.keyboard.press("Enter")
         self.assertTrue(page.url.endswith("#figures"))
 
-    def test_everything_is_open_on_paper(self):
-        page, _ = self.opened(self.report("hostile", *self.JUNE, "--in", "EUR"), width=700)
+    def test_on_paper_all_is_open_that_stands_nowhere_else_and_what_the_reader_opened(self):
+        page, _ = self.opened(self.report("hostile", *self.JUNE), width=700)
         page.emulate_media(media="print")
+        self.assertTrue(page.locator("details.more table tbody tr").first.is_visible())
+        self.assertFalse(page.locator("#by-step tbody tr").first.is_visible())
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         self.assertTrue(page.locator("#by-step tbody tr").first.is_visible())
         self.assertFalse(page.locator("nav").is_visible())
         self.assertTrue(page.pdf(format="A4").startswith(b"%PDF"))
+
+    def test_an_ordinary_month_is_three_pages_on_paper(self):
+        page, _ = self.opened(self.report("ordinary", *self.JUNE, "--in", "EUR"))
+        pages = re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))
+        self.assertIn(len(pages), (1, 2, 3))
 
     def test_the_same_events_give_the_same_bytes(self):
         one = self.report("hostile", *self.JUNE, "--in", "EUR").read_bytes()

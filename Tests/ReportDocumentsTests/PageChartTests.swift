@@ -35,12 +35,29 @@ import ReportDocuments
 
   @Test(
     arguments: [
-      (500_000_000, "500"), (1_000_000_000, "1k"), (2_000_000_000_000, "2M"), (20_000, "0.02"),
-      (5_000_000_000_000_000, "5bn"),
+      (500_000_000, "500"), (1_000_000_000, "1 k"), (2_000_000_000_000, "2 M"), (20_000, "0.02"),
+      (5_000_000_000_000_000, "5 bn"), (7_000_000_000_000_000_000, "7 tn"),
     ] as [(Int128, String)])
   func `Ticks are short`(step: Int128, label: String) {
     let scale = PageScale([step], unit: step)
     expectEqual(scale.label(step), label)
+  }
+
+  @Test(
+    arguments: [
+      (1_450, ["1.5 k", "1 k", "0.5 k", "0"]),
+      (340_000, ["400 k", "300 k", "200 k", "100 k", "0"]),
+      (1_150_000_000, ["1.5 bn", "1 bn", "0.5 bn", "0"]), (900, ["1 k", "0.5 k", "0"]),
+      (700, ["800", "600", "400", "200", "0"]),
+      (-1_900_000, ["0", "−0.5 M", "−1 M", "−1.5 M", "−2 M"]),
+    ] as [(Int128, [String])])
+  func `An axis has one unit and at most five ticks, of amounts as of counts`(
+    value: Int128, labels: [String]
+  ) {
+    let counts = PageScale([value], one: 1)
+    expectEqual(counts.ticks.map(counts.label), labels)
+    let amounts = PageScale([value * 1_000_000], unit: 10_000)
+    expectEqual(amounts.ticks.map(amounts.label), labels)
   }
 
   private static func markup(_ bars: [BarChart.Bar]) -> String {

@@ -1,5 +1,6 @@
 // Texts and numbers of a page: no data becomes markup, and every number keeps its digits.
 import Base
+import Foundation
 import Revenue
 import TestSupport
 import Testing
@@ -27,10 +28,13 @@ import ReportDocuments
       "<b title=\"\(shown)\">\(shown)</b>")
   }
 
+  /// The style sheet draws a true minus sign; what is copied is the hyphen.
+  private static let minus = #"<b class="sign"><i>-</i></b>"#
+
   @Test(arguments: [
     ("0", 0, "0"), ("12", 0, "12"), ("123", 0, "123"), ("1234", 0, "1<span>234</span>"),
-    ("-1234567.89", 2, "-1<span>234</span><span>567</span>.89"), ("+5.00", 2, "+5.00"),
-    ("1588.332459", 2, "1<span>588</span>.33<small>2459</small>"), ("-0.50", 2, "-0.50"),
+    ("-1234567.89", 2, minus + "1<span>234</span><span>567</span>.89"), ("+5.00", 2, "+5.00"),
+    ("1588.332459", 2, "1<span>588</span>.33<small>2459</small>"), ("-0.50", 2, minus + "0.50"),
     ("27.554921", 0, "27<small>.554921</small>"), ("1.2345", 3, "1.234<small>5</small>"),
     (
       "1234567890123456789012345678901234567.89", 2,
@@ -40,14 +44,16 @@ import ReportDocuments
         + "<span>234</span><span>567</span>.89"
     ),
   ])
-  func `A number is grouped for the eye alone`(text: String, digits: Int, markup: String) {
+  func `A number is grouped, and its minus drawn, for the eye alone`(
+    text: String, digits: Int, markup: String
+  ) {
     expectEqual(Self.written { $0.number(text, minorDigits: digits) }, markup)
     expectEqual(markup.replacing(/<[^>]*>/, with: ""), text)
   }
 
   @Test(
     arguments: [
-      (1, 3, "33.3 %"), (1, 1, "100.0 %"), (0, 5, "0.0 %"), (-1, 4, "-25.0 %"), (1, 2000, "0.0 %"),
+      (1, 3, "33.3 %"), (1, 1, "100.0 %"), (0, 5, "0.0 %"), (-1, 4, "−25.0 %"), (1, 2000, "0.0 %"),
       (3, 2000, "0.2 %"), (5, 2000, "0.2 %"), (7, 2000, "0.4 %"), (-1, 100_000, "0.0 %"),
     ] as [(Int128, Int128, String)])
   func `A share is exact, rounded half to even once`(part: Int128, whole: Int128, text: String) {
@@ -62,8 +68,8 @@ import ReportDocuments
 
   @Test(
     arguments: [
-      (100, 150, "+50.0 %"), (100, 50, "-50.0 %"), (100, 100, "±0.0 %"), (-100, 100, "+200.0 %"),
-      (100, -100, "-200.0 %"), (-100, -150, "-50.0 %"), (0, 5, nil), (1, 1_000_000, nil),
+      (100, 150, "+50.0 %"), (100, 50, "−50.0 %"), (100, 100, "±0.0 %"), (-100, 100, "+200.0 %"),
+      (100, -100, "−200.0 %"), (-100, -150, "−50.0 %"), (0, 5, nil), (1, 1_000_000, nil),
     ] as [(Int128, Int128, String?)])
   func `A change has a sign, and none where it would say nothing`(
     before: Int128, after: Int128, text: String?
@@ -79,6 +85,43 @@ import ReportDocuments
     #expect(!sheet.contains("<"))
     #expect(!sheet.contains("url("))
     #expect(!sheet.contains("@import"))
+  }
+
+  /// The colours of the style sheet by name, light, dark and printed.
+  private static let schemes: [[Substring: Substring]] = PageStyle.sheet.description
+    .matches(of: /:root\{([^}]*)\}/).map { scheme in
+      let colours = scheme.1.matches(of: /--([a-z]+):#([0-9a-f]+)/).map { ($0.1, $0.2) }
+      return Dictionary(uniqueKeysWithValues: colours)
+    }
+
+  /// WCAG's relative luminance of `fff` or `13161a`.
+  private static func luminance(_ colour: Substring) throws -> Double {
+    let digits = colour.count == 3 ? colour.flatMap { [$0, $0] } : Array(colour)
+    let parts = try (0..<3).map { index in
+      let part = try #require(Int(String(digits[2 * index...2 * index + 1]), radix: 16))
+      let share = Double(part) / 255
+      return share <= 0.04045 ? share / 12.92 : pow((share + 0.055) / 1.055, 2.4)
+    }
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+  }
+
+  /// Texts, then the bars of charts, the line at 0 and the shadow of a table that goes on.
+  @Test(
+    arguments: [
+      ("ink", "paper", 4.5), ("ink", "wash", 4.5), ("soft", "paper", 4.5), ("accent", "paper", 4.5),
+      ("minus", "paper", 4.5), ("bar", "paper", 3), ("quiet", "paper", 3), ("soft", "paper", 3),
+    ] as [(Substring, Substring, Double)])
+  func `Texts and marks stand out in every scheme`(
+    front: Substring, back: Substring, ratioMin: Double
+  ) throws {
+    expectEqual(Self.schemes.count, 3)
+    for scheme in Self.schemes {
+      let (one, other) = try (
+        Self.luminance(#require(scheme[front])), Self.luminance(#require(scheme[back]))
+      )
+      let ratio = (max(one, other) + 0.05) / (min(one, other) + 0.05)
+      #expect(ratio >= ratioMin, "\(front) on \(back) of \(scheme)")
+    }
   }
 
   @Test(arguments: ExceptionType.allCases)

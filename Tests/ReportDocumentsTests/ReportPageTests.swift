@@ -9,13 +9,15 @@ import Testing
 
 @Suite struct ReportPageTests {
   private static func page(
-    _ steps: [TestEvent], month: String = "2026-01", in currency: String? = nil
+    _ steps: [TestEvent], month: String = "2026-01", in currency: String? = nil,
+    filter: ReportFilter = ReportFilter()
   ) throws -> (page: ReportPage, text: String) {
     let ledger = try LedgerFixture()
     try ledger.append(steps)
     let database = try ledger.current()
     var request = ReportRequest(.revenue)
     request.reportingCurrency = currency.flatMap(Currency.parse)
+    request.filter = filter
     let basis = PageBasis(ledger: ledger.directory.identity, foreignTrust: [], versions: [])
     let page = try ReportPage(
       PageRequest(request, try #require(PagePeriod(parsingMonth: month))), basis, from: database,
@@ -119,6 +121,7 @@ import Testing
     let (page, text) = try Self.page([.upload(reply(row("1", on: "2026-01-05")))])
     #expect(page.figures.currencies.isEmpty)
     expectEqual(page.figures.counts.unpricedUnits, 1)
+    #expect(text.contains("1 of the units has no known price"))
     #expect(text.contains(ExceptionWords(.unpriced).title))
     #expect(text.contains("There is no priced sale or return in January 2026."))
     #expect(Self.isBalanced(text))
@@ -148,6 +151,7 @@ import Testing
     expectEqual(page.figures.currencies.count, 20)
     expectEqual(text.split(separator: "Net by day, ").count - 1, 6 * 2)
     #expect(text.contains("14 more currencies are in the table."))
+    #expect(text.contains("For one total, declare exchange rates (‘ledgerctl rates import FILE’)"))
     for currency in currencies { #expect(text.contains("id=\"countries-\(currency)\"")) }
     #expect(!text.contains("60.00"))
     #expect(Self.isBalanced(text))
@@ -172,8 +176,39 @@ import Testing
       Self.sales([("2.00", "EUR"), ("3.00", "USD")]), in: "EUR")
     expectEqual(page.figures.currencies.map { "\($0)" }, ["EUR", "USD"])
     expectEqual(page.figures.mainCurrency, Currency.parse("EUR"))
-    #expect(text.contains("keep their own currencies"))
+    #expect(text.contains("Amounts in USD have no exchange rate: they keep their own currencies"))
+    #expect(!text.contains("ledgerctl rates import FILE"))
     #expect(text.contains(ExceptionWords(.unconverted).title))
+    #expect(Self.isBalanced(text))
+  }
+
+  @Test(arguments: [true, false])
+  func `Several apps have a table of their own`(hasTwo: Bool) throws {
+    let (_, text) = try Self.page([
+      .app(
+        AppRegistered(
+          appFamilyID: "0e7c2f4a-9a0b-4c5d-8e6f-112233445566", name: "Zoo", bundleIDs: ["zoo"],
+          products: [])),
+      .upload(
+        reply(row("1", on: "2026-01-05")), metadata: prices(entry(transaction: "1", "9.99")),
+        receipt: "r1"),
+      .upload(
+        reply(row("2", on: "2026-01-06"), receipt: hasTwo ? ["bundle_id": "zoo"] : [:]),
+        metadata: prices(entry(transaction: "2", "4.00")), receipt: "r2"),
+    ])
+    expectEqual(text.contains("id=\"apps-EUR\""), hasTwo)
+    #expect(text.contains("13.99"))
+    #expect(Self.isBalanced(text))
+  }
+
+  @Test func `The page says what it is limited to, and so do its commands`() throws {
+    var filter = ReportFilter()
+    filter.products = [.init("coins.*")]
+    filter.countries = ["DE", "ZZ"]
+    let (page, text) = try Self.page(Self.sales([("2.00", "EUR")]), filter: filter)
+    #expect(page.isEmpty)
+    #expect(text.contains(" · product coins.* · countries Germany, unknown</p>"))
+    #expect(text.contains("--product &#39;coins.*&#39; --country DE,ZZ --amounts exact"))
     #expect(Self.isBalanced(text))
   }
 

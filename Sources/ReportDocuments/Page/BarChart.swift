@@ -28,7 +28,7 @@ package struct BarChart {
   /// The name of its elements, unique on the page.
   let id: String
   let bars: [Bar]
-  /// The text of a tick; the scale's own if nil.
+  /// Whether values are counts, not amounts in micros.
   var isOfCounts = false
 
   package init(
@@ -50,11 +50,12 @@ package struct BarChart {
 
   /// Writes the chart, without a table.
   package func write(to html: inout HTML) {
-    let scale = PageScale(bars.map(\.value), unit: isOfCounts ? 1 : 10_000)
+    let scale = PageScale(
+      bars.map(\.value), unit: isOfCounts ? 1 : 10_000, one: isOfCounts ? 1 : 1_000_000)
     html.element("div", ["class": "plot"]) { html in
       html.element("div", ["class": "y", "aria-hidden": "true"]) { html in
         for tick in scale.ticks {
-          html.element("span", text: isOfCounts ? String(tick) : scale.label(tick))
+          html.element("span", text: scale.label(tick))
         }
       }
       drawing(scale, to: &html)
@@ -145,11 +146,20 @@ struct RowBar {
 
 // MARK: - Scale
 
+extension Amount {
+  /// An amount for the eye alone, with a true minus sign.
+  static func shown(micros: Int128, currency: Currency?) -> String {
+    text(micros: micros, currency: currency).replacing("-", with: "−")
+  }
+}
+
 /// A chart's scale from `low` to `high`, both multiples of a round step, with 0 on it. Integers only.
 package struct PageScale {
   let low: Int128
   let high: Int128
   let step: Int128
+  /// The value of one, as the reader sees it: a million for amounts in micros.
+  let one: Int128
 
   /// The number of parts into which offsets divide the scale.
   static let parts: Int128 = 10_000
@@ -157,8 +167,11 @@ package struct PageScale {
   private static let stepsMax: Int128 = 4
 
   /// A scale for these values.
-  /// - Parameter unit: the smallest step.
-  package init(_ values: [Int128], unit: Int128 = 1) {
+  /// - Parameters:
+  ///   - unit: the smallest step.
+  ///   - one: the value that is shown as 1.
+  package init(_ values: [Int128], unit: Int128 = 1, one: Int128 = 1_000_000) {
+    self.one = one
     let top = max(0, values.max() ?? 0)
     let bottom = min(0, values.min() ?? 0)
     var step = unit
@@ -179,6 +192,7 @@ package struct PageScale {
     low = min(0, values.min() ?? 0)
     high = max(low + 1, max(0, values.max() ?? 0))
     step = high - low
+    one = 1
   }
 
   private static func steps(_ bottom: Int128, _ top: Int128, _ step: Int128) -> Int128 {
@@ -210,14 +224,15 @@ package struct PageScale {
     return rest % 10 == 0 ? "\(whole).\(rest / 10)" : "\(whole).\(rest < 10 ? "0" : "")\(rest)"
   }
 
-  /// The text of a tick, in thousands or more if all ticks are multiples.
+  /// The exact text of a tick, in the unit of the farthest from 0: `500`, `1.5 k`, `20 M`, `1.2 bn`.
   package func label(_ tick: Int128) -> String {
-    let micros: Int128 = 1_000_000
-    for (factor, suffix) in [(1_000_000_000, "bn"), (1_000_000, "M"), (1000, "k")]
-      as [(Int128, String)]
-    where step % (factor * micros) == 0 {
-      return tick == 0 ? "0" : "\(tick / (factor * micros))\(suffix)"
-    }
-    return Amount.text(micros: tick, currency: nil)
+    let farthest = max(high, -low)
+    let units: [(Int128, String)] = [
+      (1_000_000_000_000, " tn"), (1_000_000_000, " bn"), (1_000_000, " M"), (1000, " k"), (1, ""),
+    ]
+    let (factor, suffix) = units.first { farthest >= $0.0 * one } ?? (1, "")
+    // At most one decimal in thousands or more, because the steps are round.
+    let micros = tick * (1_000_000 / one) / factor
+    return tick == 0 ? "0" : Amount.shown(micros: micros, currency: nil) + suffix
   }
 }

@@ -9,8 +9,8 @@ extension PageWriter {
     html.element(
       "p", ["class": "soft"],
       text:
-        "Each sale has a price from one source. The best evidence, what Apple signed, comes first; "
-        + "sales without a known price come last.")
+        "The price of each sale comes from one source. The most reliable source, what Apple signed, "
+        + "stands first; sales without a known price stand last.")
     html.element("div", ["class": "panels"]) { html in
       split(.basis, "Source of the price", "basis", order: Self.bases, &html) {
         CodeWords(basis: $0)
@@ -67,12 +67,12 @@ extension PageWriter {
     let counts = figures.places.summary.exceptions
     if counts.isEmpty {
       return html.element(
-        "p", ["class": "soft"], text: "Nothing stands out: there is no exception.")
+        "p", ["class": "soft"], text: "There are no exceptions.")
     }
     html.element(
       "p", ["class": "soft"],
-      text: "What a reader of these figures should know, those first that change amounts. "
-        + "ledgerctl export exceptions lists each one.")
+      text: "What to know about these figures; what changes amounts stands first. "
+        + "‘ledgerctl export exceptions’ lists each case.")
     html.element("ul", ["class": "exceptions"]) { html in
       for (type, count) in ordered(counts) {
         let words = ExceptionWords(type)
@@ -123,14 +123,14 @@ extension PageWriter {
   func changes(_ html: inout HTML) {
     guard let changes = figures.changes else { return }
     let since =
-      changes.atMs.map { "the first \(changes.size) events, until \(Timestamp.text(ms: $0))" }
-      ?? "an empty ledger"
+      changes.atMs.map { "on \(PagePeriod.momentTitle($0))" } ?? "when the ledger was empty"
     html.element(
       "p", ["class": "soft"],
-      text: "Compared with what was known from \(since). Only months that had ended by then are "
-        + "listed: what has been learned about them since."
+      text: "What is known now about months that had ended, compared with what was known \(since)."
+        + (hasFilters ? " All apps, products and countries are compared." : "")
         + (figures.request.report.reportingCurrency == nil
-          ? "" : " Each side is converted at the rates known at it, so a new rate is a change too.")
+          ? ""
+          : " Each side uses the exchange rates known at its time, so a new rate is a change too.")
     )
     if changes.rows.isEmpty {
       return html.element("p", text: "No month that had ended has changed.")
@@ -138,9 +138,10 @@ extension PageWriter {
     var table = PageTable(
       caption: "Net of ended months, then and now", id: "changed-months",
       columns: [
-        .text("Month"), .text("Country"), .text("Currency"), .number("Units then"),
-        .number("Units now"), .number("Net then"), .number("Net now"), .number("Change"),
-        .number("Sales"),
+        .text("Month"), .text("Country"),
+        .currency(of: Set(changes.rows.compactMap(\.currency)).count), .wide("Units then"),
+        .wide("Units now"), .wide("Net then"), .number("Net now"), .number("Change"),
+        .wide("Sales"),
       ], showsCaption: false)
     for row in changes.rows.prefix(Self.changesMax) {
       func amount(_ micros: Int128) -> PageTable.Cell {
@@ -167,25 +168,31 @@ extension PageWriter {
   // MARK: Facts
 
   func facts(_ html: inout HTML) {
+    let until =
+      figures.lastEventAtMs.map { ", as recorded until \(PagePeriod.momentTitle($0))" } ?? ""
     html.element(
       "p", ["class": "soft"],
-      text: "The same events give the same page to the byte. It was made from the log alone, and "
-        + "reads no clock.")
-    html.element("dl", ["class": "facts"]) { html in
-      for (name, value) in factList {
-        html.element("dt", text: name)
-        html.element("dd", text: value)
+      text:
+        "Everything on this page comes from the purchases, prices and exchange rates in the ledger "
+        + "\(figures.basis.ledger.origin)\(until).")
+    details("For auditors", &html) { html in
+      html.element("dl", ["class": "facts"]) { html in
+        for (name, value) in factList {
+          html.element("dt", text: name)
+          html.element("dd", text: value)
+        }
       }
-    }
-    html.element("h3", text: "The same figures again")
-    html.element(
-      "p", ["class": "soft"],
-      text: "Each command gives the figures of one section, exactly; --format csv and -o FILE "
-        + "write them to a file.")
-    html.element("dl", ["class": "commands"]) { html in
-      for (name, command) in PageCommands(figures).all {
-        html.element("dt", text: name)
-        html.element("dd") { $0.element("code", text: command) }
+      html.element("h3", text: "The same figures again")
+      html.element(
+        "p", ["class": "soft"],
+        text:
+          "Each command gives the figures of one section; --format csv and -o FILE write them to "
+          + "a file. The same events give the same page, byte for byte.")
+      html.element("dl", ["class": "commands"]) { html in
+        for (name, command) in PageCommands(figures).all {
+          html.element("dt", text: name)
+          html.element("dd") { $0.element("code", text: command) }
+        }
       }
     }
   }
@@ -228,7 +235,7 @@ extension PageWriter {
           ? "nothing" : figures.basis.foreignTrust.joined(separator: ", ")
       ))
     facts += figures.basis.versions.map { ($0.name, $0.version) }
-    return facts
+    return facts + [("Note of all reports", reportNote)]
   }
 
   private func rateSources(_ rates: UsedRates) -> String {

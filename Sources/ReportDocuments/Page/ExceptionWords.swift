@@ -16,6 +16,7 @@ package struct ExceptionWords: Equatable, Sendable {
 
   private static let nothing = "Nothing to do."
   private static let tellDevelopers = "Tell the developers of the app: it sends these prices."
+  private static let askOperator = "Ask whoever runs the ledger to look at them."
 
   /// The words for a type.
   package init(_ type: ExceptionType) {
@@ -47,8 +48,8 @@ package struct ExceptionWords: Equatable, Sendable {
     case .multiSeatPrice:
       .init(
         "Sales for several seats",
-        "The App Store names an average for each seat, which is not used as a price.",
-        "Declare the price, if the sale is also listed as one without a price.")
+        "The App Store names only an average for each seat, which is not used as a price.",
+        "Declare the price if the sale is also listed as one without a known price.")
     case .upgradeCreditUnknown:
       .init(
         "Upgrades whose credit is not known",
@@ -58,8 +59,7 @@ package struct ExceptionWords: Equatable, Sendable {
     case .unconverted:
       .init(
         "Entries without an exchange rate",
-        "They stand in their own currencies and are missing from the sums in the currency of this "
-          + "page.",
+        "They keep their own currencies and are missing from the sums in the currency of this page.",
         "Declare rates for these days (ledgerctl rates import) and make the page again.")
     case .staleRate:
       .init(
@@ -136,41 +136,42 @@ package struct ExceptionWords: Equatable, Sendable {
           + "there are many more than in other months.")
     case .replyMismatch:
       .init(
-        "Replies about another receipt",
-        "The App Store’s reply did not match the receipt that was sent.",
-        "Ask an operator to look at the event.")
+        "Answers about another receipt",
+        "The App Store’s answer did not belong to the receipt that was sent. They are in no figure.",
+        askOperator)
     case .signatureRefused:
       .init(
         "Signed purchases that were refused",
         "They came from the App Store, but their signatures could not be accepted. They are in no "
-          + "figure, unless a later reply showed them again.",
-        "Ask an operator to look at the event: the server’s clock or its trusted roots may have "
-          + "been wrong. ledgerctl app-store sync --again repairs that.")
+          + "figure, unless the App Store confirmed them later.",
+        "Ask whoever runs the ledger: the check may have failed for a reason of its own, and "
+          + "ledgerctl app-store sync --again repeats it.")
     case .malformedEvent:
       .init(
         "Records that cannot be read",
         "They were skipped: what they would have shown is missing from the figures.",
-        "Ask an operator to look at the event; this should not happen.")
+        "Ask whoever runs the ledger: this should not happen.")
     case .malformedTransaction:
       .init(
         "Purchases with missing data",
         "Without a product, an id or a date they are not sales, and are in no figure.",
-        "Ask an operator, if there are many.")
+        "Nothing, unless there are many: then ask whoever runs the ledger.")
     case .pendingSale:
       .init(
         "Sales that the App Store has not confirmed yet",
         "They are in no figure of this page. They appear once they are confirmed.",
-        "Nothing, unless they stay for days: then ask an operator.")
+        "Nothing, unless they stay for days: then ask whoever runs the ledger.")
     case .renewalWithoutLineItem:
       .init(
         "Renewals that cannot be distinguished",
-        "The App Store gave them no number of their own, so they do not count as further sales: "
-          + "gross may be too low.",
+        "The App Store gave them no number of their own, so each does not count as another sale: gross "
+          + "may be too low.",
         "Compare with Apple’s own financial reports.")
     case .conflictingObservation:
       .init(
-        "Sales that were shown in two ways",
-        "A later showing named another product or quantity. The first one counts.", nothing)
+        "Sales with two descriptions",
+        "The App Store later named another product or quantity. What it said first counts.", nothing
+      )
     default:
       .init(
         "Sales with an impossible quantity", "They count as one unit.",
@@ -183,23 +184,23 @@ package struct ExceptionWords: Equatable, Sendable {
     switch type {
     case .claimedByOtherUser:
       .init(
-        "Sales that a second user showed as well",
+        "Sales that a second user sent as well",
         "Each counts once, for its first user. Revenue does not change.",
         "Usually nothing: people share devices. A user with many of them may copy receipts.")
     case .productUnknown:
       .init(
         "Purchases of products that the app does not declare",
-        "The receipt is marked as a fraud. Its sales count, as the App Store confirmed them.",
+        "The receipt is marked as fraud. Its sales count, because the App Store confirmed them.",
         "Declare the product if it exists (ledgerctl app edit); otherwise look at the user.")
     case .transactionReplayed:
       .init(
-        "Purchases that were shown again by another user",
-        "The receipt is marked as a fraud. The sale counts once, for its first user.",
-        "Look at the user who showed it again.")
+        "Purchases that another user sent again",
+        "The receipt is marked as fraud. The sale counts once, for its first user.",
+        "Look at the user who sent it again.")
     default:
       .init(
         "Sales with two countries",
-        "The App Store names another country than the app did. The App Store’s counts.", nothing)
+        "The App Store named another country than the app. The App Store’s counts.", nothing)
     }
   }
 }
@@ -241,9 +242,11 @@ package struct CodeWords: Equatable {
   /// The source of the evidence, by the code in the column `trust`.
   package init(trust code: String) {
     switch ReplyTrust.allCases.first(where: { "\($0.word)" == code }) {
-    case .appStore: self.init("App Store", "Apple answered, or signed, itself.")
+    case .appStore: self.init("App Store", "Apple itself confirmed or signed it.")
     case .configured:
-      self.init("Configured host", "A host or certificate that an operator set up answered.")
+      self.init(
+        "Another server",
+        "Confirmed by a server or certificate other than Apple’s that was set up here.")
     case .imported:
       self.init("Imported", "From an import file: the word of whoever made the file.")
     case .notRecorded:

@@ -10,10 +10,12 @@ extension PageWriter {
     }
     html.element(
       "p", ["class": "soft"],
-      text: "Changes are against \(period.before.title). Net is gross, less returns, plus "
-        + "reversals of returns.")
+      text:
+        "Compared with \(period.before.title). Net is gross, less returns, plus returns that were "
+        + "reversed.")
     if let main = figures.mainCurrency { amounts(main, &html) }
     counts(&html)
+    for text in remarks { html.element("p", text: text) }
     currencyTable(&html)
   }
 
@@ -21,6 +23,55 @@ extension PageWriter {
     figures.head.size == 0
       ? "The ledger is empty." : "There is no sale, return or reversal \(period.phrase)."
   }
+
+  /// Why figures of this section differ from those below it, or are not all that was sold, a sentence each.
+  private var remarks: [String] {
+    var remarks: [String] = []
+    if let main = figures.request.report.reportingCurrency {
+      let others = figures.currencies.filter { $0 != main && figures.places.totals[$0] != nil }
+      if !others.isEmpty {
+        remarks.append(
+          "Amounts in \(list(others)) have no exchange rate: they keep their own currencies, and "
+            + "are not in the sums in \(main).")
+      }
+    } else if figures.currencies.count > 1 {
+      remarks.append(
+        "Different currencies are never added up. For one total, declare exchange rates "
+          + "(‘ledgerctl rates import FILE’), then make this page with ‘--in \(figures.currencies[0])’ "
+          + "or another currency.")
+    }
+    let unpriced = figures.counts.unpricedUnits
+    if unpriced > 0 {
+      remarks.append(
+        unpriced == 1
+          ? "1 of the units has no known price: it counts among the units, but adds no amount."
+          : "\(unpriced) of the units have no known price: they count among the units, but add no "
+            + "amount.")
+    }
+    let pending =
+      figures.places.summary.exceptions.first { $0.type == "\(ExceptionType.pendingSale.word)" }
+    if let count = pending?.count {
+      remarks.append(
+        count == 1
+          ? "1 sale is not confirmed by the App Store yet, and is in no figure."
+          : "\(count) sales are not confirmed by the App Store yet, and are in no figure.")
+    }
+    return remarks
+  }
+
+  /// `USD`, `USD and GBP`, `USD, GBP and 3 other currencies`.
+  private func list(_ currencies: [Currency]) -> String {
+    let isShort = currencies.count <= Self.currenciesNamed + 1
+    var names = (isShort ? currencies : Array(currencies.prefix(Self.currenciesNamed))).map {
+      "\($0)"
+    }
+    if !isShort { names.append("\(currencies.count - names.count) other currencies") }
+    guard names.count > 1, let last = names.popLast() else { return names.joined() }
+    return "\(names.joined(separator: ", ")) and \(last)"
+  }
+
+  /// How many currencies a sentence names.
+  private static let currenciesNamed = 4
 
   private var earlier: [Currency?: PageSums] { figures.before.totals }
 
@@ -100,18 +151,12 @@ extension PageWriter {
   private func currencyTable(_ html: inout HTML) {
     let all = figures.currencies
     guard all.count > 1 else { return }
-    if let main = figures.request.report.reportingCurrency {
-      html.element(
-        "p",
-        text: "Some entries have no exchange rate and keep their own currencies: they are not in "
-          + "the sums in \(main).")
-    }
     var table = PageTable(
-      caption: "By currency; different currencies are never added up", id: "by-currency",
+      caption: "By currency", id: "by-currency",
       columns: [
-        .text("Currency"), .number("Net"), .number("Net before"), .number("Change"),
-        .number("Change, %"), .number("Gross"), .number("Returns"), .number("Reversals"),
-        .number("Units"), .number("Returned units"),
+        .text("Currency"), .number("Net"), .wide("Net before"), .wide("Change"),
+        .wide("Change, %"), .number("Gross"), .number("Returns"), .wide("Reversals"),
+        .wide("Units"), .wide("Returned units"),
       ])
     for currency in all {
       let now = figures.total(currency)

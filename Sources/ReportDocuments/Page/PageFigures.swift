@@ -43,6 +43,8 @@ package struct PageFigures {
   var steps: PageRows
   /// Revenue by product and country.
   var places: PageRows
+  /// Revenue by app.
+  var apps: PageRows
   /// Revenue of the last 13 months.
   var months: PageRows
   /// Revenue of the previous period, by month or step.
@@ -64,6 +66,7 @@ package struct PageFigures {
     lastEventAtMs = try Report.lastEventAtMs(of: database)
     steps = try runner.revenue([.period, .basis, .trust], request.period)
     places = try runner.revenue([.product, .country], request.period)
+    apps = try runner.revenue([.app], request.period)
     months = try runner.revenue([.period], request.period.year, .month)
     before = try runner.before(months)
     refunds = try runner.refunds()
@@ -87,6 +90,9 @@ package struct PageFigures {
     guard steps.exactTotals == places.exactTotals else {
       throw .inconsistent("revenue by day differs from revenue by product and country")
     }
+    guard apps.totals == places.totals else {
+      throw .inconsistent("revenue by app differs from revenue by product and country")
+    }
     var totals: [Currency?: PageSums] = [:]
     for refund in refunds { totals[refund.currency, default: PageSums()].add(refund) }
     let exact = places.exactTotals
@@ -102,6 +108,8 @@ package struct PageFigures {
   }
 
   package func total(_ currency: Currency?) -> PageSums { places.totals[currency] ?? PageSums() }
+
+  var hasSeveralApps: Bool { Set(apps.rows.map(\.labels)).count > 1 }
 
   /// The counts over all currencies.
   package var counts: PageSums { places.totals.values.reduce(PageSums(), +) }
@@ -140,6 +148,7 @@ struct PageReports {
     // Rounded once they are summed for a table.
     report.amounts = .exact
     report.dimensions = dimensions
+    report.amounts = .exact
     report.granularity = granularity ?? request.period.granularity
     (report.from, report.to) = (days.first, days.last)
     let collector = PageRowCollector(dimensions)

@@ -120,6 +120,13 @@ package struct PagePeriod: Equatable, Sendable {
     "\(day.day) \(monthNames[day.month - 1]) \(day.year)"
   }
 
+  /// `3 July 2026, 14:05 UTC`.
+  static func momentTitle(_ epochMs: Int64) -> String {
+    let text = Timestamp.text(ms: epochMs)
+    guard let day = try? CivilDate(parsing: String(text.prefix(10))) else { return text }
+    return "\(dayTitle(day)), \(text.dropFirst(11).prefix(5)) UTC"
+  }
+
   /// The short name of a step on a chart's axis.
   static func axisLabel(_ step: Period) -> String {
     switch step.granularity {
@@ -153,6 +160,7 @@ struct PageCommands {
     let step = period.granularity.rawValue
     var commands = [
       ("Totals and by \(step)", revenue("period", step, period)),
+      ("By app", revenue("app", nil, period)),
       ("By country", revenue("country", nil, period)),
       ("By product", revenue("product", nil, period)),
       ("By source of the price", revenue("basis", nil, period)),
@@ -162,7 +170,7 @@ struct PageCommands {
         "\(period.before.title.prefix(1).uppercased())\(period.before.title.dropFirst())",
         revenue("period", period.isMonth ? "month" : step, period.before)
       ),
-      ("Returns and reversals, line by line", line(["journal"] + days(period) + filters)),
+      ("Returns and reversals, line by line", line(["journal"] + days(period) + filters + amounts)),
       ("Exceptions", line(["exceptions"] + days(period) + filters)),
     ]
     if let momentMs = figures.subscriptions.momentMs {
@@ -179,7 +187,7 @@ struct PageCommands {
 
   private func revenue(_ by: String, _ granularity: String?, _ period: PagePeriod) -> String {
     let length = granularity.map { ["--period", $0] } ?? []
-    return line(["revenue", "--by", by] + length + days(period) + filters)
+    return line(["revenue", "--by", by] + length + days(period) + filters + amounts)
   }
 
   private func days(_ period: PagePeriod) -> [String] {
@@ -207,7 +215,16 @@ struct PageCommands {
         words += ["--rates-max-age", "\(days)"]
       }
     }
+    for (option, value) in report.options where Self.refinements.contains(option) {
+      words += ["--" + option.name, option.text(of: value)]
+    }
     return words
+  }
+
+  private static let refinements: Set<ReportOption> = [.app, .product, .country, .kind]
+
+  private var amounts: [String] {
+    ["--" + ReportOption.amounts.name, figures.request.report.amounts.rawValue]
   }
 
   private func line(_ words: [String]) -> String {

@@ -256,7 +256,7 @@ package enum PagePercent {
   /// `12.3 %`: part ÷ whole, rounded half to even to one decimal. Nil if the whole is not positive.
   package static func text(_ part: Int128, of whole: Int128) -> String? {
     guard let (digits, isNegative) = permille(part, of: whole) else { return nil }
-    return "\(isNegative && digits > 0 ? "-" : "")\(digits / 10).\(digits % 10) %"
+    return "\(isNegative && digits > 0 ? "−" : "")\(digits / 10).\(digits % 10) %"
   }
 
   /// The increase from `before` to `after`, with a sign. Nil if `before` is 0, or too small to compare with.
@@ -265,7 +265,7 @@ package enum PagePercent {
       // A greater percentage is meaningless.
       digits < 1_000_000
     else { return nil }
-    let sign = digits == 0 ? "±" : isNegative ? "-" : "+"
+    let sign = digits == 0 ? "±" : isNegative ? "−" : "+"
     return "\(sign)\(digits / 10).\(digits % 10) %"
   }
 
@@ -282,14 +282,19 @@ package enum PagePercent {
 }
 
 extension HTML {
-  /// Writes the exact text of an amount or a count. The style sheet separates groups of three digits and shrinks
-  /// decimals beyond the currency's own; the text itself is the same as in every other report.
+  /// Writes the text of an amount or a count. The style sheet separates groups of three digits, shrinks decimals beyond
+  /// the currency's own and draws a true minus sign; the text itself, which is also what a reader copies, is the same
+  /// as in every other report, with a hyphen that spreadsheets read.
   /// - Parameter fineWidth: the room for such decimals, so that decimal points are aligned; 0 for none.
   package mutating func number(_ text: String, minorDigits: Int = 0, fineWidth: Int = 0) {
     let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
     var digits = Substring(parts[0])
     var sign = ""
     while let first = digits.first, !first.isWholeNumber { sign.append(digits.removeFirst()) }
+    if sign == "-" {
+      element("b", ["class": "sign"]) { $0.element("i", text: "-") }
+      sign = ""
+    }
     let head = digits.count % 3 == 0 && !digits.isEmpty ? 3 : digits.count % 3
     self.text(sign + digits.prefix(head))
     digits = digits.dropFirst(head)

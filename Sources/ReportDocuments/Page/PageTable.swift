@@ -8,9 +8,19 @@ struct PageTable {
   struct Column {
     let title: String
     let alignment: Alignment
+    /// Whether narrow screens leave it out, so that the first column and the money stay.
+    var isWide = false
 
     static func text(_ title: String) -> Column { Column(title: title, alignment: .text) }
     static func number(_ title: String) -> Column { Column(title: title, alignment: .number) }
+    /// A number that narrow screens leave out.
+    static func wide(_ title: String) -> Column {
+      Column(title: title, alignment: .number, isWide: true)
+    }
+    /// The currencies of amounts; narrow screens leave out a column with only one.
+    static func currency(of count: Int) -> Column {
+      Column(title: "Currency", alignment: .text, isWide: count < 2)
+    }
     /// A share, which narrow screens leave out.
     static let share = Column(title: "Share", alignment: .share)
     /// A bar; only screen readers need its heading.
@@ -87,8 +97,12 @@ struct PageTable {
 
   private static func heading(_ column: Column, to html: inout HTML) {
     switch column.alignment {
-    case .text: html.element("th", ["scope": "col"], text: column.title)
-    case .number: html.element("th", ["scope": "col", "class": "n"], text: column.title)
+    case .text:
+      html.element(
+        "th", ["scope": "col", "class": column.isWide ? "t wide" : "t"], text: column.title)
+    case .number:
+      html.element(
+        "th", ["scope": "col", "class": column.isWide ? "n wide" : "n"], text: column.title)
     case .share: html.element("th", ["scope": "col", "class": "n share"], text: column.title)
     case .bar: html.element("td", ["class": "bar-cell"]) { _ in }
     }
@@ -99,16 +113,17 @@ struct PageTable {
     precondition(row.count == columns.count, "a row has other cells than its table has columns")
     html.element("tr") { html in
       for (index, cell) in row.enumerated() {
-        Self.write(cell, isFirst: index == 0, widths[index], to: &html)
+        Self.write(cell, columns[index], isFirst: index == 0, widths[index], to: &html)
       }
     }
   }
 
   private static func write(
-    _ cell: Cell, isFirst: Bool, _ fineWidth: Int, to html: inout HTML
+    _ cell: Cell, _ column: Column, isFirst: Bool, _ fineWidth: Int, to html: inout HTML
   ) {
     let name: StaticString = isFirst ? "th" : "td"
     func element(_ style: String, _ body: (inout HTML) -> Void) {
+      let style = column.isWide ? style + " wide" : style
       if isFirst {
         html.element(name, ["scope": "row", "class": style], body)
       } else {

@@ -86,7 +86,6 @@ struct PageWriter {
             }
           }
         }
-        html.element("footer") { $0.element("p", text: reportNote) }
       }
     }
   }
@@ -113,7 +112,11 @@ struct PageWriter {
       html.element("p", ["class": "origin"], text: figures.basis.ledger.origin)
       html.element("h1", text: "Revenue, \(period.title)")
       html.element("p", ["class": "lead"], text: lead)
-      html.element("p", ["class": "note"], text: reportNote)
+      html.element(
+        "p", ["class": "note"],
+        text:
+          "The amounts are what customers were charged, as reported by the apps and the App Store. "
+          + "They are not what Apple pays out.")
     }
     html.element("nav", ["aria-label": "Contents"]) { html in
       html.element("ul") { html in
@@ -124,13 +127,50 @@ struct PageWriter {
     }
   }
 
-  /// The scope of the page: days, zone, currency, environment.
+  /// The scope of the page: days, zone, currency, environment, filters.
   private var lead: String {
     let report = figures.request.report
-    var parts = ["\(period.first) to \(period.last)", report.zone.name]
+    var parts = ["\(period.first) to \(period.last)", "days in \(report.zone.name)"]
     if let currency = report.reportingCurrency { parts.append("converted to \(currency)") }
-    parts.append(report.environments?.joined(separator: ", ") ?? "all environments")
+    parts.append(environments)
     if report.refunds == .saleDate { parts.append("returns on the date of the sale") }
-    return parts.joined(separator: " · ")
+    return (parts + filters).joined(separator: " · ")
   }
+
+  private var environments: String {
+    guard let names = figures.request.report.environments else {
+      return "real and test purchases (all environments)"
+    }
+    switch names {
+    case ["Production"]: return "real purchases (Production)"
+    case ["Sandbox"]: return "test purchases (Sandbox)"
+    default: return "purchases in \(names.joined(separator: ", "))"
+    }
+  }
+
+  /// What the page is limited to.
+  private var filters: [String] {
+    let filter = figures.request.report.filter
+    let parts: [(String, String, [String]?)] = [
+      ("app", "apps", filter.apps), ("product", "products", filter.products?.map(\.pattern)),
+      (
+        "country", "countries",
+        filter.countries?.map { code in
+          CountryNames.name(code).map { code == "ZZ" ? "unknown" : $0 } ?? code
+        }
+      ), ("kind of sale", "kinds of sales", filter.kinds?.map { "\($0.word)" }),
+    ]
+    return parts.compactMap { one, several, names in
+      guard let names, !names.isEmpty else { return nil }
+      let shown = names.prefix(Self.filtersNamed).joined(separator: ", ")
+      let more = names.count - Self.filtersNamed
+      return "\(names.count == 1 ? one : several) \(shown)\(more > 0 ? " and \(more) more" : "")"
+    }
+  }
+
+  /// How many names of a filter the lead shows.
+  private static let filtersNamed = 10
+
+  /// Whether the page is limited to some apps, products, countries or kinds of sales.
+  var hasFilters: Bool { !figures.request.report.filter.isEmpty }
 }

@@ -10,9 +10,9 @@ extension PageWriter {
     }
     html.element(
       "p", ["class": "soft"],
-      text: "A return takes back what a customer paid; a reversal gives a return back. "
+      text: "A return takes back what a customer paid, and a reversal cancels a return. "
         + (figures.request.report.refunds == .eventDate
-          ? "Each counts on its own date, so that it never changes a month that has ended."
+          ? "Each counts on its own date, so a month that has ended does not change."
           : "Each counts on the date of its sale."))
     reasons(&html)
     byProduct(&html)
@@ -23,8 +23,10 @@ extension PageWriter {
     var table = PageTable(
       caption: "Returns and reversals by product and reason", id: "refunds",
       columns: [
-        .text("Product"), .text("Reason"), .text("Currency"), .number("Returned units"),
-        .number("Returns"), .number("Reversed units"), .number("Reversals"),
+        .text("Product"), .text("Reason"),
+        .currency(of: Set(figures.refunds.compactMap(\.currency)).count),
+        .wide("Returned units"), .number("Returns"), .wide("Reversed units"),
+        .number("Reversals"),
       ])
     let order = Dictionary(
       uniqueKeysWithValues: figures.currencies.enumerated().map { ($0.element, $0.offset) })
@@ -98,9 +100,18 @@ extension PageWriter {
     if figures.places.rows.isEmpty {
       return html.element("p", ["class": "soft"], text: "There is nothing to show.")
     }
+    if figures.counts.unpricedUnits > 0 {
+      html.element(
+        "p", ["class": "soft"],
+        text: "Units without a known price are not in the tables of amounts.")
+    }
     let isSingle = figures.currencies.filter { figures.places.totals[$0] != nil }.count == 1
     html.element("div", ["class": isSingle ? "panels" : "single"]) { html in
       html.element("div") { html in
+        if figures.hasSeveralApps {
+          if !isSingle { html.element("h3", text: "By app") }
+          split(.app, "App", "apps", &html) { .identifier($0) }
+        }
         if !isSingle { html.element("h3", text: "By country") }
         split(.country, "Country", "countries", &html) { code in
           .named(code, CountryNames.name(code))
@@ -113,6 +124,11 @@ extension PageWriter {
     }
   }
 
+  /// The rows that have a dimension.
+  private func rows(by dimension: ReportDimension) -> PageRows {
+    dimension == .app ? figures.apps : figures.places
+  }
+
   private typealias Name = (String) -> PageTable.Cell
 
   /// A table for each currency.
@@ -121,14 +137,16 @@ extension PageWriter {
     _ name: @escaping Name
   ) {
     let currencies = figures.currencies.filter { figures.places.totals[$0] != nil }
-    let free = figures.places.sums(by: dimension, nil)
+    let free = rows(by: dimension).sums(by: dimension, nil)
     let shown = currencies.prefix(Self.currenciesMax)
     html.element("div", ["class": currencies.count > 1 ? "panels" : "single"]) { html in
       for currency in shown { table(dimension, heading, plural, currency, name, &html) }
     }
     let more = currencies.dropFirst(Self.currenciesMax)
     if !more.isEmpty {
-      details("\(more.count) more \(more.count == 1 ? "currency" : "currencies")", &html) { html in
+      details(
+        "\(more.count) more \(more.count == 1 ? "currency" : "currencies")", isMore: true, &html
+      ) { html in
         html.element("div", ["class": "panels"]) { html in
           for currency in more { table(dimension, heading, plural, currency, name, &html) }
         }
@@ -151,7 +169,7 @@ extension PageWriter {
     _ dimension: ReportDimension, _ heading: String, _ plural: String, _ currency: Currency,
     _ name: Name, _ html: inout HTML
   ) {
-    let rows = ranked(figures.places.sums(by: dimension, currency), by: \.net)
+    let rows = ranked(rows(by: dimension).sums(by: dimension, currency), by: \.net)
     let rest = rows.dropFirst(Self.namesMax)
     let total = figures.total(currency)
     let scale = PageScale(around: rows.prefix(Self.namesMax).map(\.sums.net))

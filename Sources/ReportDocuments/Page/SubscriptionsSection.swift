@@ -11,22 +11,25 @@ extension PageWriter {
     }
     html.element(
       "p", ["class": "soft"],
-      text: "As they stood at \(Timestamp.text(ms: momentMs)), "
+      text: "As they stood at the "
         + (subscriptions.isAtEnd
-          ? "the end of \(period.isMonth ? "the month" : "these days")."
-          : "the time of the last event.")
-        + " All apps and products together.")
+          ? "end of \(PagePeriod.dayTitle(period.last))"
+          : "time of the newest record, \(PagePeriod.momentTitle(momentMs))")
+        + ", for all apps and products\(hasFilters ? ", whatever this page is limited to" : ""). "
+        + "Amounts are as charged, in their own currencies.")
     statuses(&html)
     if subscriptions.months.isEmpty { return }
     html.element(
       "p", ["class": "soft"],
       text:
-        "By month, a subscription counts as active while a period covers the month’s last moment. "
-        + "Subscriptions of family members are not counted there.")
+        "The figures by month are counted from sales, without those of family members, so their number "
+        + "of active subscriptions can differ from the one above.")
     chart(&html)
     monthTable(&html)
-    appTable(&html)
-    recurring(&html)
+    html.element("div", ["class": "pair"]) { html in
+      html.element("div") { appTable(&$0) }
+      html.element("div") { recurring(&$0) }
+    }
   }
 
   private func statuses(_ html: inout HTML) {
@@ -68,8 +71,8 @@ extension PageWriter {
   }
 
   private static let headings: [PageTable.Column] = [
-    .number("Active"), .number("New"), .number("Renewed"), .number("Converted from a trial"),
-    .number("Recovered"), .number("Ended"),
+    .number("Active"), .number("New"), .wide("Renewed"), .wide("Converted from a trial"),
+    .wide("Recovered"), .number("Ended"),
   ]
 
   private func monthTable(_ html: inout HTML) {
@@ -123,7 +126,7 @@ extension PageWriter {
         recurring[currency].map { .amount($0, currency) } ?? .empty,
       ])
     }
-    details("Monthly recurring revenue, by currency", &html) { table.write(to: &$0) }
+    details("Monthly recurring revenue, by currency", isMore: true, &html) { table.write(to: &$0) }
   }
 }
 

@@ -5,10 +5,16 @@ import Revenue
 
 extension PageWriter {
   func time(_ html: inout HTML) {
-    stepCharts(&html)
-    stepTable(&html)
-    monthCharts(&html)
-    monthTable(&html)
+    html.element("div", ["class": figures.currencies.count > 1 ? "apart" : "pair"]) { html in
+      html.element("div") { html in
+        stepCharts(&html)
+        stepTable(&html)
+      }
+      html.element("div") { html in
+        monthCharts(&html)
+        monthTable(&html)
+      }
+    }
   }
 
   /// `day`, `week`, `month` or `year`.
@@ -119,7 +125,7 @@ extension PageWriter {
   }
 
   private func text(_ micros: Int128, _ currency: Currency) -> String {
-    "\(Amount.text(micros: micros, currency: currency)) \(currency)"
+    "\(Amount.shown(micros: micros, currency: currency)) \(currency)"
   }
 
   /// The content of a chart, for readers who cannot see it.
@@ -132,17 +138,17 @@ extension PageWriter {
       + "has every figure."
   }
 
-  /// All columns of a revenue report, by time and currency, as the report writes them.
+  /// All figures of a revenue report, by time and currency: money first, so that it is never scrolled away.
   private func revenueTable(
     _ rows: PageRows, _ caption: String, _ id: String, _ label: String, _ html: inout HTML
   ) {
     var table = PageTable(
       caption: caption, id: id,
       columns: [
-        .text(label), .text("Currency"), .number("Units"), .number("Gross"),
-        .number("Returned units"), .number("Returns"), .number("Reversed units"),
-        .number("Reversals"), .number("Net"), .number("Units without a price"), .number("Trials"),
-        .number("Family sharing"),
+        .text(label), .currency(of: rows.totals.keys.compactMap(\.self).count), .number("Net"),
+        .number("Gross"), .number("Returns"), .wide("Reversals"), .wide("Units"),
+        .wide("Returned units"), .wide("Reversed units"), .wide("Units without a price"),
+        .wide("Trials"), .wide("Family sharing"),
       ], showsCaption: false)
     var currencies: [Currency?] = [nil]
     currencies += rows.totals.keys.compactMap(\.self).sorted().map(Optional.some)
@@ -160,18 +166,21 @@ extension PageWriter {
       }
       let sums = line.sums
       table.rows.append([
-        .period(line.label), .text(line.currency?.description ?? "–"), .count(sums.units),
-        amount(sums.gross), .count(sums.returnedUnits), amount(sums.returns),
-        .count(sums.reversedUnits), amount(sums.reversals), amount(sums.net),
-        .count(sums.unpricedUnits), .count(sums.trials), .count(sums.familyShared),
+        .period(line.label), .text(line.currency?.description ?? "–"), amount(sums.net),
+        amount(sums.gross), amount(sums.returns), amount(sums.reversals), .count(sums.units),
+        .count(sums.returnedUnits), .count(sums.reversedUnits), .count(sums.unpricedUnits),
+        .count(sums.trials), .count(sums.familyShared),
       ])
     }
     table.write(to: &html)
   }
 
-  /// A part that is collapsed on a screen and open on paper.
-  func details(_ summary: String, _ html: inout HTML, _ body: (inout HTML) -> Void) {
-    html.element("details") { html in
+  /// A part that is collapsed on a screen.
+  /// - Parameter isMore: whether it holds what the page does not show elsewhere, so that it is open on paper.
+  func details(
+    _ summary: String, isMore: Bool = false, _ html: inout HTML, _ body: (inout HTML) -> Void
+  ) {
+    html.element("details", ["class": isMore ? "more" : "repeated"]) { html in
       html.element("summary", text: summary)
       body(&html)
     }

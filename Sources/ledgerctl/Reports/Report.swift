@@ -9,7 +9,7 @@ import Revenue
 let reportCommand = Command(
   "report", summary: "Write a page about revenue, for people to read",
   details: [
-    "Writes one HTML file: key figures and their change, revenue over time, by country and by product, "
+    "Writes one HTML file: key figures and their change, revenue over time, by app, country and product, "
       + "returns, subscriptions, exceptions in words, and the commands that give the same figures. "
       + "docs/reports.md describes it. Every figure is that of `export` with the same filters.",
     "Without days, the page is about the newest month with an entry, or else about the month of the last "
@@ -17,7 +17,14 @@ let reportCommand = Command(
   ],
   options: [
     .month, .firstDay, .lastDay, .reportingCurrency, .ratesMaxAge, .zone, .refundDate,
-    .environments, .asOf,
+    .environments,
+  ] + Option.filters.filter { $0.name != "user" } + [
+    Option(
+      "amounts",
+      value: .init(
+        "FORM", allowed: ReportAmounts.names, standard: ReportAmounts.minor.rawValue),
+      help: "`minor` rounds to the currency's minor unit, `exact` shows all digits"),
+    .asOf,
     Option(
       "since", value: .init("POINT"),
       help: "also show what changed since this POINT in months that had ended by then"),
@@ -62,6 +69,7 @@ private func report(
   for name in made.summary.unknownEnvironments {
     context.log("report: --environment \(ShownArgument.text(name)): no data for this environment")
   }
+  for text in made.summary.unknownTexts { context.log("report: \(text)") }
   for text in made.summary.warnings(base) { context.log("report: \(text)") }
   if let text = made.summary.trustText { context.log("report: \(text)") }
   if made.isEmpty {
@@ -92,6 +100,7 @@ private struct PageOptions {
     if !invocation.has("amounts") { request.amounts = .minor }
     period = try Self.period(invocation, from: request.from, to: request.to)
     (request.from, request.to) = (nil, nil)
+    if !invocation.has(ReportOption.amounts.name) { request.amounts = .minor }
     self.request = request
     asOf = try invocation.asOf()
     since = try invocation.moment("since")
