@@ -9,8 +9,8 @@ extension PageWriter {
     html.element(
       "p", ["class": "soft"],
       text:
-        "The price of each sale comes from one source. The most reliable source, what Apple signed, "
-        + "stands first; sales without a known price stand last.")
+        "Each sale has its price from one source. The most reliable one, what Apple signed, stands first."
+    )
     html.element("div", ["class": "panels"]) { html in
       split(.basis, "Source of the price", "basis", order: Self.bases, &html) {
         CodeWords(basis: $0)
@@ -72,7 +72,7 @@ extension PageWriter {
     html.element(
       "p", ["class": "soft"],
       text: "What to know about these figures; what changes amounts stands first. "
-        + "‘ledgerctl export exceptions’ lists each case.")
+        + "‘ledgerctl export exceptions’ lists all.")
     html.element("ul", ["class": "exceptions"]) { html in
       for (type, count) in ordered(counts) {
         let words = ExceptionWords(type)

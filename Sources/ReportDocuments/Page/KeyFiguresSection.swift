@@ -134,7 +134,7 @@ extension PageWriter {
   private func change(
     _ now: Int128, _ before: Int128, _ currency: Currency?, _ html: inout HTML
   ) {
-    guard now != before else { return html.text(now == 0 ? "none before either" : "unchanged") }
+    guard now != before else { return html.text("unchanged") }
     if let currency {
       html.signedAmount(now - before, currency)
     } else {

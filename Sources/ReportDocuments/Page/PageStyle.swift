@@ -64,8 +64,9 @@ package enum PageStyle {
     figure{margin:1.4rem 0 1rem}
     figcaption{font-weight:640;margin-bottom:.55rem}
     .plot{display:grid;grid-template-columns:auto minmax(0,1fr);column-gap:.6rem}
-    .y{display:flex;flex-direction:column;justify-content:space-between;text-align:right;margin:-.6rem 0;
-    font-size:.8rem;line-height:1.2rem;color:var(--soft);white-space:nowrap;font-variant-numeric:tabular-nums}
+    .y{display:flex;flex-direction:column;justify-content:space-between;text-align:right;font-size:.8rem;
+    color:var(--soft);white-space:nowrap;font-variant-numeric:tabular-nums}
+    .y span{height:0;line-height:0}
     .plot svg{display:block;width:100%;height:15rem;overflow:visible}
     .x{grid-column:2;display:flex;margin-top:.35rem;font-size:.8rem;line-height:1.2rem;min-height:1.2rem;
     color:var(--soft);font-variant-numeric:tabular-nums}
@@ -103,7 +104,7 @@ package enum PageStyle {
     td.minus,.value.minus{color:var(--minus)}
     .id{overflow-wrap:anywhere;min-width:9rem}
     .code{color:var(--soft);font-size:.85em;font-variant-numeric:tabular-nums;display:inline-block;min-width:1.65em}
-    .bar-cell{width:26%;min-width:4.5rem;vertical-align:middle}
+    .bar-cell{width:20%;min-width:4.5rem;vertical-align:middle}
     .meaning{display:block;font-size:.88rem}
     details{margin:.4rem 0 1.2rem}
     summary{cursor:pointer;color:var(--accent);font-size:.95rem;padding:.25rem 0;width:fit-content}
@@ -141,13 +142,12 @@ package enum PageStyle {
     *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
     html{font-size:75%}
     header,main{max-width:none;padding:0}
-    nav,.skip,details:not([open],.more){display:none}
-    .more::details-content{content-visibility:visible;display:block;block-size:auto}
+    nav,.skip,details:not([open]){display:none}
     summary{list-style:none;color:inherit;font-weight:640;font-size:.85rem;padding:0}
-    section{padding:.9rem 0 0}section+section{margin-top:.9rem}
+    section{padding:.7rem 0 0}section+section{margin-top:.7rem}
     p{margin:.2rem 0 .5rem;max-width:none}
-    h2,h3,figcaption,caption{break-after:avoid}
-    figure,tr,.figures>div,.exceptions li,.plot{break-inside:avoid}
+    h2,h3,figcaption,caption,section>p{break-after:avoid}
+    p,figure,tr,table:not(:has(tbody tr:nth-child(12))),.figures>div,.exceptions li,.plot{break-inside:avoid}
     thead{display:table-header-group}tfoot{display:table-row-group}
     thead tr,tbody tr:nth-child(-n+2){break-after:avoid}tfoot tr{break-before:avoid}
     .scroll{overflow:visible;background:none;margin:.2rem 0 .7rem}
@@ -155,15 +155,15 @@ package enum PageStyle {
     .figures,.figures.small{gap:.7rem 1.2rem;margin:.6rem 0}
     .figures{grid-template-columns:repeat(4,minmax(0,1fr))}
     .value{font-size:1.35rem}.small .value{font-size:1.1rem}
-    .panels,.pair:not(:has(.repeated[open])){display:grid;grid-template-columns:repeat(2,minmax(0,1fr));
+    .panels,.pair:not(:has([open])){display:grid;grid-template-columns:repeat(2,minmax(0,1fr));
     gap:.6rem 1.6rem;margin:.5rem 0}
     .bar-cell{width:16%}#basis .bar-cell,#trust .bar-cell{display:none}
     .pair .of-months .odd{visibility:hidden}
     .exceptions{grid-template-columns:repeat(2,minmax(0,1fr));gap:.6rem 1.6rem;margin:.5rem 0}
     .exceptions li{padding-top:.4rem;grid-template-columns:2.4rem minmax(0,1fr);font-size:.9rem}.exceptions p{margin:0}
     figure{margin:.6rem 0}
-    .id{min-width:5rem}
-    .plot svg,.panels .plot svg{height:6.5rem}
+    .id{min-width:7.5rem}
+    .plot svg,.panels .plot svg{height:6rem}
     details{margin:.2rem 0}
     table{font-size:.82rem}thead th{font-size:.76rem}}
     """

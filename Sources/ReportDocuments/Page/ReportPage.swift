@@ -62,7 +62,10 @@ struct PageWriter {
   private var sections: [(id: String, title: String, write: (inout HTML) -> Void)] {
     [
       ("figures", "Key figures", keyFigures), ("time", "Over time", time),
-      ("places", "By country and product", places),
+      (
+        "places",
+        figures.hasSeveralApps ? "By app, country and product" : "By country and product", places
+      ),
       ("returns", "Returns and reversals", returns),
       ("subscriptions", "Subscriptions", subscriptions),
       ("evidence", "What the figures rest on", evidence),

@@ -10,9 +10,9 @@ extension PageWriter {
     }
     html.element(
       "p", ["class": "soft"],
-      text: "A return takes back what a customer paid, and a reversal cancels a return. "
+      text: "A return takes back what a customer paid; a reversal cancels a return. "
         + (figures.request.report.refunds == .eventDate
-          ? "Each counts on its own date, so a month that has ended does not change."
+          ? "Each counts on its own date, so ended months do not change."
           : "Each counts on the date of its sale."))
     reasons(&html)
     byProduct(&html)
@@ -144,9 +144,7 @@ extension PageWriter {
     }
     let more = currencies.dropFirst(Self.currenciesMax)
     if !more.isEmpty {
-      details(
-        "\(more.count) more \(more.count == 1 ? "currency" : "currencies")", isMore: true, &html
-      ) { html in
+      details("\(more.count) more \(more.count == 1 ? "currency" : "currencies")", &html) { html in
         html.element("div", ["class": "panels"]) { html in
           for currency in more { table(dimension, heading, plural, currency, name, &html) }
         }

@@ -15,18 +15,18 @@ extension PageWriter {
         + (subscriptions.isAtEnd
           ? "end of \(PagePeriod.dayTitle(period.last))"
           : "time of the newest record, \(PagePeriod.momentTitle(momentMs))")
-        + ", for all apps and products\(hasFilters ? ", whatever this page is limited to" : ""). "
-        + "Amounts are as charged, in their own currencies.")
+        + ", for all apps and products\(hasFilters ? ", also those that this page leaves out" : "")."
+    )
     statuses(&html)
     if subscriptions.months.isEmpty { return }
     html.element(
       "p", ["class": "soft"],
       text:
-        "The figures by month are counted from sales, without those of family members, so their number "
-        + "of active subscriptions can differ from the one above.")
+        "The figures by month are counted from sales, without family sharing, so the number of active "
+        + "ones can differ from the one above.")
     chart(&html)
     monthTable(&html)
-    html.element("div", ["class": "pair"]) { html in
+    html.element("div", ["class": "panels"]) { html in
       html.element("div") { appTable(&$0) }
       html.element("div") { recurring(&$0) }
     }
@@ -115,18 +115,18 @@ extension PageWriter {
     let currencies = Set(recurring.keys).union(gross.keys).sorted()
     if currencies.isEmpty { return }
     var table = PageTable(
-      caption: "Subscription revenue of \(PagePeriod.monthTitle(period.lastMonth))",
+      caption: "Subscription revenue of \(PagePeriod.monthTitle(period.lastMonth)), as charged",
       id: "recurring",
       columns: [
         .text("Currency"), .number("Charged in the month"), .number("Monthly recurring revenue"),
-      ], showsCaption: false)
+      ])
     for currency in currencies {
       table.rows.append([
         .text("\(currency)"), gross[currency].map { .amount($0, currency) } ?? .empty,
         recurring[currency].map { .amount($0, currency) } ?? .empty,
       ])
     }
-    details("Monthly recurring revenue, by currency", isMore: true, &html) { table.write(to: &$0) }
+    table.write(to: &html)
   }
 }
 

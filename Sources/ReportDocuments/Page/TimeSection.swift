@@ -175,12 +175,9 @@ extension PageWriter {
     table.write(to: &html)
   }
 
-  /// A part that is collapsed on a screen.
-  /// - Parameter isMore: whether it holds what the page does not show elsewhere, so that it is open on paper.
-  func details(
-    _ summary: String, isMore: Bool = false, _ html: inout HTML, _ body: (inout HTML) -> Void
-  ) {
-    html.element("details", ["class": isMore ? "more" : "repeated"]) { html in
+  /// A collapsed part, which paper leaves out unless the reader has opened it.
+  func details(_ summary: String, _ html: inout HTML, _ body: (inout HTML) -> Void) {
+    html.element("details") { html in
       html.element("summary", text: summary)
       body(&html)
     }
