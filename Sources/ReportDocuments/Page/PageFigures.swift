@@ -80,14 +80,14 @@ package struct PageFigures {
 
   /// Rounds what is shown. Months are rounded one by one: each is a total.
   private mutating func round() {
-    (steps.rounding, places.rounding) = (.apportioned, .apportioned)
+    (steps.rounding, places.rounding, apps.rounding) = (.apportioned, .apportioned, .apportioned)
     (months.rounding, before.rounding) = (.alone, .alone)
     RefundSums.round(&refunds)
   }
 
   /// Checks that the period's figures add up to the same, however they are split.
   private func check() throws(ProjectionError) {
-    guard steps.exactTotals == places.exactTotals else {
+    guard steps.totals == places.totals else {
       throw .inconsistent("revenue by day differs from revenue by product and country")
     }
     guard apps.totals == places.totals else {
@@ -95,14 +95,13 @@ package struct PageFigures {
     }
     var totals: [Currency?: PageSums] = [:]
     for refund in refunds { totals[refund.currency, default: PageSums()].add(refund) }
-    let exact = places.exactTotals
-    for (currency, sums) in exact where totals[currency] == nil {
+    for (currency, sums) in places.totals where totals[currency] == nil {
       totals[currency] = PageSums()
       guard sums.hasRefunds == false else {
         throw .inconsistent("refunds by reason differ from those of revenue")
       }
     }
-    for (currency, sums) in totals where !sums.hasSameRefunds(as: exact[currency] ?? PageSums()) {
+    for (currency, sums) in totals where !sums.hasSameRefunds(as: total(currency)) {
       throw .inconsistent("refunds by reason differ from those of revenue")
     }
   }
@@ -148,7 +147,6 @@ struct PageReports {
     // Rounded once they are summed for a table.
     report.amounts = .exact
     report.dimensions = dimensions
-    report.amounts = .exact
     report.granularity = granularity ?? request.period.granularity
     (report.from, report.to) = (days.first, days.last)
     let collector = PageRowCollector(dimensions)

@@ -93,15 +93,10 @@ package struct PageRows {
 
   /// The sums by currency, as they are shown.
   var totals: [Currency?: PageSums] {
-    exactTotals.reduce(into: [:]) { totals, total in
-      totals[total.key] = rounded([total.value], total.key)[0]
-    }
-  }
-
-  var exactTotals: [Currency?: PageSums] {
-    rows.reduce(into: [:]) { totals, row in
+    let exact = rows.reduce(into: [Currency?: PageSums]()) { totals, row in
       totals[row.currency] = (totals[row.currency] ?? PageSums()) + row.sums
     }
+    return exact.reduce(into: [:]) { $0[$1.key] = rounded([$1.value], $1.key)[0] }
   }
 
   private func rounded(_ sums: [PageSums], _ currency: Currency?) -> [PageSums] {
@@ -143,7 +138,7 @@ package struct PageRows {
 
   /// Throws if the rows do not add up to the report's own totals.
   package func check() throws(ProjectionError) {
-    let totals = exactTotals
+    let totals = totals
     let isWhole =
       summary.totals.count == totals.count
       && summary.totals.allSatisfy { total in

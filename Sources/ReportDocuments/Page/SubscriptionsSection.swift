@@ -115,7 +115,7 @@ extension PageWriter {
     let currencies = Set(recurring.keys).union(gross.keys).sorted()
     if currencies.isEmpty { return }
     var table = PageTable(
-      caption: "Subscription revenue of \(PagePeriod.monthTitle(period.lastMonth)), as charged",
+      caption: "Subscription revenue of \(PagePeriod.monthTitle(period.lastMonth))",
       id: "recurring",
       columns: [
         .text("Currency"), .number("Charged in the month"), .number("Monthly recurring revenue"),
