@@ -155,6 +155,23 @@ import Commands
     expectEqual(TableLayout.wrapped(heading, toColumns: limit), expected)
   }
 
+  @Test(
+    "columns are left out, the least important first, before texts are cut short; else all stay",
+    arguments: [
+      (69, []), (51, []), (50, ["returned_units"]), (40, ["returned_units"]),
+      // Without the note there is room again for the number that went before it.
+      (39, ["note"]), (37, ["note"]), (36, ["returned_units", "note"]),
+      (26, ["returned_units", "note"]), (25, []),
+    ] as [(Int, [String])])
+  func columnsLeftOut(_ limit: Int, _ expected: [String]) throws {
+    var table = Self.sold
+    let left = table.leaveOut(["returned_units", "unknown", "note"], toFit: limit)
+    expectEqual(left.sorted(), expected.sorted())
+    let printed = try lines(table, limit: limit)
+    #expect(limit < 26 || printed.allSatisfy { widthColumns($0) <= limit })
+    for heading in left { #expect(!printed[0].contains(heading)) }
+  }
+
   // MARK: Columns without content
 
   @Test func columnsThatAreEmptyOrZeroThroughoutAreLeftOutAndNamed() throws {

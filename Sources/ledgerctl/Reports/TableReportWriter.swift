@@ -78,14 +78,59 @@ final class TableReportWriter: ReportWriter {
     // What somebody asked for by name is shown.
     let leavesOut = request.layout.columns.isEmpty && request.layout.tableVersion > 1
     let leftOut = leavesOut ? table.leaveOutUnused() : []
+    var notShown: [String] = []
+    if request.layout.columns.isEmpty, let limit = terminal.widthColumns {
+      notShown = table.leaveOut(Self.leastImportant(of: request), toFit: limit)
+    }
     try table.write(to: output, terminal: terminal)
     var lines = ReportFooter(request, summary).tableLines
     if !leftOut.isEmpty {
       lines.insert(
         "Left out, empty or zero throughout: \(leftOut.joined(separator: ", "))", at: 0)
     }
+    if !notShown.isEmpty {
+      let names = notShown.joined(separator: ", ")
+      lines.insert("Not shown for want of width: \(names); --columns chooses", at: 0)
+    }
     if lines.isEmpty { return }
     try output.writeLine()
     for line in lines { try output.writeLine(line) }
+  }
+
+  // MARK: What a narrow terminal leaves out
+
+  /// The columns of a report that a narrow terminal leaves out, the least important first. What rows are sorted by
+  /// stays, and the first cell of a row of totals.
+  private static func leastImportant(of request: ReportRequest) -> [String] {
+    let first = request.layout.hasTotal ? request.columns.first?.name : nil
+    return leastImportant(request.kind, isByMonth: request.isByMonth)
+      .split(separator: " ").map(String.init)
+      .filter { $0 != request.sort?.column && $0 != first }
+  }
+
+  private static func leastImportant(_ kind: ReportKind, isByMonth: Bool) -> String {
+    switch kind {
+    case .revenue:
+      "family_shared trials reversed_units reversals returned_units returns unpriced_units units gross"
+    case .journal:
+      "environment transaction_id reason position user_identifier price_basis bundle_id kind "
+        + "unit_price sale_key country_code quantity line"
+    case .sales:
+      "user_basis user_position country_position price_position price_basis reversal_positions "
+        + "cancellation_positions is_upgraded pending first_position transaction_ids "
+        + "original_transaction_id environment user_identifier bundle_id kind country_code "
+        + "cancelled sale_key"
+    case .receipts:
+      "app_family_id style environment last_position first_position updated_at fraud_reason uploads "
+        + "purchases user_identifier country_code bundle_id"
+    case .exceptions:
+      "environment transaction_id user_identifier country_code bundle_id date product_id position"
+    case .users: "uploads receipts trials first_seen_at countries returns last_seen_at"
+    case .subscriptions where isByMonth: "recovered converted renewed gross churned new"
+    case .subscriptions:
+      "environment position current_period_start_at grace_period_expires_at revoked_at offer "
+        + "expiration_intent in_billing_retry auto_renew_product_id started_at country_code bundle_id "
+        + "auto_renew user_identifier"
+    }
   }
 }

@@ -77,6 +77,41 @@ package struct TextTable {
     return columns.indices.filter { !left.contains($0) }.map { columns[$0].heading }
   }
 
+  /// Leaves out as many columns as it takes for the table to fit in `limit` terminal columns with legible texts. If
+  /// leaving out all of `names` is not enough, all columns stay.
+  /// - Parameter names: the headings of the columns that may be left out, the least important first.
+  /// - Returns: the headings of those left out, in the table's order.
+  package mutating func leaveOut(_ names: [String], toFit limit: Int) -> [String] {
+    func fits(_ indexes: [Int]) -> Bool {
+      TableLayout(
+        layoutColumns(indexes), limit: limit, narrowestColumns: TableLayout.legibleColumns) != nil
+    }
+    var kept = shown
+    var left: [Int] = []
+    for name in names where !fits(kept) {
+      guard let place = kept.firstIndex(where: { columns[$0].heading == name }) else { continue }
+      left.append(kept.remove(at: place))
+    }
+    guard !kept.isEmpty, TableLayout(layoutColumns(kept), limit: limit) != nil else {
+      return []
+    }
+    // A wide column that went last may make room for narrow ones.
+    for index in left.reversed() where fits((kept + [index]).sorted()) {
+      kept = (kept + [index]).sorted()
+    }
+    defer { shown = kept }
+    return shown.filter { !kept.contains($0) }.map { columns[$0].heading }
+  }
+
+  private func layoutColumns(_ indexes: [Int], isCut: Bool = true) -> [TableLayout.Column] {
+    indexes.map { index in
+      TableLayout.Column(
+        heading: columns[index].heading, cellWidth: cellWidths[index],
+        mayBeCut: isCut && !columns[index].isNumber && !columns[index].isKey
+          && !uncut.contains(index))
+    }
+  }
+
   /// Writes headings and rows. On a terminal that is too narrow, headings are wrapped, then the widest texts are cut,
   /// except keys; if that does not suffice, the rows are written one below another, each cell on its own line. `isCut`
   /// is false for tables whose text people copy: no text is cut there.
@@ -92,12 +127,7 @@ package struct TextTable {
   package func write(
     to output: Output, limit: Int?, isCut: Bool = true, bold: (String) -> String = { $0 }
   ) throws(OutputError) {
-    let columns = shown.map { index in
-      TableLayout.Column(
-        heading: self.columns[index].heading, cellWidth: cellWidths[index],
-        mayBeCut: isCut && !self.columns[index].isNumber && !self.columns[index].isKey
-          && !uncut.contains(index))
-    }
+    let columns = layoutColumns(shown, isCut: isCut)
     guard let limit else { return try write(to: output, TableLayout(columns), bold) }
     if let layout = TableLayout(columns, limit: limit) {
       try write(to: output, layout, bold)
@@ -180,6 +210,8 @@ package struct TableLayout: Equatable {
   static let gap = "  "
   /// Columns are not cut below this width.
   static let narrowestColumns = 6
+  /// Columns are left out before texts are cut below this width.
+  static let legibleColumns = 12
 
   private(set) var widths: [Int]
   /// For each column its heading, cut into lines.
@@ -195,7 +227,7 @@ package struct TableLayout: Equatable {
 
   /// A layout of at most `limit` terminal columns; nil if there is none, so that the rows must be written one below
   /// another. Headings are wrapped first, the widest first; then the widest texts are cut.
-  init?(_ columns: [Column], limit: Int) {
+  init?(_ columns: [Column], limit: Int, narrowestColumns: Int = Self.narrowestColumns) {
     self.init(columns)
     var surplus = widths.reduce(0, +) + Self.gap.count * (widths.count - 1) - limit
     while surplus > 0, let narrower = Self.nextWrap(columns, widths) {
@@ -204,7 +236,7 @@ package struct TableLayout: Equatable {
     }
     let candidates = columns.indices.filter { columns[$0].mayBeCut }
     while surplus > 0, let widest = candidates.max(by: { widths[$0] < widths[$1] }),
-      widths[widest] > Self.narrowestColumns
+      widths[widest] > narrowestColumns
     {
       widths[widest] -= 1
       surplus -= 1
