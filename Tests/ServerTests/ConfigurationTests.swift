@@ -83,7 +83,7 @@ enum ConfigurationSample {
     []
       must be an object
     {"tokens":[],"tokens":[]}
-      is not JSON: duplicate key
+      line 1, column 15: is not JSON: duplicate key
     {"app_stor":{}}
       app_stor: there is no such setting; did you mean app_store?
     {"app_store":{"timeout":5}}
@@ -312,7 +312,13 @@ enum ConfigurationSample {
     expectEqual(read.trust.verifierConfiguration.pinnedRoots, [.appleRoot, root])
   }
 
-  @Test(arguments: [("", "is not JSON: unexpected end at byte 0")] + ConfigurationSample.bad)
+  @Test(
+    arguments: [
+      ("", "line 1, column 1: is not JSON: unexpected end"),
+      ("{\n  \"apps\": {}\n  \"tokens\": []\n}", "line 3, column 3: is not JSON: unexpected byte"),
+      ("{\"é\": 1,}", "line 1, column 9: is not JSON: unexpected byte"),
+      ("{\"apps\": {}}\n}\n", "line 2, column 1: is not JSON: unexpected bytes after the end"),
+    ] + ConfigurationSample.bad)
   func badConfigurationIsRefusedWithItsPlace(_ text: String, _ problem: String) throws {
     let problems = try ConfiguredLedger().problems(text)
     #expect(problems.first?.hasPrefix(problem) == true, "\(problems)")

@@ -45,10 +45,15 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake("init a --origin b --ledger c", "init: --ledger: this command does not use a ledger"),
     Mistake("init a", "init: --origin: is missing"),
     Mistake("app add --name a", "app add: --bundle-id: is missing"),
+    Mistake("app add", "app add: --name, --bundle-id: are missing"),
+    Mistake("init", "init: DIR, --origin: are missing"),
     Mistake("status -x", "status: -x: unknown option"),
     Mistake("export users --json", "export: --json: unknown option; use --format json"),
     Mistake(
       "replay --json", "replay: --json: unknown option; replay always prints JSON"),
+    Mistake(
+      "config check --json", "config check: --json: unknown option; config check always prints JSON"
+    ),
     // Arguments.
     Mistake("init --origin a", "init: DIR: is missing"),
     Mistake("init a b --origin c", "init: one argument too many after DIR"),
@@ -167,6 +172,11 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "export: --sort bundle_idd: is not a column of this report: bundle_id, currency, units, gross, "
         + "returned_units, returns, reversed_units, reversals, net, unpriced_units, trials or "
         + "family_shared; did you mean bundle_id?"),
+    Mistake(
+      "export users --columns user_identifier,nett",
+      "export: --columns nett: is not a column of this report: user_identifier, receipts, uploads, "
+        + "sales, returns, trials, countries, net, first_seen_at or last_seen_at; did you mean net?"
+    ),
     Mistake(
       "export revenue --columns net,net", "export: --columns net,net: names a column twice"),
     Mistake(

@@ -131,6 +131,9 @@ struct DeclarationFile {
     if bytes.isEmpty {
       throw Failure(operation: "read", object: file.name, cause: "is empty")
     }
+    if let cause = InputKind.csv.objection(toFile: bytes) {
+      throw Failure(operation: "read", object: file.name, cause: cause)
+    }
     let baseName = path.split(separator: "/").last.map(String.init) ?? path
     return DeclarationFile(source: path == "-" ? file.name : baseName, bytes: bytes)
   }

@@ -81,6 +81,9 @@ package final class ArchiveLines: LineSource {
     _ source: FileSource, _ size: Int
   ) throws(ArchiveFault) -> any ArchiveFileReader {
     if size == 0 { throw ArchiveFault(.missing, "is empty") }
+    if let cause = try Self.objection(to: source, options.format == .csv ? .csv : .archive) {
+      throw ArchiveFault(.unreadable, cause)
+    }
     let item = item
     switch options.format {
     case .receipts:
@@ -102,6 +105,22 @@ package final class ArchiveLines: LineSource {
       return try values(source, size) { (value) throws(ArchiveFault) in
         [try rows.line(try JSONRow(value))]
       }
+    }
+  }
+
+  /// Why a file is not of the expected kind; nil if it may be.
+  private static func objection(
+    to source: FileSource, _ kind: InputKind
+  ) throws(ArchiveFault) -> String? {
+    let first = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: InputKind.byteCountMax, alignment: 1)
+    defer { first.deallocate() }
+    do throws(Failure) {
+      let count = try source.read(into: first)
+      try source.rewind()
+      return kind.objection(toFile: first[..<count])
+    } catch {
+      throw ArchiveFault(.unreadable, "cannot be read: \(error.cause)")
     }
   }
 

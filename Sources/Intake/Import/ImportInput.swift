@@ -11,7 +11,7 @@ package final class ImportInput {
   /// The lines of an archive, from its beginning each time.
   private var archive: (() throws(Failure) -> ArchiveLines)?
   private let isGzip: Bool
-  /// The bytes read from a stream to detect gzip.
+  /// The bytes read from a stream to detect gzip and files of other kinds.
   private var peeked: [UInt8]
 
   private static let gzipMagic: [UInt8] = [0x1F, 0x8B]
@@ -55,16 +55,20 @@ package final class ImportInput {
     // A regular file on standard input may be at any offset; a shell's redirection starts at the beginning.
     if file.sizeBytes != nil { try file.rewind() }
     peeked = []
-    while peeked.count < 2 {
-      var byte: UInt8 = 0
-      let count = try Swift.withUnsafeMutableBytes(of: &byte) { (raw) throws(Failure) in
-        try file.read(into: raw)
-      }
+    let piece = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: InputKind.byteCountMax, alignment: 1)
+    defer { piece.deallocate() }
+    // A stream's first bytes are looked at as they come.
+    while peeked.count < Self.gzipMagic.count {
+      let count = try file.read(into: piece)
       if count == 0 { break }
-      peeked.append(byte)
+      peeked += piece[..<count]
     }
     if peeked.isEmpty { throw Self.empty(name) }
-    isGzip = peeked == Self.gzipMagic
+    if let cause = InputKind.lines.objection(toFile: peeked) {
+      throw Failure(operation: "read", object: name, cause: cause)
+    }
+    isGzip = peeked.starts(with: Self.gzipMagic)
   }
 
   /// An archive. Its paths are checked now; its files are opened when they are read.

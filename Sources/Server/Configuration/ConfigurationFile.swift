@@ -58,7 +58,8 @@ package struct ConfigurationFile: Sendable {
     }
     let root: JSONValue
     do throws(JSONError) { root = try JSONValue(content) } catch {
-      throw failure("", "is not JSON: \(error)")
+      let place = Self.place(of: error.offsetBytes, in: content)
+      throw failure(place, "is not JSON: \(error.cause.rawValue)")
     }
     var reader = ConfigurationReader(directoryPath: directory.path)
     let configuration = reader.read(root)
@@ -76,6 +77,14 @@ package struct ConfigurationFile: Sendable {
     if let status = try? directory.root.storage.status(path) { return status }
     // A link that leads nowhere.
     return path == self.path ? (try? directory.root.status(Self.name)) ?? nil : nil
+  }
+
+  /// The line and the column of a byte, as editors count them: from 1, in characters.
+  private static func place(of offset: Int, in content: [UInt8]) -> String {
+    let before = content.prefix(offset)
+    let start = before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
+    let line = before.count { $0 == 0x0A } + 1
+    return "line \(line), column \(String(decoding: before[start...], as: UTF8.self).count + 1)"
   }
 
   /// A cause as problems of the configuration give it.

@@ -138,7 +138,8 @@ struct Parser {
   private func jsonHint(_ name: String) -> String? {
     guard name == "json", let command else { return nil }
     if command.options.contains(where: { $0.name == "format" }) { return "; use --format json" }
-    return command.name == "replay" ? "; replay always prints JSON" : nil
+    return ["replay", "config check"].contains(command.name)
+      ? "; \(command.name) always prints JSON" : nil
   }
 
   private mutating func followingValue(
@@ -181,10 +182,21 @@ struct Parser {
       "must be \(alternatives(allowed))\(hint(for: text, among: allowed))")
   }
 
+  /// Names everything that is missing at once.
   private func checkRequired(_ command: Command) throws(UsageError) {
-    for option in command.options where option.isRequired && values[option.name] == nil {
-      throw UsageError("--\(option.name)", "is missing")
+    var missing: [(name: String, choice: String)] = []
+    for (index, positional) in command.positionals.enumerated()
+    where index >= positionals.count && (positional.arity == .one || positional.arity == .oneOrMore)
+    {
+      let choice = positional.allowed.isEmpty ? "" : ": \(alternatives(positional.allowed))"
+      missing.append((positional.name, choice))
     }
+    for option in command.options where option.isRequired && values[option.name] == nil {
+      missing.append(("--\(option.name)", ""))
+    }
+    guard let first = missing.first else { return }
+    if missing.count == 1 { throw UsageError(first.name, "is missing\(first.choice)") }
+    throw UsageError(missing.map(\.name).joined(separator: ", "), "are missing")
   }
 
   // MARK: Positionals
@@ -198,10 +210,6 @@ struct Parser {
       case .oneOrMore, .any: taken = given
       }
       given = given.dropFirst(taken.count)
-      if taken.isEmpty, positional.arity == .one || positional.arity == .oneOrMore {
-        let choice = positional.allowed.isEmpty ? "" : ": \(alternatives(positional.allowed))"
-        throw UsageError(positional.name, "is missing\(choice)")
-      }
       for text in taken { try check(text, of: positional) }
     }
     // Surplus arguments are counted, not shown: one could be a user identifier.

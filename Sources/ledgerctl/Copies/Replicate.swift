@@ -174,6 +174,14 @@ let promoteCommand = Command(
         ),
       ] + unfinished.fields)
   }
+  if invocation.has("to"), let configured = try? ConfigurationFile(directory).read().replication,
+    configured.target != copy.target
+  {
+    context.log(
+      visible(
+        "promote: config.json names another copy, \(configured.target): a server of this ledger would "
+          + "write to that; set replication.target to \(copy.target) before you start it"))
+  }
   if isKeyMissing {
     context.log(
       "promote: \(LineHMACKey.name) is missing: bring it back before you import, or imports of old files are refused, "

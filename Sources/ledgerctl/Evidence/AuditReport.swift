@@ -17,7 +17,7 @@ let auditReportCommand = Command(
       + "its root at that position differs, or the checkpoint's signature is wrong.",
   ],
   positionals: [Positional("FILE", help: "the manifest that `export --manifest` wrote")],
-  options: [.verifierKeys()],
+  options: [.verifierKeys(), .json],
   examples: [
     Example(
       "ledgerctl audit report revenue.csv.manifest.json",
@@ -36,11 +36,16 @@ private func auditReport(_ invocation: Invocation, _ context: Context) throws ->
   try audit.checkLedger(keys)
   try audit.checkLog()
   let match = try audit.checkBytes()
-  try context.output.writeLine(
-    "\(visible(manifest.file)) follows from the first \(counted(manifest.size, "event")) of "
-      + "\(manifest.origin), root \(manifest.root.base64)"
-      + match.text
-  )
+  let record: Record = [
+    "report": manifest.file, "origin": manifest.origin, "size": manifest.size,
+    "root": manifest.root.base64, "compared": match.name, "erasures": match.erasures,
+  ]
+  try context.print(invocation, record) { sections in
+    try sections.line(
+      "\(visible(manifest.file)) follows from the first \(counted(manifest.size, "event")) of "
+        + "\(manifest.origin), root \(manifest.root.base64)"
+        + match.text)
+  }
   return .done
 }
 
@@ -66,6 +71,18 @@ private enum ReportMatch {
   case cells
   /// Rows, except for the columns in which these erasures show.
   case rows(since: [Position])
+
+  /// What was compared, in JSON.
+  var name: String {
+    switch self {
+    case .bytes: "bytes"
+    case .cells: "cells"
+    case .rows: "rows"
+    }
+  }
+
+  /// The positions of the erasures that explain all differences.
+  var erasures: [Position] { if case .rows(let erasures) = self { erasures } else { [] } }
 
   /// The continuation of the sentence that the report follows from the log.
   var text: String {

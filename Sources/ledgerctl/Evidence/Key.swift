@@ -18,12 +18,13 @@ let keyCreateCommand = Command(
       "further",
       help:
         "create another key if there already is one; it signs from then on, and signatures of the old "
-        + "key stay valid")
+        + "key stay valid"),
+    .json,
   ]
 ) { invocation, context in
   let directory = try context.openLedger(invocation)
   let key = try KeyStore(directory).create(isFurther: invocation.has("further"))
-  try context.output.writeLine("\(key)")
+  try context.print(invocation, record(of: key, signs: true)) { try $0.line("\(key)") }
   return .done
 }
 
@@ -38,9 +39,7 @@ let keyListCommand = Command(
   let store = KeyStore(try context.openLedger(invocation))
   let keys = try store.publicKeys()
   let signing = try store.signingKey()?.verifierKey
-  let records = keys.map {
-    ["name": $0.name, "id": $0.idText, "key": "\($0)", "signs": $0 == signing] as Record
-  }
+  let records = keys.map { record(of: $0, signs: $0 == signing) }
   try context.print(invocation, list: records) { sheet in
     if keys.isEmpty {
       return try sheet.line("There is no key; 'ledgerctl key create' creates one.")
@@ -50,6 +49,10 @@ let keyListCommand = Command(
     try sheet.table("Keys", table)
   }
   return .done
+}
+
+private func record(of key: VerifierKey, signs: Bool) -> Record {
+  ["name": key.name, "id": key.idText, "key": "\(key)", "signs": signs]
 }
 
 // MARK: - `checkpoint`

@@ -73,7 +73,7 @@ struct ExportOptions: Sendable {
     for name in request.layout.columns where !names.contains(name) {
       throw UsageError(
         "--columns \(ShownArgument.text(name))",
-        "is not a column of this report: \(names.joined(separator: ", "))")
+        "is not a column of this report: \(alternatives(names))\(hint(for: name, among: names))")
     }
     // The first cell of a row of totals says so.
     guard request.layout.hasTotal, let first = request.layout.columns.first else { return }

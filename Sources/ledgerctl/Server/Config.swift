@@ -1,6 +1,8 @@
 // `config check`, `config set-shared-secret`: the configuration.
 import Base
+import Glibc
 import Projections
+import Replication
 import Server
 
 let configCheckCommand = Command(
@@ -8,7 +10,8 @@ let configCheckCommand = Command(
   details: [
     "Prints the configuration as JSON, with all defaults; digests of tokens are omitted, and a shared secret "
       + "is `(set)`. If it cannot be used, the command fails and prints every problem with its place in the "
-      + "file. Settings of unregistered app families cause warnings and exit code 3."
+      + "file. Settings of unregistered app families, and a copy's directory that cannot be reached, cause "
+      + "warnings and exit code 3."
   ]
 ) { invocation, context in
   try checkConfiguration(invocation, context)
@@ -48,12 +51,27 @@ private func checkConfiguration(_ invocation: Invocation, _ context: Context) th
   for (index, token) in configuration.tokens.enumerated() where token.revokedAtMs == nil {
     try warn("tokens[\(index)].app_family_id", token.appFamilyID)
   }
+  if let cause = configuration.replication.flatMap(unreachable) {
+    warningCount += 1
+    context.log(visible("config check: replication.target: \(cause)"))
+  }
   for id in configuration.sharedSecrets.keys.sorted() { try warn("shared_secrets", id) }
   for id in configuration.apps.keys.sorted() { try warn("apps", id) }
   if warningCount > 100 {
     context.log("config check: \(warningCount - 100) more warnings")
   }
   return warningCount > 0 ? .partlyDone : .done
+}
+
+/// Why the directory of a copy cannot be reached, which a server tries again and again: a disk may be mounted later.
+/// Nil if it can, or if the copy is elsewhere.
+private func unreachable(_ copy: Configuration.Replication) -> String? {
+  guard case .directory(let path)? = try? ReplicationTarget(parsing: copy.target) else {
+    return nil
+  }
+  var status = stat()
+  if stat(path, &status) != 0 { return "\(copy.target): \(systemErrorText(errno))" }
+  return status.st_mode & S_IFMT == S_IFDIR ? nil : "\(copy.target): it is not a directory"
 }
 
 private func setSharedSecret(_ invocation: Invocation, _ context: Context) throws -> ExitCode {

@@ -79,7 +79,7 @@ let webhookTestCommand = Command(
     "Sends one delivery of type `test`, signed as all are, and prints how it ended. It needs no server and "
       + "changes nothing."
   ],
-  options: [.appFamily],
+  options: [.appFamily, .json],
   examples: [
     Example(
       "ledgerctl webhook test --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566",
@@ -94,7 +94,8 @@ let webhookTestCommand = Command(
     to: webhook, of: appFamilyID, configuration.webhooks, ledger.directory.identity)
   switch outcome {
   case .delivered:
-    try context.output.writeLine("Delivered.")
+    let record: Record = ["app_family_id": appFamilyID, "delivered": true]
+    try context.print(invocation, record) { try $0.line("Delivered.") }
     return .done
   case .gone:
     throw Failure(
@@ -116,6 +117,7 @@ let webhookReplayCommand = Command(
     Option(
       "from", value: .init("POSITION"), isRequired: true,
       help: "the position of the first event to report"),
+    .json,
   ],
   examples: [
     Example(
@@ -138,7 +140,9 @@ let webhookReplayCommand = Command(
       cause: "the log has \(counted(size, "event"))")
   }
   try WebhookFiles(ledger.directory).put(.begin(from: from), of: appFamilyID)
-  try context.output.writeLine("The webhook will begin again at position \(from).")
+  try context.print(invocation, ["app_family_id": appFamilyID, "position": from]) {
+    try $0.line("The webhook will begin again at position \(from).")
+  }
   return .done
 }
 
