@@ -32,6 +32,7 @@ private func run(_ arguments: [String]) -> ExitCode {
       exitCode = .done
     case .run(let invocation):
       command = invocation.command.name
+      context.output.pager = Pager(invocation, context.terminal)
       exitCode = try run(invocation, context)
     }
     // A reader that closed the pipe does not change the result.

@@ -137,6 +137,8 @@ extension Option {
   static let global = [ledger, help, version]
 
   static let json = Option("json", help: "print JSON instead of text")
+  static let noPager = Option(
+    "no-pager", help: "do not show tables that are longer than the terminal in a pager")
 }
 
 // MARK: - All commands, by purpose, in the order in which a new user needs them

@@ -138,6 +138,9 @@ let programConventions = [
     + "with exit code 1. The path to the ledger's directory itself may contain links.",
   "Control characters in text from the data are escaped. Progress is shown on standard error if that is a terminal. "
     + "`NO_COLOR` turns bold text off.",
+  "On a terminal, `export`, `query`, `show`, `history` and `diff` show tables that are longer than it in "
+    + "`PAGER`, by default `less` with `LESS=FRX` unless `LESS` is set. `--no-pager`, and a PAGER that is empty "
+    + "or `cat`, print them at once.",
   "If the reader of a pipe closes it, the command ends quietly. SIGINT, SIGTERM and SIGHUP end the command after it "
     + "has cleaned up; a second SIGINT or SIGTERM ends it immediately. SIGHUP stays ignored if it was, as under "
     + "`nohup`.",
@@ -148,7 +151,8 @@ let programEnvironment = [
   (name: "LEDGER_DIR", text: "the ledger's directory, where `--ledger` does not name it"),
   (name: "TMPDIR", text: "where temporary files go; default `/tmp`"),
   (name: "NO_COLOR", text: "if set and not empty, headings are not bold"),
-  (name: "TERM", text: "`dumb` has the same effect"),
+  (name: "PAGER", text: "shows tables that are longer than the terminal; empty or `cat`: none"),
+  (name: "TERM", text: "`dumb`: no bold headings, no pager"),
 ]
 
 /// Files that the program reads or writes; what has no path of its own is in the ledger's directory.

@@ -37,7 +37,7 @@ let diffCommand = Command(
     Option(
       "output", short: "o", value: .init("FILE"),
       help: "write to FILE"),
-    .json,
+    .json, .noPager,
   ],
   misnomers: [
     "from": "is --since for a point in time, --from-day for the first day of the lines",

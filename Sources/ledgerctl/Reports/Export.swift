@@ -49,7 +49,7 @@ let exportCommand = Command(
 
 private let exportCommandOptions: [Option] =
   exportQuestionOptions + Option.filters
-  + Option.presentation + exportOutputOptions + Option.csv + Option.copies
+  + Option.presentation + exportOutputOptions + Option.csv + Option.copies + [.noPager]
 
 /// Which figures a report has.
 private let exportQuestionOptions: [Option] = [

@@ -12,7 +12,7 @@ let historyCommand = Command(
       + "whom no upload names."
   ],
   positionals: [Positional("USER", help: "the user identifier that the client sent")],
-  options: [.asOf, .json],
+  options: [.asOf, .json, .noPager],
   examples: [Example("ledgerctl history 42", "Show the history of user 42")],
   isReadOnly: true
 ) { invocation, context in

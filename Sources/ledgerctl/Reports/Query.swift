@@ -34,6 +34,7 @@ let queryCommand = Command(
     Option(
       "output", short: "o", value: .init("FILE"),
       help: "write to FILE"),
+    .noPager,
   ],
   examples: [
     Example(

@@ -20,10 +20,7 @@ let showCommand = Command(
   ],
   options: [
     Option("sale", value: .init("KEY"), help: "a sale's key, or the id of one of its transactions"),
-    Option(
-      "in", value: .init("CURRENCY"),
-      help: "with `--sale`: also show how each line is converted to this currency"),
-    .ratesMaxAge, .asOf, .json,
+    .asOf, .json, .noPager,
   ],
   examples: [
     Example("ledgerctl show 12", "Show the event at position 12 and its effects"),

@@ -27,6 +27,8 @@ package final class Output {
   private let name: String
   private let isTerminal: Bool
   private var buffer: [UInt8] = []
+  /// Shows what is longer than the terminal. The buffer then grows until it is flushed.
+  var pager: Pager?
   /// Receives the bytes as they leave the buffer.
   var observer: ((UnsafeRawBufferPointer) -> Void)?
   /// Whether any bytes have left the buffer, so that `discard` cannot remove them.
@@ -55,17 +57,17 @@ package final class Output {
 
   func write(_ text: some StringProtocol) throws(OutputError) {
     buffer.append(contentsOf: text.utf8)
-    if buffer.count >= Self.capacityBytes { try flush() }
+    if buffer.count >= Self.capacityBytes, pager == nil { try flush() }
   }
 
   package func write(_ bytes: [UInt8]) throws(OutputError) {
     buffer.append(contentsOf: bytes)
-    if buffer.count >= Self.capacityBytes { try flush() }
+    if buffer.count >= Self.capacityBytes, pager == nil { try flush() }
   }
 
   func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) {
     buffer.append(contentsOf: bytes)
-    if buffer.count >= Self.capacityBytes { try flush() }
+    if buffer.count >= Self.capacityBytes, pager == nil { try flush() }
   }
 
   func writeLine() throws(OutputError) { try write("\n") }
@@ -73,7 +75,7 @@ package final class Output {
   package func writeLine(_ text: some StringProtocol) throws(OutputError) {
     buffer.append(contentsOf: text.utf8)
     buffer.append(UInt8(ascii: "\n"))
-    if buffer.count >= Self.capacityBytes { try flush() }
+    if buffer.count >= Self.capacityBytes, pager == nil { try flush() }
   }
 
   /// Drops what the buffer still holds.
@@ -84,7 +86,9 @@ package final class Output {
     let code = buffer.withUnsafeBytes { bytes in
       observer?(bytes)
       if isTerminal {
-        return harmlessBytes(bytes).withUnsafeBytes(send)
+        return harmlessBytes(bytes).withUnsafeBytes { bytes in
+          pager?.show(bytes) == true ? 0 : send(bytes)
+        }
       }
       return send(bytes)
     }

@@ -18,11 +18,16 @@ struct Terminal: Sendable {
   }
 
   /// The terminal's width in columns; nil if there is no terminal or its width is unknown.
-  var widthColumns: Int? {
-    guard isTerminal else { return nil }
+  var widthColumns: Int? { dimension(\.ws_col) }
+
+  /// How many lines the terminal shows; nil if there is no terminal or its height is unknown.
+  var lineCount: Int? { dimension(\.ws_row) }
+
+  private func dimension(_ path: KeyPath<winsize, UInt16>) -> Int? {
     var size = winsize()
-    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
-    return Int(size.ws_col)
+    guard isTerminal, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size[keyPath: path] > 0
+    else { return nil }
+    return Int(size[keyPath: path])
   }
 
   /// `text` in bold, if the terminal has styles.
