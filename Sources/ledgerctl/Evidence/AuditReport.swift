@@ -15,6 +15,8 @@ let auditReportCommand = Command(
       + "`user_identifier`, `receipt_id` and `detail`, in any order, and the erasures are named.",
     "The exit code is 21 if the report or a filter was changed, 20 if the events were: the log is damaged, "
       + "its root at that position differs, or the checkpoint's signature is wrong.",
+    "JSON has `report`, `origin`, `size` and `root` of the events behind it, `compared`, which is `bytes`, "
+      + "`cells` or `rows`, and `erasures`, the positions of those that explain the differences.",
   ],
   positionals: [Positional("FILE", help: "the manifest that `export --manifest` wrote")],
   options: [.verifierKeys(), .json],

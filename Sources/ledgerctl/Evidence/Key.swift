@@ -11,7 +11,8 @@ let keyCreateCommand = Command(
   details: [
     "Creates an Ed25519 key named after the ledger's origin and prints its public half as a C2SP verifier "
       + "key. Give it, over a channel that cannot be tampered with, to those who check checkpoints and proofs. "
-      + "The private half stays in `keys/`, readable only by its owner."
+      + "The private half stays in `keys/`, readable only by its owner.",
+    "JSON has `name`, `id`, `key` and `signs`, as in `key list`.",
   ],
   options: [
     Option(

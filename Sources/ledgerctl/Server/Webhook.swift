@@ -77,7 +77,7 @@ let webhookTestCommand = Command(
   "webhook test", summary: "Send a test delivery to a webhook",
   details: [
     "Sends one delivery of type `test`, signed as all are, and prints how it ended. It needs no server and "
-      + "changes nothing."
+      + "changes nothing. JSON has `app_family_id` and `delivered`; a failure is an error."
   ],
   options: [.appFamily, .json],
   examples: [
@@ -110,7 +110,7 @@ let webhookReplayCommand = Command(
   details: [
     "A running server follows within two seconds, otherwise the next one when it starts: it drops what "
       + "waits, enables the webhook if it was disabled, and delivers from the position on, with the same ids as "
-      + "before."
+      + "before. JSON has `app_family_id` and `position`."
   ],
   options: [
     .appFamily,
