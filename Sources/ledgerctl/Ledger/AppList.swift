@@ -89,7 +89,8 @@ private func listApps(_ apps: [RegisteredApp], to sheet: inout TextSections) thr
       "\(app.receiptCount)", "\(app.position)",
     ])
   }
-  try sheet.table(table)
+  try sheet.table(
+    table, leastImportant: ["position", "products", "app_apple_id", "receipts", "bundle_ids"])
 }
 
 private func showApp(

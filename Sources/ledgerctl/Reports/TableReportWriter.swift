@@ -89,8 +89,7 @@ final class TableReportWriter: ReportWriter {
         "Left out, empty or zero throughout: \(leftOut.joined(separator: ", "))", at: 0)
     }
     if !notShown.isEmpty {
-      let names = notShown.joined(separator: ", ")
-      lines.insert("Not shown for want of width: \(names); --columns chooses", at: 0)
+      lines.insert(TextTable.notShown(notShown, "--columns chooses"), at: 0)
     }
     if lines.isEmpty { return }
     try output.writeLine()

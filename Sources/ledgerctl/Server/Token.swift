@@ -150,7 +150,7 @@ private func listTokens(_ invocation: Invocation, _ context: Context) throws -> 
         token.scope.rawValue, timeText(token.createdAtMs), token.revokedAtMs.map(timeText) ?? "",
       ])
     }
-    try sheet.table(table)
+    try sheet.table(table, leastImportant: ["App family", "Created"])
   }
   return .done
 }

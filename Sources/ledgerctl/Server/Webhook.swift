@@ -33,7 +33,8 @@ let webhookListCommand = Command(
         [
           "app_family_id", "app", "url", "state", "cursor", .number("behind"), .number("waiting"),
           "failing_since", "last_failure",
-        ], webhooks.map(\.record)))
+        ], webhooks.map(\.record)),
+      leastImportant: ["app_family_id", "cursor", "waiting", "failing_since", "last_failure"])
   }
   return .done
 }

@@ -39,20 +39,21 @@ struct Pager {
     // The last line is the shell's.
     guard let lineCount = terminal.lineCount, text.count(where: { $0 == 0x0A }) >= lineCount
     else { return false }
-    // Children inherit ignored signals. Nothing else writes to a pipe now.
-    signal(SIGPIPE, SIG_DFL)
-    let opened = popen(script, "we")
-    signal(SIGPIPE, SIG_IGN)
-    guard let pipe = opened else { return false }
-    // The pager decides about SIGINT and SIGQUIT from the keyboard.
-    var (ignored, interrupt, quit) = (sigaction(), sigaction(), sigaction())
-    ignored.__sigaction_handler.sa_handler = SIG_IGN
-    sigaction(SIGINT, &ignored, &interrupt)
-    sigaction(SIGQUIT, &ignored, &quit)
+    // The pager decides about SIGINT and SIGQUIT from the keyboard. Caught ones have their default action in it; it
+    // would inherit ignored ones.
+    var (caught, interrupt, quit) = (sigaction(), sigaction(), sigaction())
+    caught.__sigaction_handler.sa_handler = { _ in }
+    sigaction(SIGINT, &caught, &interrupt)
+    sigaction(SIGQUIT, &caught, &quit)
     defer {
       sigaction(SIGINT, &interrupt, nil)
       sigaction(SIGQUIT, &quit, nil)
     }
+    // Nothing else writes to a pipe now.
+    signal(SIGPIPE, SIG_DFL)
+    let opened = popen(script, "we")
+    signal(SIGPIPE, SIG_IGN)
+    guard let pipe = opened else { return false }
     // A reader who quits early closes the pipe, which is no error.
     _ = writeAll(text, to: fileno(pipe))
     let status = pclose(pipe)

@@ -79,12 +79,16 @@ package struct TextTable {
 
   /// Leaves out as many columns as it takes for the table to fit in `limit` terminal columns with legible texts. If
   /// leaving out all of `names` is not enough, all columns stay.
-  /// - Parameter names: the headings of the columns that may be left out, the least important first.
+  /// - Parameters:
+  ///   - names: the headings of the columns that may be left out, the least important first.
+  ///   - isCut: whether texts may be cut, as in `write`.
   /// - Returns: the headings of those left out, in the table's order.
-  package mutating func leaveOut(_ names: [String], toFit limit: Int) -> [String] {
-    func fits(_ indexes: [Int]) -> Bool {
-      TableLayout(
-        layoutColumns(indexes), limit: limit, narrowestColumns: TableLayout.legibleColumns) != nil
+  package mutating func leaveOut(
+    _ names: [String], toFit limit: Int, isCut: Bool = true
+  ) -> [String] {
+    func fits(_ indexes: [Int], _ narrowest: Int = TableLayout.legibleColumns) -> Bool {
+      let columns = layoutColumns(indexes, isCut: isCut)
+      return TableLayout(columns, limit: limit, narrowestColumns: narrowest) != nil
     }
     var kept = shown
     var left: [Int] = []
@@ -92,9 +96,7 @@ package struct TextTable {
       guard let place = kept.firstIndex(where: { columns[$0].heading == name }) else { continue }
       left.append(kept.remove(at: place))
     }
-    guard !kept.isEmpty, TableLayout(layoutColumns(kept), limit: limit) != nil else {
-      return []
-    }
+    guard !kept.isEmpty, fits(kept, TableLayout.narrowestColumns) else { return [] }
     // A wide column that went last may make room for narrow ones.
     for index in left.reversed() where fits((kept + [index]).sorted()) {
       kept = (kept + [index]).sorted()
@@ -103,7 +105,13 @@ package struct TextTable {
     return shown.filter { !kept.contains($0) }.map { columns[$0].heading }
   }
 
-  private func layoutColumns(_ indexes: [Int], isCut: Bool = true) -> [TableLayout.Column] {
+  /// The line that names what was left out.
+  /// - Parameter way: how to see it.
+  static func notShown(_ names: [String], _ way: String) -> String {
+    "Not shown for want of width: \(names.joined(separator: ", ")); \(way)"
+  }
+
+  private func layoutColumns(_ indexes: [Int], isCut: Bool) -> [TableLayout.Column] {
     indexes.map { index in
       TableLayout.Column(
         heading: columns[index].heading, cellWidth: cellWidths[index],
@@ -349,8 +357,16 @@ struct TextSections {
   }
 
   /// A table without a heading.
-  mutating func table(_ table: TextTable) throws {
+  /// - Parameter leastImportant: the columns that a narrow terminal leaves out, the least important first.
+  mutating func table(_ table: TextTable, leastImportant: [String] = []) throws {
     isFirst = false
+    var table = table
+    let notShown = terminal.widthColumns.map { limit in
+      table.leaveOut(leastImportant, toFit: limit, isCut: false)
+    }
     try table.write(to: output, terminal: terminal, isCut: false)
+    guard let notShown, !notShown.isEmpty else { return }
+    try line()
+    try line(TextTable.notShown(notShown, "--json has all"))
   }
 }
