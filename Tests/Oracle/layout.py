@@ -41,8 +41,10 @@ def by_largest_remainder(amounts, code):
 
 
 def rounded(name, columns, body, contents, number):
-    """The rows with their amounts rounded: each column and currency by itself, in the report's own order. Net of
-    revenue follows from the rounded figures."""
+    """The rows with their amounts rounded: each column and currency by itself, in the report's own order.
+
+    Net of revenue follows from the rounded figures.
+    """
     body = [list(row) for row in body]
     for place, column in enumerate(columns):
         if contents.get(column) == "amount" and column != "net":

@@ -20,13 +20,17 @@ let showCommand = Command(
   ],
   options: [
     Option("sale", value: .init("KEY"), help: "a sale's key, or the id of one of its transactions"),
-    .asOf, .json, .noPager,
+    Option(
+      "in", value: .init("CURRENCY"),
+      help: "with `--sale`: also show how each line is converted to this currency"),
+    .ratesMaxAge, .asOf, .json, .noPager,
   ],
   examples: [
     Example("ledgerctl show 12", "Show the event at position 12 and its effects"),
     Example("ledgerctl show --sale 350000000000001", "Trace a sale to its events"),
     Example(
-      "ledgerctl show --sale 350000000000001 --in EUR", "Also show with which rates it is converted"),
+      "ledgerctl show --sale 350000000000001 --in EUR",
+      "Also show with which rates it is converted"),
   ],
   isReadOnly: true
 ) { invocation, context in

@@ -27,7 +27,8 @@ package enum ReportOption: String, CaseIterable, Sendable {
     case .from, .to, .app, .product, .country, .user, .kind:
       [.revenue, .journal, .sales, .exceptions]
     case .includePending, .sort, .top: [.revenue, .journal, .sales, .exceptions, .users]
-    case .reportingCurrency, .ratesMaxAge: [.revenue, .journal, .exceptions, .users, .subscriptions]
+    case .reportingCurrency, .ratesMaxAge:
+      [.revenue, .journal, .exceptions, .users, .subscriptions]
     case .amounts: [.revenue, .journal, .sales, .users, .subscriptions]
     case .total: [.revenue, .journal]
     case .timezone, .environment, .columns, .csvDelimiter, .csvDecimal, .csvDates:

@@ -231,7 +231,8 @@ struct RevenueReport {
     for (currency, places) in Dictionary(grouping: places, by: { rows[$0].key.currency }) {
       guard let currency else { continue }
       var sums = places.map { rows[$0].sums }
-      guard MinorRounding.round(&sums, [\.gross, \.returns, \.reversals], currency) else { continue }
+      let columns: [WritableKeyPath<RevenueSums, Int128>] = [\.gross, \.returns, \.reversals]
+      guard MinorRounding.round(&sums, columns, currency) else { continue }
       hasChanged = true
       for (place, sums) in zip(places, sums) { rows[place].sums = sums }
     }

@@ -146,8 +146,9 @@ struct SubscriptionMonthsReport {
         guard let first = months.first, index >= first else { continue }
         var month = months.months[index]
         // What a month's subscriptions bring in is worth what it is at the month's end.
-        let endMs = (index + 1 < calendar.startsMs.count ? calendar.startsMs[index + 1] : momentMs) - 1
-        month.monthly = Self.converted(month.monthly, atMs: endMs, &conversion)
+        let isLast = index + 1 == calendar.startsMs.count
+        let endMs = isLast ? momentMs : calendar.startsMs[index + 1]
+        month.monthly = Self.converted(month.monthly, atMs: endMs - 1, &conversion)
         summary.rowCount += try write(
           Period(.month, ordinal: calendar.first + index), bundle, month, writer)
       }
