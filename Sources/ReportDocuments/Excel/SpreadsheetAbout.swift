@@ -167,7 +167,10 @@ struct AboutSheet {
         titles.append(sum.column.name + exactSuffix)
       }
     }
-    try line(titles, .heading)
+    for (column, title) in titles.enumerated() {
+      try cell(title, column, column == 0 ? .heading : .numberHeading)
+    }
+    row += 1
     for total in totals {
       try cell(total.currency?.description ?? "without currency", 0, nil)
       var column = 1
