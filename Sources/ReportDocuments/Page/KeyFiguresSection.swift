@@ -188,17 +188,9 @@ struct PageChanges {
     let unitsBefore: Int128
     let unitsAfter: Int128
     /// In micros.
-    var netBefore: Int128
-    var netAfter: Int128
+    let netBefore: Int128
+    let netAfter: Int128
     let saleCount: Int
-
-    fileprivate func rounded(_ amounts: ReportAmounts) -> Row {
-      guard amounts == .minor, let currency else { return self }
-      var row = self
-      row.netBefore = MinorRounding.halfToEven(netBefore, currency)
-      row.netAfter = MinorRounding.halfToEven(netAfter, currency)
-      return row
-    }
   }
 
   /// The number of events of the earlier state.
@@ -221,12 +213,13 @@ struct PageChanges {
       guard let month = PagePeriod(parsingMonth: row.place.month),
         request.report.zone.startMs(ofDay: month.last.dayNumber + 1) <= atMs
       else { return nil }
+      let currency = row.place.currency.flatMap(Currency.parse)
+      let amounts = request.report.amounts
       return Row(
-        month: row.place.month, countryCode: row.place.countryCode,
-        currency: row.place.currency.flatMap { Currency.parse($0) },
+        month: row.place.month, countryCode: row.place.countryCode, currency: currency,
         unitsBefore: Int128(row.before.netUnits), unitsAfter: Int128(row.after.netUnits),
-        netBefore: row.before.netMicros, netAfter: row.after.netMicros, saleCount: row.saleCount
-      ).rounded(request.report.amounts)
+        netBefore: amounts.shown(row.before.netMicros, currency),
+        netAfter: amounts.shown(row.after.netMicros, currency), saleCount: row.saleCount)
     }
   }
 }

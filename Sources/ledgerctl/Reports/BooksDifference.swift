@@ -72,7 +72,8 @@ struct BooksDifference {
 
   // MARK: Text
 
-  func write(to sheet: inout TextSections) throws {
+  /// - Parameter amounts: how amounts are shown; whether something differs depends on all digits.
+  func write(to sheet: inout TextSections, _ amounts: ReportAmounts) throws {
     try sheet.line("since  \(counted(before.size, "event")), root \(before.root)")
     try sheet.line("until  \(counted(after.size, "event")), root \(after.root)")
     if !lines.words.isEmpty { try sheet.line("lines  \(visible(lines.words))") }
@@ -87,8 +88,8 @@ struct BooksDifference {
         isOfKnownEnvironment
           ? "Revenue did not change." : "There is no revenue for this environment.")
     }
-    try sheet.table("Revenue", revenueTable)
-    try sheet.table("Journal lines", lineTable)
+    try sheet.table("Revenue", revenueTable(amounts))
+    try sheet.table("Journal lines", lineTable(amounts))
     try sheet.line()
     for line in rateLines { try sheet.line(visible(line)) }
     try sheet.line(reportNote)
@@ -110,14 +111,15 @@ struct BooksDifference {
 
   private var otherRatesCount: Int { journal.entries.lazy.filter(\.hasOnlyOtherRates).count }
 
-  private var revenueTable: TextTable {
-    revenue.table([
-      "period", "country_code", "currency", .number("units before"), .number("units after"),
-      .number("net before"), .number("net after"), .number("change"), .number("sales"),
-    ])
+  private func revenueTable(_ amounts: ReportAmounts) -> TextTable {
+    revenue.table(
+      [
+        "period", "country_code", "currency", .number("units before"), .number("units after"),
+        .number("net before"), .number("net after"), .number("change"), .number("sales"),
+      ], amounts)
   }
 
-  private var lineTable: TextTable {
+  private func lineTable(_ amounts: ReportAmounts) -> TextTable {
     var table = TextTable([
       "change", "date", "line", "sale_key", "product_id", "before", "after", "events",
     ])
@@ -125,7 +127,7 @@ struct BooksDifference {
       guard let line = entry.after ?? entry.before else { continue }
       table.append([
         entry.change.rawValue, timeText(line.dateMs), line.type, line.saleKey, line.productID,
-        entry.before.map(text) ?? "", entry.after.map(text) ?? "",
+        entry.before.map { text($0, amounts) } ?? "", entry.after.map { text($0, amounts) } ?? "",
         entry.events.map { "\($0)" }.joined(separator: " "),
       ])
     }
@@ -133,8 +135,10 @@ struct BooksDifference {
   }
 
   /// `DE 9.98 EUR`.
-  private func text(_ line: JournalDifference.Line) -> String {
-    let amount = line.amountMicros.map { Amount.text(micros: Int128($0), currency: line.currency) }
+  private func text(_ line: JournalDifference.Line, _ amounts: ReportAmounts) -> String {
+    let amount = line.amountMicros.map {
+      Amount.text(micros: amounts.shown(Int128($0), line.currency), currency: line.currency)
+    }
     let price = amount.map { "\($0) \(line.currency?.description ?? "")" } ?? "unpriced"
     let isFree = line.currency == nil && line.amountMicros == 0
     return "\(line.countryCode) \(isFree ? line.kind : price)"

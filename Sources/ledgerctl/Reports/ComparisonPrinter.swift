@@ -150,12 +150,16 @@ struct ComparisonPrinter {
 }
 
 extension RevenueDifference {
-  /// A row for each place.
-  func table(_ columns: [TextTable.Column]) -> TextTable {
+  /// A row for each place. The change is that of the figures shown.
+  func table(_ columns: [TextTable.Column], _ amounts: ReportAmounts = .exact) -> TextTable {
     var table = TextTable(columns)
     for row in rows {
       let (place, old, new) = (row.place, row.before, row.after)
-      let amounts = [old.netMicros, new.netMicros, new.netMicros - old.netMicros]
+      let currency = place.currency.flatMap(Currency.parse)
+      let (before, after) = (
+        amounts.shown(old.netMicros, currency), amounts.shown(new.netMicros, currency)
+      )
+      let amounts = [before, after, after - before]
       table.append(
         [
           place.month, place.countryCode, place.currency ?? "", "\(old.netUnits)",

@@ -29,6 +29,9 @@ let diffCommand = Command(
     Option("to-day", value: .init("DAY"), help: "the last day of the lines to compare"),
     .zone, .reportingCurrency, .ratesMaxAge,
     Option(
+      "amounts", value: .init("FORM", allowed: ReportAmounts.names, standard: "minor"),
+      help: "how a table shows amounts: in minor units or `exact`; CSV and JSON have all digits"),
+    Option(
       "environment", value: .init("NAME", standard: EnvironmentName.production.description),
       help: "the environment to compare"),
     Option(
@@ -65,6 +68,8 @@ struct DiffOptions: Sendable {
   let until: PointInTime?
   let lines: ComparedLines
   let format: Format
+  /// Of a table.
+  let amounts: ReportAmounts
   /// Nil is standard output.
   let outputPath: String?
 
@@ -77,6 +82,10 @@ struct DiffOptions: Sendable {
     lines = try ComparedLines(invocation)
     outputPath = invocation.outputPath
     format = try Self.format(invocation, outputPath)
+    amounts = invocation.value("amounts").flatMap(ReportAmounts.init) ?? .minor
+    if invocation.has("amounts"), format != .table {
+      throw UsageError("--amounts", "can be used with tables, not with \(format.rawValue)")
+    }
   }
 
   private static func format(
@@ -180,7 +189,7 @@ private func diff(
     case .json: try output.writeJSON(difference.record)
     case .table:
       var sheet = TextSections(context, to: output)
-      try difference.write(to: &sheet)
+      try difference.write(to: &sheet, options.amounts)
     }
   }
   return .done

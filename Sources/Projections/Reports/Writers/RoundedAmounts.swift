@@ -1,6 +1,6 @@
 // A report's amounts, rounded to the minor unit of their currency.
 import Base
-import Revenue
+package import Revenue
 
 /// How the amounts of a report are rounded.
 package enum ReportRounding: Sendable {
@@ -26,6 +26,14 @@ extension ReportRequest {
 
   /// Revenue and journals of earlier versions apportion every column, net and the lines' amounts too.
   private static let roundingVersion = 8
+}
+
+extension ReportAmounts {
+  /// A single amount as it is shown, in micros.
+  package func shown(_ micros: Int128, _ currency: Currency?) -> Int128 {
+    guard self == .minor, let currency else { return micros }
+    return MinorRounding.halfToEven(micros, currency)
+  }
 }
 
 /// Passes on the same rows with rounded amounts.
