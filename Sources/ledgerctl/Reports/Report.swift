@@ -97,7 +97,6 @@ private struct PageOptions {
 
   init(_ invocation: Invocation) throws(UsageError) {
     var request = try invocation.reportRequest(.revenue)
-    if !invocation.has("amounts") { request.amounts = .minor }
     period = try Self.period(invocation, from: request.from, to: request.to)
     (request.from, request.to) = (nil, nil)
     if !invocation.has(ReportOption.amounts.name) { request.amounts = .minor }

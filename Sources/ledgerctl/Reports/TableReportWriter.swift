@@ -113,7 +113,8 @@ final class TableReportWriter: ReportWriter {
       "family_shared trials reversed_units reversals returned_units returns unpriced_units units gross"
     case .journal:
       "environment transaction_id reason position user_identifier price_basis bundle_id kind "
-        + "unit_price sale_key country_code quantity line"
+        + "rate_position rate_date rate original_currency original_amount unit_price sale_key "
+        + "country_code quantity line"
     case .sales:
       "user_basis user_position country_position price_position price_basis reversal_positions "
         + "cancellation_positions is_upgraded pending first_position transaction_ids "
