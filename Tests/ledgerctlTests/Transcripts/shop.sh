@@ -101,3 +101,12 @@ june_rates() {
   printf 'date,base,quote,rate\n2019-06-03,EUR,USD,1.1185\n2019-06-10,EUR,USD,1.1301\n'
   printf '2019-06-12,EUR,USD,1.1323\n2019-06-14,EUR,JPY,121.9\n'
 }
+
+# The files with which docs/reports.md closes June 2019 and looks back at it.
+month_files() {
+  june_history >june.ndjson
+  july_history >july.ndjson
+  june_rates >rates-june.csv
+  printf 'date,base,quote,rate\n2019-06-10,EUR,USD,1.1311\n2019-07-05,EUR,USD,1.126\n' >rates-july.csv
+  printf 'product_id,country_code,currency,price,effective_from\npro.lifetime,FR,EUR,8.99,2019-01-01\n' >prices.csv
+}
