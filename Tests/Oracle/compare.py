@@ -45,6 +45,8 @@ MATRIX = [
     "revenue --by period --period week",
     "revenue --by period --period day --timezone Pacific/Apia",
     "revenue --by period --period day --timezone Australia/Lord_Howe --environment all",
+    "revenue --by period,country --period fiscal-month --environment all",
+    "revenue --timezone America/Los_Angeles --period fiscal-month --by period",
     "revenue --by period --refunds sale-date",
     "revenue --by period,product --refunds sale-date --period week --timezone America/St_Johns",
     "revenue --by country --from 2025-11-01 --to 2025-12-31",

@@ -1,10 +1,11 @@
-# Calendar arithmetic: times as text, days in a zone, names of periods (revenue rules, R9).
+# Calendar arithmetic: times as text, days in a zone, names of periods (revenue rules, R9, and S7).
 import datetime
 import re
 import zoneinfo
 
 DAY_MS = 86_400_000
 UNIX_EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
+FISCAL_MONTHS_WEEKS = (5, 4, 4, 5, 4, 4, 5, 4, 4, 5, 4, 4)
 
 
 def civil_from_days(days):
@@ -126,8 +127,39 @@ def month_start(month):
     return first.toordinal() - UNIX_EPOCH_ORDINAL + cycles * 146_097
 
 
+def fiscal_year_end(year):
+    """S7: the last Saturday of September, counted from 1970-01-01."""
+    last = month_start(12 * year + 9) - 1
+    # 1970-01-03 was a Saturday.
+    return last - (last - 2) % 7
+
+
+def fiscal_month_weeks(year):
+    """The weeks of a fiscal year's months; in a year of 53 the third has one more."""
+    weeks = list(FISCAL_MONTHS_WEEKS)
+    if fiscal_year_end(year) - fiscal_year_end(year - 1) == 53 * 7:
+        weeks[2] += 1
+    return weeks
+
+
+def fiscal_month(day):
+    """(fiscal year, month from 1) of the day."""
+    year, _, _ = civil_from_days(day)
+    if day > fiscal_year_end(year):
+        year += 1
+    month, end = 0, fiscal_year_end(year - 1)
+    for weeks in fiscal_month_weeks(year):
+        if day <= end:
+            break
+        month, end = month + 1, end + 7 * weeks
+    return year, month
+
+
 def period_name(days, period):
-    """The name of the year, quarter, month, week (ISO) or day that contains the day."""
+    """The name of the year, quarter, month, week (ISO), day or fiscal month that contains the day."""
+    if period == "fiscal-month":
+        year, month = fiscal_month(days)
+        return f"FY{year:04}-P{month:02}"
     year, month, day = civil_from_days(days)
     if period == "year":
         return f"{year:04}"

@@ -73,7 +73,7 @@ def _moment(text):
 def add_report_arguments(parser):
     """Adds a report's options; `report_options` reads them."""
     parser.add_argument("--by", type=_dimensions, default=("country",))
-    periods = ["year", "quarter", "month", "week", "day"]
+    periods = ["year", "quarter", "month", "week", "day", "fiscal-month"]
     parser.add_argument("--period", choices=periods, default="month")
     parser.add_argument("--timezone", type=_zone, default="UTC")
     parser.add_argument("--refunds", choices=["event-date", "sale-date"], default="event-date")

@@ -1,10 +1,11 @@
 # Hand-worked cases for the revenue rules, rule by rule.
+import itertools
 import json
 import unittest
 
 import reports
-from dates import Zone, civil_from_days, days_from_text, period_name, readable_ms
-from dates import time_from_text, time_text
+from dates import Zone, civil_from_days, days_from_text, fiscal_month_weeks, fiscal_year_end, period_name
+from dates import readable_ms, time_from_text, time_text
 from support import (
     RECEIPT, book, day, exceptions, line, ms, period, price, row, signed, table, told,
 )
@@ -62,6 +63,53 @@ class Calendar(unittest.TestCase):
         late = ms("2026-03-29T22:30:00Z")
         self.assertEqual(Zone("Europe/Berlin").day(late), days_from_text("2026-03-30"))
         self.assertEqual(Zone("America/New_York").day(late), days_from_text("2026-03-29"))
+
+
+class FiscalMonths(unittest.TestCase):
+    def name(self, day):
+        return period_name(days_from_text(day), "fiscal-month")
+
+    def test_years_of_53_weeks(self):
+        long_years = [year for year in range(2006, 2035) if sum(fiscal_month_weeks(year)) == 53]
+        self.assertEqual(long_years, [2006, 2012, 2017, 2023, 2028, 2034])
+        for year in range(2006, 2035):
+            december = 5 if year in long_years else 4
+            weeks = [5, 4, december, 5, 4, 4, 5, 4, 4, 5, 4, 4]
+            self.assertEqual(fiscal_month_weeks(year), weeks, year)
+
+    def test_months_follow_each_other_without_gaps(self):
+        for year in range(2006, 2035):
+            days = range(fiscal_year_end(year - 1) + 1, fiscal_year_end(year) + 1)
+            names = itertools.groupby(period_name(day, "fiscal-month") for day in days)
+            found = [(name, len(list(same))) for name, same in names]
+            lengths = [7 * weeks for weeks in fiscal_month_weeks(year)]
+            expected = [(f"FY{year}-P{month:02}", length) for month, length in enumerate(lengths, 1)]
+            self.assertEqual(found, expected)
+
+    def test_first_and_last_days(self):
+        # FY2014-P12 is Apple's sample report, FY2022-P01 and FY2023 are published.
+        cases = [("FY2014-P12", "2014-08-31", "2014-09-27"), ("FY2022-P01", "2021-09-26", "2021-10-30"),
+                 ("FY2023-P01", "2022-09-25", "2022-10-29"), ("FY2023-P03", "2022-11-27", "2022-12-31"),
+                 ("FY2023-P12", "2023-09-03", "2023-09-30"), ("FY2025-P12", "2025-08-31", "2025-09-27"),
+                 ("FY2026-P01", "2025-09-28", "2025-11-01"), ("FY2026-P02", "2025-11-02", "2025-11-29")]
+        for name, first, last in cases:
+            self.assertEqual((self.name(first), self.name(last)), (name, name))
+            for outside in (days_from_text(first) - 1, days_from_text(last) + 1):
+                self.assertNotEqual(period_name(outside, "fiscal-month"), name)
+
+    def test_years_far_away(self):
+        # The calendar and its weekdays repeat after 400 years.
+        cycle = 146_097
+        for cycles, name in ((-5, "FY0026-P01"), (1, "FY2426-P01"), (20, "FY10026-P01")):
+            first = days_from_text("2025-09-28") + cycles * cycle
+            self.assertEqual(period_name(first, "fiscal-month"), name)
+            self.assertEqual(period_name(first + 34, "fiscal-month"), name)
+
+    def test_a_zone_decides_the_month(self):
+        found = book(line(row(date="2025-11-02T03:00:00Z")))
+        for zone, name in (("UTC", "FY2026-P02"), ("America/Los_Angeles", "FY2026-P01")):
+            rows = table("revenue", found, "period", by=("period",), period="fiscal-month", timezone=zone)
+            self.assertEqual(rows, [(name,)])
 
 
 class Rows(unittest.TestCase):

@@ -143,7 +143,8 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "export: --by: can be used with revenue or subscriptions, not with sales"),
     Mistake(
       "export receipts --in EUR",
-      "export: --in: can be used with revenue, journal, exceptions or users, not with receipts"),
+      "export: --in: can be used with revenue, journal, exceptions, users or subscriptions, "
+        + "not with receipts"),
     Mistake(
       "export users --country DE",
       "export: --country: can be used with revenue, journal, sales or exceptions, not with users"),
@@ -191,7 +192,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     ),
     Mistake(
       "export revenue --period hour",
-      "export: --period hour: must be year, quarter, month, week or day"),
+      "export: --period hour: must be year, quarter, month, fiscal-month, week or day"),
     Mistake(
       "rebuild --check --accept-history",
       "rebuild: --accept-history: cannot be used with --compare or --check, which change nothing"),

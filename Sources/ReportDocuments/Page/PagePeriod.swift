@@ -136,7 +136,7 @@ package struct PagePeriod: Equatable, Sendable {
       let day = CivilDate(dayNumber: Period.firstDay(ofMonth: step.ordinal))
       let year = String(day.year % 100)
       return "\(monthNames[day.month - 1].prefix(3)) ’\(year.count < 2 ? "0" + year : year)"
-    case .year, .quarter: return step.description
+    case .year, .quarter, .fiscalMonth: return step.description
     }
   }
 

@@ -1,4 +1,4 @@
-// The year, quarter, month, week or day of an instant in a time zone, and its label.
+// The year, quarter, month, fiscal month, week or day of an instant in a time zone, and its label.
 package import Base
 
 /// A span of days that a report groups by. Periods of one granularity sort by time; within the years 0000 to
@@ -6,11 +6,13 @@ package import Base
 package struct Period: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The length of a period.
   package enum Granularity: String, CaseIterable, Sendable {
-    case year, quarter, month, week, day
+    case year, quarter, month
+    case fiscalMonth = "fiscal-month"
+    case week, day
   }
 
   package let granularity: Granularity
-  /// Years, quarters or months since year 0, or weeks or days since 1970.
+  /// Years, quarters, months or fiscal months since year 0, or weeks or days since 1970.
   package let ordinal: Int
 
   /// The period that contains a day.
@@ -27,10 +29,11 @@ package struct Period: Hashable, Comparable, Sendable, CustomStringConvertible {
     case .month:
       let date = CivilDate(dayNumber: dayNumber)
       ordinal = date.year * 12 + date.month - 1
+    case .fiscalMonth: ordinal = FiscalMonth(containing: dayNumber).ordinal
     }
   }
 
-  /// The period with this number: years, quarters or months since year 0, or weeks or days since 1970.
+  /// The period with this number: years, quarters, months or fiscal months since year 0, or weeks or days since 1970.
   package init(_ granularity: Granularity, ordinal: Int) {
     (self.granularity, self.ordinal) = (granularity, ordinal)
   }
@@ -42,7 +45,7 @@ package struct Period: Hashable, Comparable, Sendable, CustomStringConvertible {
     return CivilDate.dayNumber(year: year, month: ordinal - year * 12 + 1, day: 1)
   }
 
-  /// Appends `2026`, `2026-Q1`, `2026-03`, `2026-W09` or `2026-03-14`.
+  /// Appends `2026`, `2026-Q1`, `2026-03`, `FY2026-P06`, `2026-W09` or `2026-03-14`.
   package func append(to output: inout [UInt8]) {
     switch granularity {
     case .year: appendYear(ordinal, to: &output)
@@ -55,6 +58,12 @@ package struct Period: Hashable, Comparable, Sendable, CustomStringConvertible {
       let year = floorDivide(ordinal, 12)
       appendYear(year, to: &output)
       output.append(UInt8(ascii: "-"))
+      appendTwoDigits(ordinal - year * 12 + 1, to: &output)
+    case .fiscalMonth:
+      let year = floorDivide(ordinal, 12)
+      output.append(contentsOf: "FY".utf8)
+      appendYear(year, to: &output)
+      output.append(contentsOf: "-P".utf8)
       appendTwoDigits(ordinal - year * 12 + 1, to: &output)
     case .week:
       let (year, week) = CivilDate.isoWeek(index: ordinal)
@@ -83,8 +92,9 @@ extension Period.Granularity {
     case .year: 0
     case .quarter: 1
     case .month: 2
-    case .week: 3
-    case .day: 4
+    case .fiscalMonth: 3
+    case .week: 4
+    case .day: 5
     }
   }
 }

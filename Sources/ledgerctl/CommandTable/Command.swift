@@ -163,7 +163,7 @@ struct CommandTable: Sendable {
       "Look and report",
       [
         statusCommand, exportCommand, reportCommand, diffCommand, queryCommand, showCommand,
-        historyCommand, verifyCommand, replayCommand,
+        historyCommand, verifyCommand, replayCommand, calendarCommand,
       ]
     ),
     (

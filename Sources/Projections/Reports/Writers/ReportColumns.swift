@@ -50,7 +50,7 @@ extension Report {
 
   private static let own: [ReportKind: [String: String]] = [
     .revenue: [
-      "period": "the period, as in 2026, 2026-Q1, 2026-03, 2026-W09 or 2026-03-14",
+      "period": "the period, as in 2026, 2026-Q1, 2026-03, FY2026-P06, 2026-W09 or 2026-03-14",
       "units": "regular and offer sales, in units",
       "gross": "the amount of these sales",
       "returned_units": "the units that Returns take away, as a positive number",
