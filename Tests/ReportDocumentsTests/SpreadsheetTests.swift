@@ -106,9 +106,11 @@ import Testing
     return about
   }
 
-  private static func file(rowCount: Int) throws -> [UInt8] {
+  private static func file(rowCount: Int, form: Int = 3) throws -> [UInt8] {
     var bytes: [UInt8] = []
-    let writer = try SpreadsheetReportWriter(about(), check: {}) { bytes.append(contentsOf: $0) }
+    var about = about()
+    about.form = form
+    let writer = try SpreadsheetReportWriter(about, check: {}) { bytes.append(contentsOf: $0) }
     try writer.begin(columns)
     for number in 0..<rowCount {
       try writer.write(.time(1_770_000_000_000 + Int64(number) * 1000))
@@ -178,11 +180,39 @@ import Testing
     expectEqual(try Self.cells(bytes).rows.cellCount, 2)
   }
 
+  @Test(arguments: [
+    (ReportKind.revenue, 3, ReportAmounts.minor, false), (.revenue, 3, .exact, true),
+    (.revenue, 2, .minor, true), (.revenue, 2, .exact, true), (.exceptions, 3, .exact, false),
+    (.exceptions, 1, .exact, true),
+  ])
+  func exactTextsStandBesideExactAmountsAndInEarlierForms(
+    _ kind: ReportKind, form: Int, _ amounts: ReportAmounts, has: Bool
+  ) {
+    var request = ReportRequest(kind)
+    (request.layout.spreadsheetForm, request.amounts) = (form, amounts)
+    expectEqual(SpreadsheetAbout.hasExactTexts(request), has)
+  }
+
   @Test func sheetsArePrintedAcrossAsWideAsThePaperWithTheHeadingOnEachPage() throws {
     let text = try Self.sheet(try Self.file(rowCount: 3))
     #expect(text.contains("orientation=\"landscape\""))
     #expect(text.contains("<pageSetUpPr fitToPage=\"1\"/>"))
     #expect(text.contains("fitToHeight=\"0\""))
+  }
+
+  @Test func anEarlierFormIsNotMadeForPaperAndHasOneStyleOfHeadings() throws {
+    func headingStyles(_ form: Int) throws -> Set<Substring> {
+      let text = try Self.sheet(try Self.file(rowCount: 1, form: form))
+      let row = text.split(separator: "<row r=\"1\"").last?.split(separator: "</row>").first ?? ""
+      return Set(
+        row.split(separator: "<c ").dropFirst().compactMap {
+          $0.split(separator: " s=\"").last?.split(separator: "\"").first
+        })
+    }
+    let text = try Self.sheet(try Self.file(rowCount: 3, form: 2))
+    #expect(!text.contains("pageSetup"))
+    try expectEqual(headingStyles(2), ["1"])
+    try expectEqual(headingStyles(3).count, 2)
   }
 
   @Test func theSameRowsGiveTheSameBytes() throws {

@@ -25,6 +25,8 @@ package struct SpreadsheetAbout: Sendable {
   package var createdAtMs: Int64
   /// Whether each amount's exact text stands next to it.
   package var hasExactTexts = false
+  /// The version of the file's form.
+  package var form = SpreadsheetLibrary.form
   /// The columns whose texts are days or months.
   package var periods: [String: Period.Granularity] = [:]
 
@@ -57,14 +59,20 @@ extension SpreadsheetAbout {
     self.init(
       sheetName: request.kind.rawValue, title: "Receipt Ledger: \(request.kind.rawValue)",
       facts: facts, zone: request.zone, createdAtMs: lastEventAtMs ?? 0)
-    hasExactTexts =
-      request.amounts == .exact && ReportOption.amounts.reports.contains(request.kind)
+    hasExactTexts = Self.hasExactTexts(request)
+    form = request.layout.spreadsheetForm
     if request.kind == .revenue {
       periods[ReportDimension.period.column] = request.granularity
     }
     if request.kind == .subscriptions, request.isByMonth {
       periods["month"] = .month
     }
+  }
+
+  /// Whether a report's amounts have their exact texts beside them.
+  package static func hasExactTexts(_ request: ReportRequest) -> Bool {
+    if request.layout.spreadsheetForm < 3 { return true }
+    return request.amounts == .exact && ReportOption.amounts.reports.contains(request.kind)
   }
 
   private static func facts(
@@ -105,6 +113,9 @@ struct AboutSheet {
     try line([about.title], .title)
     for fact in about.facts { try write(fact.name, fact.text) }
     try write("Rows", "\(summary.rowCount)")
+    if about.form >= 3, summary.isRounded, let rounding = summary.rounding {
+      try write("Amounts", rounding.note)
+    }
     if let momentMs = summary.momentMs {
       try write("As they stood at", Timestamp.text(ms: momentMs))
     }

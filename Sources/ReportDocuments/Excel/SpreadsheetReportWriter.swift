@@ -68,7 +68,8 @@ package final class SpreadsheetReportWriter: ReportWriter {
     self.check = check
     self.sink = sink
     workbook = try Workbook(
-      name: about.sheetName, title: about.title, createdAtMs: about.createdAtMs)
+      name: about.sheetName, title: about.title, createdAtMs: about.createdAtMs,
+      form: about.form)
   }
 
   package func begin(_ columns: [ReportColumn]) throws {

@@ -4,6 +4,7 @@ import CXlsxWriter
 import CZlib
 import Glibc
 import Ledger
+import Projections
 
 /// Makes an Excel file with the library, in a temporary folder.
 final class Workbook {
@@ -12,7 +13,7 @@ final class Workbook {
 
   /// How a cell is shown. The number is its index among the workbook's formats.
   enum CellFormat: Int, CaseIterable {
-    case plain, heading, numberHeading, time, day, month, right, title, name
+    case plain, heading, time, day, month, right, title, name, numberHeading
   }
 
   private let folder: TemporaryFolder
@@ -23,6 +24,8 @@ final class Workbook {
   /// The formats of amounts, by number of decimals.
   private var amounts: [UnsafeMutablePointer<lxw_format>?] = []
   private var text = SpreadsheetText()
+  /// Whether sheets are made for paper, as earlier forms are not.
+  private let isForPaper: Bool
   /// How many cells each sheet has.
   private var (rowCellCount, aboutCellCount) = (0, 0)
 
@@ -32,7 +35,9 @@ final class Workbook {
   /// - Parameters:
   ///   - name: of the first sheet.
   ///   - createdAtMs: the creation time in the file; nothing else in it depends on a clock.
-  init(name: String, title: String, createdAtMs: Int64) throws {
+  ///   - form: the version of its form.
+  init(name: String, title: String, createdAtMs: Int64, form: Int) throws {
+    isForPaper = form >= 3
     let folder: TemporaryFolder
     do throws(LedgerError) { folder = try TemporaryFolder() } catch {
       throw SpreadsheetError.system(operation: "create a temporary folder", code: error.code)
@@ -86,17 +91,14 @@ final class Workbook {
   }
 
   private func makeLooks() {
-    for look in CellFormat.allCases {
+    for look in CellFormat.allCases where look != .numberHeading {
       guard look != .plain, let format = workbook_add_format(workbook) else {
         looks.append(nil)
         continue
       }
       switch look {
       case .plain: break
-      case .heading, .numberHeading:
-        format_set_bold(format)
-        format_set_bottom(format, UInt8(LXW_BORDER_THIN.rawValue))
-        if look == .numberHeading { format_set_align(format, UInt8(LXW_ALIGN_RIGHT.rawValue)) }
+      case .heading, .numberHeading: Self.setHeading(format)
       case .time: format_set_num_format(format, "yyyy-mm-dd hh:mm:ss")
       case .day: format_set_num_format(format, "yyyy-mm-dd")
       case .month: format_set_num_format(format, "yyyy-mm")
@@ -114,6 +116,18 @@ final class Workbook {
       if let format { format_set_num_format(format, "#,##0\(zeros)") }
       amounts.append(format)
     }
+    // The last, so that the others have the numbers of earlier forms.
+    let heading = isForPaper ? workbook_add_format(workbook) : nil
+    if let heading {
+      Self.setHeading(heading)
+      format_set_align(heading, UInt8(LXW_ALIGN_RIGHT.rawValue))
+    }
+    looks.append(heading ?? looks[CellFormat.heading.rawValue])
+  }
+
+  private static func setHeading(_ format: UnsafeMutablePointer<lxw_format>) {
+    format_set_bold(format)
+    format_set_bottom(format, UInt8(LXW_BORDER_THIN.rawValue))
   }
 
   // MARK: Cells
@@ -202,7 +216,7 @@ final class Workbook {
     rowCount: Int, columnCount: Int, _ sink: (UnsafeRawBufferPointer) throws -> Void
   ) throws {
     worksheet_freeze_panes(rows, 1, 0)
-    prepareToPrint()
+    if isForPaper { prepareToPrint() }
     if columnCount > 0 {
       let (lastRow, lastColumn) = (lxw_row_t(max(rowCount - 1, 0)), lxw_col_t(columnCount - 1))
       worksheet_autofilter(rows, 0, 0, lastRow, lastColumn)
@@ -301,9 +315,8 @@ package enum SpreadsheetError: ReportableError, Equatable, CustomStringConvertib
 
 /// The library behind spreadsheets.
 package enum SpreadsheetLibrary {
-  /// The version of the files' form, for manifests. Form 1 packed the same cells differently; form 2 was not made for
-  /// paper.
-  package static let form = 3
+  /// The version of the files' form, for manifests.
+  package static let form = ReportLayout.currentSpreadsheetForm
 
   /// For example `libxlsxwriter 1.1.4`.
   package static var name: String { "libxlsxwriter " + text(lxw_version()) }

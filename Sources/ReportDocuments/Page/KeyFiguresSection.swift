@@ -12,7 +12,9 @@ extension PageWriter {
       "p", ["class": "soft"],
       text:
         "Compared with \(period.before.title). Net is gross, less returns, plus returns that were "
-        + "reversed.")
+        + "reversed."
+        + (figures.isRounded
+          ? " Amounts are rounded so that tables add up; net is that of the rounded figures." : ""))
     if let main = figures.mainCurrency { amounts(main, &html) }
     counts(&html)
     for text in remarks { html.element("p", text: text) }

@@ -52,6 +52,8 @@ package struct PageFigures {
   var refunds: [RefundSums]
   var subscriptions: PageSubscriptions
   var changes: PageChanges?
+  /// Whether rounding changed an amount of the page's days.
+  private(set) var isRounded = false
 
   /// The currencies, in the order of the page: the reporting currency, then by descending units.
   package var currencies: [Currency]
@@ -83,6 +85,9 @@ package struct PageFigures {
     (steps.rounding, places.rounding, apps.rounding) = (.apportioned, .apportioned, .apportioned)
     (months.rounding, before.rounding) = (.alone, .alone)
     RefundSums.round(&refunds)
+    isRounded = places.rows.contains { row in
+      row.currency.map { PageSums.round([row.sums], $0) != [row.sums] } ?? false
+    }
   }
 
   /// Checks that the period's figures add up to the same, however they are split.

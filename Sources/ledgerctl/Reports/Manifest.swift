@@ -197,6 +197,7 @@ struct Manifest {
     request.version = min(max(reportVersion, 1), kind.version)
     // Tables of earlier versions had all columns.
     request.layout.tableVersion = json["table"]?.integerValue.map(Int.init) ?? 1
+    request.layout.spreadsheetForm = json["spreadsheet_form"]?.integerValue.map(Int.init) ?? 1
     self.request = request
     guard let format = ExportOptions.Format(rawValue: try text("format"))
     else { throw refusal("it does not name a format") }

@@ -58,18 +58,6 @@ struct ReportFooter {
     return ["Not shown: \(counted(summary.notShownCount, "more row"))\(totals)"]
   }
 
-  /// What rounding did to the figures.
-  private static func text(_ rounding: ReportRounding) -> String {
-    switch rounding {
-    case .apportioned:
-      "Rounded to minor units: totals half to even, rows by largest remainder, so that they add up."
-    case .computedNet:
-      "Rounded so that rows add up; net is that of the rounded figures, and may differ from the exact one (--amounts exact)"
-    case .alone:
-      "Each line is rounded by itself, and totals are those of the exact amounts (--amounts exact)"
-    }
-  }
-
   private var momentLines: [String] {
     summary.momentMs.map { ["As they stood at \(Timestamp.text(ms: $0))"] } ?? []
   }
@@ -82,7 +70,7 @@ struct ReportFooter {
 
   private var roundingLines: [String] {
     guard let rounding = summary.rounding, summary.isRounded || tableVersion < 3 else { return [] }
-    return [Self.text(rounding)]
+    return [rounding.note]
   }
 
   private var rateLines: [String] {

@@ -83,6 +83,11 @@ package struct ReportLayout: Equatable, Sendable {
   /// 1 has all columns; since 2 those that are empty or zero throughout are left out; since 3 totals of many currencies
   /// are a line, and rounding is mentioned only where it changed a figure.
   package static let currentTableVersion = 3
+  /// The version of the form of Excel files, likewise.
+  package var spreadsheetForm = Self.currentSpreadsheetForm
+  /// Form 1 packed the same cells differently; up to form 2 exact texts stood beside rounded amounts too, and sheets were
+  /// not made for paper.
+  package static let currentSpreadsheetForm = 3
 
   package init() {}
 }

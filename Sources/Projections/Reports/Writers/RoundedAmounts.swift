@@ -10,6 +10,19 @@ package enum ReportRounding: Sendable {
   case computedNet
   /// Each amount of a row by itself; totals are those of the exact amounts.
   case alone
+
+  /// What rounding did to the figures, in a line.
+  package var note: String {
+    switch self {
+    case .apportioned:
+      "Rounded to minor units: totals half to even, rows by largest remainder, so that they add up."
+    case .computedNet:
+      "Rounded so that rows add up; net is that of the rounded figures, and may differ from the exact one "
+        + "(--amounts exact)"
+    case .alone:
+      "Each line is rounded by itself, and totals are those of the exact amounts (--amounts exact)"
+    }
+  }
 }
 
 extension ReportRequest {
