@@ -8,7 +8,7 @@ struct PartitionCells {
   private let request: ReportRequest
   private let columns: [PartitionColumn]
   private let ledgerNames: [String]
-  /// For each column of amounts, the one that has their currency.
+  /// For each column of amounts, the index of the column with their currency; nil for other columns.
   private let currencyColumns: [Int?]
 
   init(_ request: ReportRequest, _ task: FoldTask) {

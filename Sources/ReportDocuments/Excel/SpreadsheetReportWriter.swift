@@ -167,7 +167,7 @@ package final class SpreadsheetReportWriter: ReportWriter {
     func text(_ index: Int) throws {
       try write(index) { Amount.append(micros: micros, currency: currency, to: &$0) }
     }
-    // A wrong number is worse than none that Excel adds up.
+    // Excel would show other digits, and a sum would hide that.
     if !about.hasExactTexts, !AmountNumber.holds(micros) { return try text(index) }
     let number = AmountNumber(micros, currency)
     try workbook.write(number.value, decimals: number.decimals, row, index)

@@ -111,7 +111,9 @@ package struct PagePeriod: Equatable, Sendable {
     isMonth ? "in \(title)" : first == last ? "on \(title)" : "from \(title)"
   }
 
-  static func monthTitle(_ ordinal: Int) -> String {
+  /// `June 2026`.
+  /// - Parameter ordinal: months since year 0.
+  package static func monthTitle(_ ordinal: Int) -> String {
     let day = CivilDate(dayNumber: Period.firstDay(ofMonth: ordinal))
     return "\(monthNames[day.month - 1]) \(day.year)"
   }

@@ -1,5 +1,6 @@
 // `calendar`: Apple's fiscal months, and when they are paid.
 import Base
+import ReportDocuments
 import Revenue
 
 let calendarCommand = Command(
@@ -41,17 +42,9 @@ extension FiscalMonth {
     func text(_ day: Int) -> String { CivilDate(dayNumber: day).description }
     return [
       "fiscal_month": Period(.fiscalMonth, ordinal: ordinal).description,
-      "name": name, "start": text(firstDay), "end": text(lastDay), "weeks": weekCount,
+      "name": PagePeriod.monthTitle(namesakeOrdinal), "start": text(firstDay),
+      "end": text(lastDay), "weeks": weekCount,
       "expected_payment": text(expectedPaymentDay), "latest_payment": text(latestPaymentDay),
     ]
-  }
-
-  /// `October 2025`
-  private var name: String {
-    let names = [
-      "January", "February", "March", "April", "May", "June", "July", "August", "September",
-      "October", "November", "December",
-    ]
-    return "\(names[namesakeOrdinal % 12]) \(namesakeOrdinal / 12)"
   }
 }

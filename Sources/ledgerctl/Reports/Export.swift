@@ -15,7 +15,7 @@ let exportCommand = Command(
     "Without `--format`, FILE's name decides: `.csv`, `.json`, `.ndjson` or `.jsonl`, `.txt`, `.xlsx`; "
       + "without either, the format is a table. An Excel file has times in the zone of `--timezone`. In CSV, a "
       + "text that a spreadsheet would execute gets a `'` in front; docs/revenue.md says which, and how to undo "
-      + "it. If the report goes to FILE, totals, exceptions, rates and filters are printed on standard error.",
+      + "it. If the report goes to FILE, a line about it and warnings are printed on standard error.",
     "`subscriptions` have their status at `--at`, by default at the last event. With `--by month` they are "
       + "counted by month, up to that moment.",
   ],
