@@ -116,26 +116,20 @@ struct DeclarationFile {
     path: String, stop: StopFlag
   ) throws(Failure) -> DeclarationFile {
     let file = try FileSource(path: path, stop: stop)
-    var bytes: [UInt8] = []
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
-    defer { buffer.deallocate() }
-    while true {
-      let count = try file.read(into: buffer)
-      if count == 0 { break }
-      bytes.append(contentsOf: buffer[0..<count])
-      if bytes.count > DeclarationLimits.fileBytes {
-        throw Failure(
-          operation: "read", object: file.name, cause: "is larger than 64 MiB")
-      }
-    }
+    let bytes = try file.readAll(
+      limit: DeclarationLimits.fileBytes, expecting: file.sizeBytes ?? 0, name: file.name)
     if bytes.isEmpty {
       throw Failure(operation: "read", object: file.name, cause: "is empty")
     }
     if let cause = InputKind.csv.objection(toFile: bytes) {
       throw Failure(operation: "read", object: file.name, cause: cause)
     }
-    let baseName = path.split(separator: "/").last.map(String.init) ?? path
-    return DeclarationFile(source: path == "-" ? file.name : baseName, bytes: bytes)
+    return DeclarationFile(source: Self.source(path, file), bytes: bytes)
+  }
+
+  /// The name that events cite: that of the file without its folders.
+  static func source(_ path: String, _ file: FileSource) -> String {
+    path == "-" ? file.name : path.split(separator: "/").last.map(String.init) ?? path
   }
 }
 

@@ -9,6 +9,34 @@ package protocol ByteSource: AnyObject {
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(Failure) -> Int
 }
 
+extension ByteSource {
+  /// Reads to the end, into memory for at most `limit` bytes: a stream may be endless.
+  /// - Parameters:
+  ///   - expected: the number of bytes, if it is known.
+  ///   - name: for the message about a longer source.
+  package func readAll(
+    limit: Int, expecting expected: Int = 0, name: String
+  ) throws(Failure) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(min(expected, limit))
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try read(into: buffer)
+      if count == 0 { return bytes }
+      guard bytes.count + count <= limit else {
+        throw Failure(
+          operation: "read", object: name, cause: "is larger than \(limit >> 20) MiB")
+      }
+      // An array would grow beyond the limit by itself.
+      if bytes.count + count > bytes.capacity {
+        bytes.reserveCapacity(min(limit, max(bytes.count + count, 2 * bytes.capacity)))
+      }
+      bytes.append(contentsOf: buffer[..<count])
+    }
+  }
+}
+
 /// A file, pipe or terminal that stays open as long as this object exists.
 package final class FileSource: ByteSource {
   /// The name for display.
@@ -111,34 +139,37 @@ package final class FileSource: ByteSource {
   }
 }
 
-/// Bytes that were read ahead, then the rest of their source.
+/// Bytes that were read ahead, then the rest of their source, if there is one.
 final class PrefixedSource: ByteSource {
   private var prefix: [UInt8]
-  private let rest: any ByteSource
+  private var offset = 0
+  private let rest: (any ByteSource)?
 
-  init(_ prefix: [UInt8], _ rest: any ByteSource) {
+  init(_ prefix: [UInt8], _ rest: (any ByteSource)? = nil) {
     self.prefix = prefix
     self.rest = rest
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(Failure) -> Int {
-    if prefix.isEmpty { return try rest.read(into: buffer) }
-    let count = min(prefix.count, buffer.count)
-    buffer.copyBytes(from: prefix[0..<count])
-    prefix.removeFirst(count)
+    if offset == prefix.count { return try rest?.read(into: buffer) ?? 0 }
+    let count = min(prefix.count - offset, buffer.count)
+    buffer.copyBytes(from: prefix[offset..<offset + count])
+    offset += count
+    if offset == prefix.count { (prefix, offset) = ([], 0) }
     return count
   }
 }
 
 // MARK: - Gzip
 
-/// Decompresses a gzip source as a stream, one member after another. Zeros after the last member are padding; any other
-/// byte there is an error.
+/// Decompresses a gzip source as a stream, one member after another. Zeros after the last member may be padding; any
+/// other byte there is an error.
 package final class GzipSource: ByteSource {
   private static let inputBytes = 256 << 10
 
   private let source: any ByteSource
   private let name: String
+  private let allowsPadding: Bool
   private let stream: UnsafeMutablePointer<z_stream>
   private let input: UnsafeMutableRawBufferPointer
   private var isBetweenMembers = true
@@ -146,9 +177,12 @@ package final class GzipSource: ByteSource {
   private var isAtEnd = false
   private var fault: Failure?
 
-  package init(_ source: any ByteSource, name: String) throws(Failure) {
+  package init(
+    _ source: any ByteSource, name: String, allowsPadding: Bool = true
+  ) throws(Failure) {
     self.source = source
     self.name = name
+    self.allowsPadding = allowsPadding
     stream = .allocate(capacity: 1)
     stream.initialize(to: z_stream())
     input = .allocate(byteCount: Self.inputBytes, alignment: 16)
@@ -207,7 +241,7 @@ package final class GzipSource: ByteSource {
 
   private func beginMember() throws(Failure) {
     guard let next = stream.pointee.next_in else { return }
-    if next.pointee == 0 {
+    if next.pointee == 0, allowsPadding {
       isInPadding = true
       stream.pointee.next_in = next + 1
       stream.pointee.avail_in -= 1

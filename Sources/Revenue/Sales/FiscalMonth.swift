@@ -52,6 +52,50 @@ package struct FiscalMonth: Equatable, Sendable {
     self = month
   }
 
+  /// The month that has just these days, in days since 1970-01-01; nil if none has, or its year is not in `years`.
+  package init?(firstDay: Int, lastDay: Int) {
+    guard Self.holds(firstDay) else { return nil }
+    let month = FiscalMonth(containing: firstDay)
+    guard month.firstDay == firstDay, month.lastDay == lastDay else { return nil }
+    self = month
+  }
+
+  /// The month that Apple calls by a calendar month, in months since year 0; nil if its year is not in `years`.
+  package init?(namesakeOrdinal: Int) {
+    // Far from the limits: the year comes from a text.
+    guard namesakeOrdinal.magnitude < 1_000_000 else { return nil }
+    let ordinal = namesakeOrdinal + 3
+    let year = floorDivide(ordinal, 12)
+    guard Self.years.contains(year) else { return nil }
+    self = Self.months(ofYear: year)[ordinal - year * 12]
+  }
+
+  /// Reads `FY2026-P01`; nil unless there is such a month in one of the `years`.
+  package init?(parsing text: String) {
+    let bytes = Array(text.utf8)
+    guard bytes.count == 10, text.hasPrefix("FY"), bytes[6...7].elementsEqual("-P".utf8),
+      let year = Self.number(bytes[2...5]), let month = Self.number(bytes[8...9]),
+      Self.years.contains(year), (1...12).contains(month)
+    else { return nil }
+    self = Self.months(ofYear: year)[month - 1]
+  }
+
+  private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
+    var value = 0
+    for byte in digits {
+      guard let digit = digitValue(byte) else { return nil }
+      value = value * 10 + Int(digit)
+    }
+    return value
+  }
+
+  /// `FY2026-P01`.
+  package var name: String { Period(.fiscalMonth, ordinal: ordinal).description }
+
+  private static func holds(_ day: Int) -> Bool {
+    day > lastDay(ofYear: years.lowerBound - 1) && day <= lastDay(ofYear: years.upperBound)
+  }
+
   private init(year: Int, month: Int, firstDay: Int, weekCount: Int) {
     (self.year, self.month, self.firstDay, self.weekCount) = (year, month, firstDay, weekCount)
   }
