@@ -21,6 +21,8 @@ package enum EventType: String, CaseIterable, Sendable {
   case pricesDeclared = "prices.declared"
   /// Exchange rates were declared.
   case ratesDeclared = "rates.declared"
+  /// A report of Apple's about what it sold and paid was declared.
+  case settlementDeclared = "settlement.declared"
   /// A snapshot of the projections was made.
   case snapshotCreated = "snapshot.created"
   /// An operator accepted the log although other records held another history.
@@ -61,6 +63,7 @@ package enum EventType: String, CaseIterable, Sendable {
     case "app.registered": self = .appRegistered
     case "prices.declared": self = .pricesDeclared
     case "rates.declared": self = .ratesDeclared
+    case "settlement.declared": self = .settlementDeclared
     case "snapshot.created": self = .snapshotCreated
     case "history.accepted": self = .historyAccepted
     case "trust.declared": self = .trustDeclared
@@ -134,7 +137,7 @@ extension EventType {
     case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
       .transactionsFetched, .signaturesAccepted:
       .purchases
-    case .appRegistered, .pricesDeclared, .ratesDeclared: .declaration
+    case .appRegistered, .pricesDeclared, .ratesDeclared, .settlementDeclared: .declaration
     case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted: .record
     }
   }
@@ -152,6 +155,7 @@ extension EventType {
     case .signaturesAccepted: _ = try SignaturesAccepted(data: data)
     case .pricesDeclared: _ = try PricesDeclared(data: data)
     case .ratesDeclared: _ = try RatesDeclared(data: data)
+    case .settlementDeclared: _ = try SettlementDeclared(data: data)
     case .snapshotCreated: _ = try SnapshotCreated(data: data)
     case .historyAccepted: _ = try HistoryAccepted(data: data)
     case .trustDeclared: _ = try TrustDeclared(data: data)

@@ -7,9 +7,9 @@ package enum Schema {
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
     ("apps", 2), ("receipts", 7), ("sales", 9), ("journal", 5), ("users", 4),
-    ("verifications", 3), ("exceptions", 7), ("declarations", 2), ("uploads", 5),
+    ("verifications", 3), ("exceptions", 7), ("declarations", 3), ("uploads", 5),
     ("notifications", 3), ("statements", 1), ("fetches", 2), ("subscriptions", 4),
-    ("redactions", 1), ("views", 10),
+    ("redactions", 1), ("views", 11),
   ]
 
   /// All standard projections are one fold over connected tables, so a change to one changes the identity of all.
@@ -34,7 +34,9 @@ package enum Schema {
     "journal": ["later_lines", "refund_statements"],
     "users": ["users", "accounts", "account_users"],
     "verifications": ["verifications"], "exceptions": ["exceptions"],
-    "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
+    "declarations": [
+      "declarations", "price_list", "rates", "settlement_files", "trust_declarations",
+    ],
     "uploads": ["uploads", "signed_uploads", "held_receipts"],
     "notifications": ["notifications", "legacy_notifications"],
     "statements": ["signed_statements"], "fetches": ["fetched_pages", "signature_acceptances"],
@@ -179,6 +181,10 @@ package enum Schema {
     CREATE TABLE declarations(
       position INTEGER PRIMARY KEY, type INTEGER NOT NULL, source TEXT NOT NULL,
       source_sha256 TEXT NOT NULL);
+    CREATE TABLE settlement_files(
+      position INTEGER PRIMARY KEY, kind TEXT NOT NULL, month TEXT NOT NULL, region TEXT,
+      source TEXT NOT NULL, source_sha256 TEXT NOT NULL, part INTEGER NOT NULL,
+      parts INTEGER NOT NULL, data TEXT NOT NULL);
     CREATE TABLE trust_declarations(
       position INTEGER PRIMARY KEY, production_host TEXT NOT NULL, sandbox_host TEXT NOT NULL,
       is_apple INTEGER NOT NULL, data TEXT NOT NULL);

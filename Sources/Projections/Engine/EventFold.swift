@@ -262,6 +262,12 @@ final class EventFold {
       case .signaturesAccepted:
         keeper.removeAll()
         return try fold(try SignaturesAccepted(data: data), event)
+      case .settlementDeclared:
+        let file = try SettlementDeclared(data: data)
+        // Files of several ledgers are those of several accounts: their months don't belong together.
+        if origins == nil {
+          try declarations.add(file, data: data, position: event.position)
+        }
       case .trustDeclared:
         try declarations.add(
           try TrustDeclared(data: data), data: data, position: event.position)

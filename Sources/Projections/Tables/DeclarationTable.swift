@@ -137,6 +137,28 @@ final class DeclarationTable {
     }
   }
 
+  // MARK: Settlement
+
+  /// Writes a report of Apple's, or a part of one. Reports read its rows from its data: which of them count depends on
+  /// what is declared later.
+  func add(
+    _ file: SettlementDeclared, data: Text, position: Int
+  ) throws(DatabaseError) {
+    try rows?.drain()
+    let insert = try database.prepare(
+      "INSERT INTO settlement_files VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)")
+    insert.bind(1, position)
+    insert.bind(2, text: file.kind.rawValue)
+    insert.bind(3, text: file.month)
+    if let region = file.region { insert.bind(4, text: region) }
+    insert.bind(5, text: file.source)
+    insert.bind(6, text: file.sourceSHA256Hex)
+    insert.bind(7, file.part)
+    insert.bind(8, file.partCount)
+    insert.bind(9, text: data)
+    try insert.run()
+  }
+
   // MARK: Trust
 
   /// Writes which hosts and certificates verification trusts, starting at an event.
