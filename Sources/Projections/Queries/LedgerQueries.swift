@@ -272,6 +272,15 @@ package final class LedgerQueries {
       return .rates(
         rates: try row.ordinal(0), days: try row.ordinal(1), firstDay: try day(2),
         lastDay: try day(3))
+    case .settlementDeclared:
+      let row = try database.prepare(
+        "SELECT kind, month, region, part, parts FROM settlement_files WHERE position = ?")
+      row.bind(1, position)
+      guard try row.step() else { return nil }
+      return .settlement(
+        kind: row.text(0),
+        SettlementIdentity(month: row.text(1), region: row.optionalText(2)),
+        part: try row.ordinal(3), parts: try row.ordinal(4))
     default: return nil
     }
   }

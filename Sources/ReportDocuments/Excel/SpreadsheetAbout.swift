@@ -61,6 +61,7 @@ extension SpreadsheetAbout {
       facts: facts, zone: request.zone, createdAtMs: lastEventAtMs ?? 0)
     hasExactTexts = Self.hasExactTexts(request)
     form = request.layout.spreadsheetForm
+    note = request.kind.note
     if request.kind == .revenue {
       periods[ReportDimension.period.column] = request.granularity
     }

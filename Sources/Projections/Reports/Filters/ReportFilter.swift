@@ -26,6 +26,9 @@ package struct ReportFilter: Equatable, Sendable {
   /// One user identifier; nil is all.
   package var user: String?
   package var kinds: [SaleKind]?
+  /// Months of Apple's fiscal calendar, and classes, of a reconciliation.
+  package var months: [String]?
+  package var classes: [SettlementClass]?
 
   package init() {}
 

@@ -9,7 +9,9 @@ package enum ReportOption: String, CaseIterable, Sendable {
   case includePending = "include_pending"
   case reportingCurrency = "in"
   case ratesMaxAge = "rates_max_age"
-  case app, product, country, user, kind, sort, top, amounts, columns, total
+  case app, product, country, user, kind, month
+  case settlementClass = "class"
+  case sort, top, amounts, columns, total
   case csvDelimiter = "csv_delimiter"
   case csvDecimal = "csv_decimal"
   case csvDates = "csv_dates"
@@ -24,15 +26,16 @@ package enum ReportOption: String, CaseIterable, Sendable {
     case .at: [.subscriptions]
     case .period: [.revenue]
     case .refunds: [.revenue, .journal, .exceptions]
-    case .from, .to, .app, .product, .country, .user, .kind:
-      [.revenue, .journal, .sales, .exceptions]
+    case .from, .to, .app, .user, .kind: [.revenue, .journal, .sales, .exceptions]
+    case .product, .country: [.revenue, .journal, .sales, .exceptions, .reconcile]
+    case .month, .settlementClass: [.reconcile]
     case .includePending, .sort, .top: [.revenue, .journal, .sales, .exceptions, .users]
     case .reportingCurrency, .ratesMaxAge:
       [.revenue, .journal, .exceptions, .users, .subscriptions]
     case .amounts: [.revenue, .journal, .sales, .users, .subscriptions]
     case .total: [.revenue, .journal]
-    case .timezone, .environment, .columns, .csvDelimiter, .csvDecimal, .csvDates:
-      Set(ReportKind.allCases)
+    case .timezone, .environment: Set(ReportKind.allCases).subtracting([.reconcile])
+    case .columns, .csvDelimiter, .csvDecimal, .csvDates: Set(ReportKind.allCases)
     }
   }
 
@@ -58,8 +61,8 @@ package enum ReportOption: String, CaseIterable, Sendable {
       let names = parts.map(EnvironmentName.meant)
       return Set(names).count == names.count ? .texts(names) : nil
     case .by where kind.hasMoment: return .string(text)
-    case .by, .app, .product, .kind, .columns: return .texts(parts)
-    case .country: return .texts(parts.map { $0.uppercased() })
+    case .by, .app, .product, .kind, .settlementClass, .columns: return .texts(parts)
+    case .country, .month: return .texts(parts.map { $0.uppercased() })
     case .csvDelimiter where text == "tab": return .string("\t")
     default: return .string(text)
     }
@@ -78,7 +81,9 @@ package enum ReportOption: String, CaseIterable, Sendable {
   /// Whether reports of a kind read it.
   fileprivate func isRead(by kind: ReportKind) -> Bool {
     switch self {
-    case .by, .period, .refunds, .at, .from, .to: reports.contains(kind)
+    case .by, .period, .refunds, .at, .from, .to, .timezone, .environment, .month, .settlementClass:
+      reports.contains(kind)
+    case .includePending: kind != .reconcile
     default: true
     }
   }
@@ -137,6 +142,8 @@ extension ReportRequest {
     case .country: return .refinement(filter.countries)
     case .user: return filter.user.map(JSONValue.string)
     case .kind: return .refinement(filter.kinds?.map { "\($0.word)" })
+    case .month: return .refinement(filter.months)
+    case .settlementClass: return .refinement(filter.classes?.map { "\($0.word)" })
     case .sort: return sort.map { .string($0.text) }
     case .top: return top.map { .number("\($0)") }
     case .amounts: return amounts == .exact ? nil : .string(amounts.rawValue)
@@ -198,6 +205,9 @@ extension ReportRequest {
     case .country: filter.countries = try value.names { $0 }
     case .user: filter.user = try value.read { $0 }
     case .kind: filter.kinds = try value.names(SaleKind.init(word:))
+    case .month:
+      filter.months = try value.names { FiscalMonth(parsing: $0).map(\.name) }
+    case .settlementClass: filter.classes = try value.names(SettlementClass.init(word:))
     case .sort: sort = try value.read(ReportSort.init)
     case .top: top = try value.number(in: 1...Int.max)
     case .amounts: amounts = try value.read(ReportAmounts.init)

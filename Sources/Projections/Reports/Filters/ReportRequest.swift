@@ -5,21 +5,23 @@ package import Revenue
 
 /// The available reports.
 package enum ReportKind: String, CaseIterable, Sendable {
-  case revenue, journal, sales, exceptions, receipts, users, subscriptions
+  case revenue, journal, sales, exceptions, receipts, users, subscriptions, reconcile
 
   /// Increased when the same events and filters would produce different bytes.
   package var version: Int {
     switch self {
-    case .revenue, .journal, .exceptions: 8
+    case .exceptions: 9
+    case .revenue, .journal: 8
     case .sales: 6
     case .users, .subscriptions: 5
     case .receipts: 4
+    case .reconcile: 1
     }
   }
 
   /// Whether the report accepts a range of days.
   package var hasDays: Bool {
-    self != .receipts && self != .users && self != .subscriptions
+    ![.receipts, .users, .subscriptions, .reconcile].contains(self)
   }
 
   /// Whether the report is of a moment (rule R13).
@@ -103,9 +105,18 @@ package struct ReportRequest: Sendable {
   }
 }
 
-/// A note on what the figures are not (rule R11). Every report with room for this text shows it.
+/// A note on what the figures are not (rule R11).
 package let reportNote =
   "Operational gross at customer prices as clients reported them, not settlement."
+
+extension ReportKind {
+  /// What the figures are, or are not. Every report with room for this text shows it.
+  package var note: String {
+    self == .reconcile
+      ? "Units and amounts as Apple's reports and the receipts state them; differences are counted, not explained."
+      : reportNote
+  }
+}
 
 // MARK: - The state of the projections that reports are made from
 

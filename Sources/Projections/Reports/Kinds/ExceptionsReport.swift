@@ -6,7 +6,7 @@ struct ExceptionsReport {
   /// One exception. Its texts are in the order of the columns; the position comes first here.
   struct Row {
     var position: Int
-    var type: ExceptionType
+    var type: String
     var environment: Text
     var bundle: Text
     var saleKey: Text
@@ -23,7 +23,7 @@ struct ExceptionsReport {
     func precedes(_ other: Row) -> Bool {
       if position != other.position { return position < other.position }
       if type != other.type {
-        return type.word.utf8.lexicographicallyPrecedes(other.type.word.utf8)
+        return type.utf8.lexicographicallyPrecedes(other.type.utf8)
       }
       if let order = Self.order(
         [environment, bundle, saleKey, product, transaction, detail],
@@ -81,7 +81,7 @@ struct ExceptionsReport {
     let columns = Self.columns(ofVersion: source.request.version)
     try writer.begin(columns)
     for row in rows {
-      try withText(row.type.word) { try writer.write(.text($0)) }
+      try withText(row.type) { try writer.write(.text($0)) }
       try writer.write(.text(row.environment))
       try writer.write(.text(row.bundle))
       try writer.write(.text(row.saleKey))
@@ -136,7 +136,7 @@ struct ExceptionsReport {
     guard isShown ?? true, try days.hold(sale: number, saleDateMs: try row.instant(11))
     else { return nil }
     return Row(
-      position: try row.ordinal(9), type: type,
+      position: try row.ordinal(9), type: type.word,
       environment: symbols.text(try row.number(1)),
       bundle: symbols.text(try row.number(2)), saleKey: arena.keep(row.bytes(3)),
       product: symbols.text(product), transaction: arena.keep(row.bytes(5)),
@@ -153,7 +153,7 @@ struct ExceptionsReport {
       bundle: try row.number(2), product: row.bytes(6), upload: upload)
     guard isShown ?? true, days.hold(occurredAtMs: row.optionalInteger(12)) else { return nil }
     return Row(
-      position: try row.ordinal(9), type: type,
+      position: try row.ordinal(9), type: type.word,
       environment: symbols.text(try row.number(1)),
       bundle: symbols.text(try row.number(2)), saleKey: nothing,
       product: arena.keep(row.bytes(6)), transaction: arena.keep(row.bytes(7)),
@@ -195,15 +195,33 @@ struct ExceptionsReport {
         row(type, list.sale(line.sale), line.position, detail, dateMs: line.dateMs))
     }
     rows += found
+    rows += try ofSettlement()
     return rates
   }
+
+  /// What Apple's files show. It belongs to no app, user or day.
+  private func ofSettlement() throws -> [Row] {
+    guard source.request.filter.isEmpty, source.request.version >= Self.settlementVersion else {
+      return []
+    }
+    return try SettlementBooks(source.database, source.symbols).findings.map { finding in
+      Row(
+        position: finding.position, type: finding.type, environment: nothing, bundle: nothing,
+        saleKey: nothing, product: nothing, transaction: nothing,
+        detail: source.arena.keep(Array(finding.detail.utf8)), dateMs: nil, country: nothing,
+        user: nothing)
+    }
+  }
+
+  /// Since this version the report has what Apple's files show.
+  private static let settlementVersion = 9
 
   /// - Parameter dateMs: that of the line; nil is that of the sale.
   private func row(
     _ type: ExceptionType, _ sale: Sale, _ position: Int, _ detail: Text, dateMs: Int64? = nil
   ) -> Row {
     Row(
-      position: position, type: type, environment: source.symbols.text(sale.environment),
+      position: position, type: type.word, environment: source.symbols.text(sale.environment),
       bundle: source.symbols.text(sale.bundle), saleKey: sale.key,
       product: source.symbols.text(sale.product), transaction: sale.transactionID, detail: detail,
       dateMs: dateMs ?? sale.saleDateMs, country: source.symbols.country(sale.country),

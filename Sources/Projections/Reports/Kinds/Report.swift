@@ -70,6 +70,10 @@ package enum Report {
     try source.loadPending()
     let written = try writeRows(request, source, to: writer)
     var summary = written.summary
+    if request.kind == .reconcile {
+      try writer.end(summary)
+      return summary
+    }
     let shown = try written.shownSales ?? source.shownSales()
     summary.exceptions = try source.exceptionCounts(shown)
     if request.kind.hasDays, request.kind != .exceptions {
@@ -128,6 +132,7 @@ package enum Report {
     case .exceptions: summary = try ExceptionsReport(source).write(to: writer)
     case .receipts: summary = try ReceiptsReport(source: source).write(to: writer)
     case .users: summary = try UsersReport(source: source).write(to: writer)
+    case .reconcile: summary = try ReconcileReport(request, source.database).write(to: writer)
     case .subscriptions:
       summary =
         request.isByMonth

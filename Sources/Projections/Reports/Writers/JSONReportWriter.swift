@@ -144,8 +144,8 @@ package final class JSONReportWriter: ReportWriter {
     if heading != nil {
       if rowCount > 0 { buffer.bytes.append(0x0A) }
       buffer.bytes.append("]")
-      if case .report = heading {
-        writeMembers(of: summary)
+      if case .report(let report) = heading {
+        writeMembers(of: summary, report.request.kind.note)
       } else {
         member("row_count") { $0.integer(rowCount) }
       }
@@ -154,7 +154,7 @@ package final class JSONReportWriter: ReportWriter {
     try buffer.flush()
   }
 
-  private func writeMembers(of summary: ReportSummary) {
+  private func writeMembers(of summary: ReportSummary, _ note: String) {
     member("totals") { Self.write(summary.totals, to: &$0) }
     if summary.notShownCount > 0 {
       member("rows_not_shown") { $0.integer(summary.notShownCount) }
@@ -191,7 +191,7 @@ package final class JSONReportWriter: ReportWriter {
         writer.endObject()
       }
     }
-    member("note") { $0.string(reportNote) }
+    member("note") { $0.string(note) }
   }
 
   private static func write(_ totals: [ReportTotal], to writer: inout JSONWriter) {

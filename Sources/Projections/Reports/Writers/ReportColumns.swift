@@ -11,6 +11,7 @@ extension ReportRequest {
     case .exceptions: ExceptionsReport.columns(ofVersion: version)
     case .receipts: ReceiptsReport.columns
     case .users: UsersReport.columns
+    case .reconcile: ReconcileReport.columns
     case .subscriptions:
       isByMonth
         ? SubscriptionMonthsReport.columns(ofVersion: version) : SubscriptionsReport.columns
@@ -98,6 +99,32 @@ extension Report {
       "date": "the date of the sale or line; without one, when the event happened",
       "country_code": "the country of the sale, or of the upload",
       "user_identifier": "the user of the sale, or of the upload",
+    ],
+    .reconcile: [
+      "fiscal_month": "the month of Apple's report; without one, of the ledger's lines",
+      "class": "how the units compare, as in matched, settled_later or missing_here",
+      "line": "Sale or Return; a Reversal is a Sale",
+      "ledger_country": "the country of the ledger's lines",
+      "apple_country": "the country of Apple's rows",
+      "ledger_currency": "the currency of the ledger's lines",
+      "apple_currency": "the currency in which Apple's rows have the customer's price",
+      "ledger_price": "the price of a unit in the ledger; empty if it is not known",
+      "apple_price": "the customer's price of a unit in Apple's rows",
+      "ledger_month": "the month of the ledger's lines, by their day in America/Los_Angeles",
+      "transaction_month":
+        "the month of the transactions in Apple's rows; empty where the report has no such dates",
+      "ledger_units": "how many units of the ledger",
+      "candidates": "how many units the ledger has that nothing tells apart from these",
+      "ledger_amount": "units times price of the ledger, negative for a Return",
+      "apple_units": "how many units of Apple's",
+      "apple_amount": "units times price of Apple's, negative for a Return",
+      "difference":
+        "Apple's amount less the ledger's; empty if they are in different currencies",
+      "positions":
+        "the events of the ledger's lines, separated by spaces; of more than 20 the first, and how many more",
+      "rows":
+        "Apple's rows, each as the first digits of its file's digest and its number; of more than 20 the first, "
+        + "and how many more",
     ],
     .receipts: [
       "receipt_id": "a UUID made from the app family and the receipt's content",

@@ -1,0 +1,235 @@
+// What Apple's current files say: the rows that count, which months are complete, and exceptions (rules S3 to S6).
+import Base
+import Ledger
+package import Revenue
+
+/// Apple's files at one position.
+package struct SettlementBooks {
+  /// A current file, read.
+  struct OpenFile {
+    let file: SettlementFile
+    let report: AppleReport
+    let month: FiscalMonth
+    /// Whether its rows count. Overviews have none.
+    var counts = false
+  }
+
+  /// An exception, with the position from which the file that shows it counts.
+  struct Finding {
+    /// The name of its type.
+    let type: String
+    let detail: String
+    let position: Int
+  }
+
+  /// A sum by country, or of all countries, and share currency.
+  private struct ShareKey: Hashable {
+    let country: Symbol
+    let currency: Symbol
+  }
+
+  package let files: SettlementFiles
+  private(set) var open: [OpenFile] = []
+  private(set) var findings: [Finding] = []
+  package private(set) var months = SettlementMonths()
+  /// The months whose current overview agrees with the rows that count.
+  private var tied: Set<String> = []
+  private let symbols: StringInterner
+
+  package init(_ database: Database, _ symbols: StringInterner) throws(ProjectionError) {
+    self.symbols = symbols
+    files = try SettlementFiles(database)
+    for file in files.files where file.isCurrent {
+      guard let report = try files.report(file, symbols),
+        let month = FiscalMonth(parsing: file.identity.month)
+      else {
+        findings.append(
+          Finding(
+            type: ExceptionType.malformedEvent.word,
+            detail: "\(EventType.settlementDeclared.rawValue) rows",
+            position: file.lastPosition))
+        continue
+      }
+      open.append(OpenFile(file: file, report: report, month: month))
+    }
+    chooseCounting()
+    for file in open { note(file) }
+    for indexes in Dictionary(grouping: open.indices, by: { open[$0].month.ordinal }).values {
+      compare(indexes.map { open[$0] })
+    }
+  }
+
+  /// S5: of a month those of `Z1` count, else of `ZZ`, else all others.
+  private mutating func chooseCounting() {
+    var best: [Int: Int] = [:]
+    for file in open where file.file.kind != .overview {
+      let rank = Self.rank(file.file)
+      best[file.month.ordinal] = min(best[file.month.ordinal] ?? rank, rank)
+    }
+    for index in open.indices where open[index].file.kind != .overview {
+      let month = open[index].month.ordinal
+      open[index].counts = best[month] == Self.rank(open[index].file)
+      months.reported.insert(FiscalMonthOrdinal(month))
+      if (best[month] ?? 2) < 2 { months.complete.insert(FiscalMonthOrdinal(month)) }
+    }
+  }
+
+  private static func rank(_ file: SettlementFile) -> Int {
+    switch file.identity.region {
+    case "Z1": 0
+    case "ZZ": 1
+    default: 2
+    }
+  }
+
+  /// S3, S4, S6: the exceptions within a file.
+  private mutating func note(_ file: OpenFile) {
+    let (name, position) = (file.file.name, file.file.lastPosition)
+    let month = file.file.identity.month
+    for finding in file.report.exceptions {
+      let detail =
+        switch finding {
+        case .signDisagrees(let row), .shareDisagrees(let row), .settledOutside(let row):
+          "\(name):\(row)"
+        case .totalsUnread: name
+        case .currencyUnknown(let code): "\(symbols.string(code)) \(month)"
+        case .owedDisagrees(let currency, let micros):
+          "\(month) \(symbols.string(currency)) \(text(Int128(micros), currency))"
+        }
+      findings.append(Finding(type: finding.name, detail: detail, position: position))
+    }
+  }
+
+  /// S5, S6: compares a month's files with the rows that count.
+  private mutating func compare(_ files: [OpenFile]) {
+    var byCountry: [ShareKey: SettlementSum] = [:]
+    var byCurrency: [ShareKey: SettlementSum] = [:]
+    for file in files where file.counts {
+      Self.add(file.report, to: &byCountry, hasCountry: true)
+      Self.add(file.report, to: &byCurrency, hasCountry: false)
+    }
+    for file in files where !file.counts {
+      if file.file.kind == .overview {
+        tie(file, byCurrency)
+      } else {
+        compare(file, with: byCountry)
+      }
+    }
+  }
+
+  private static func add(
+    _ report: AppleReport, to sums: inout [ShareKey: SettlementSum], hasCountry: Bool
+  ) {
+    for row in report.rows {
+      let key = ShareKey(country: hasCountry ? row.country : .none, currency: row.shareCurrency)
+      sums[key, default: SettlementSum()].add(Int128(row.units), Int128(row.shareMicros))
+    }
+  }
+
+  private mutating func compare(_ file: OpenFile, with counting: [ShareKey: SettlementSum]) {
+    var own: [ShareKey: SettlementSum] = [:]
+    Self.add(file.report, to: &own, hasCountry: true)
+    for (key, sum) in own {
+      let other = counting[key] ?? SettlementSum()
+      if sum == other { continue }
+      let detail =
+        "\(file.file.identity.month) \(file.file.identity.region ?? "") \(symbols.string(key.country)) "
+        + "\(symbols.string(key.currency)) units \(sum.units) \(other.units) share "
+        + "\(text(sum.micros, key.currency)) \(text(other.micros, key.currency))"
+      findings.append(
+        Finding(type: "reports_disagree", detail: detail, position: file.file.lastPosition))
+    }
+  }
+
+  private mutating func tie(_ overview: OpenFile, _ shares: [ShareKey: SettlementSum]) {
+    var earned: [ShareKey: Int128] = shares.mapValues { _ in 0 }
+    for row in overview.report.lists.flatMap(\.rows) {
+      earned[ShareKey(country: .none, currency: row.currency), default: 0] += Int128(row.earned)
+    }
+    var isTied = true
+    for (key, micros) in earned {
+      let share = shares[key]?.micros ?? 0
+      if micros == share { continue }
+      isTied = false
+      let detail =
+        "\(overview.file.identity.month) \(symbols.string(key.currency)) "
+        + "\(text(micros, key.currency)) \(text(share, key.currency))"
+      findings.append(
+        Finding(type: "earned_disagrees", detail: detail, position: overview.file.lastPosition))
+    }
+    if isTied {
+      tied.insert(overview.file.identity.month)
+      months.complete.insert(FiscalMonthOrdinal(overview.month.ordinal))
+    }
+  }
+
+  /// The number of exceptions of each type, by name.
+  var exceptionCounts: [(type: String, count: Int)] {
+    Dictionary(grouping: findings, by: \.type).map { ($0.key, $0.value.count) }
+      .sorted { $0.0 < $1.0 }
+  }
+
+  private func text(_ micros: Int128, _ currency: Symbol) -> String {
+    Amount.text(micros: micros, currency: .statedBy(symbols.text(currency)))
+  }
+}
+
+extension Currency {
+  /// S3: the currency with a code; for one that is not known, one that has 2 minor digits, too.
+  static func statedBy(_ code: Text) -> Currency? {
+    if code.isEmpty { return nil }
+    return parse(UnsafeRawBufferPointer(code)) ?? parse("EUR")
+  }
+}
+
+// MARK: - What `settlement list` shows
+
+extension SettlementBooks {
+  /// A declared file, as it stands.
+  package struct Listing {
+    package enum State: String { case counts, compared, superseded, unfinished, malformed }
+
+    package let file: SettlementFile
+    package let state: State
+    /// Nil unless it is current.
+    package let rowCount: Int?
+    /// Whether the month's current overview agrees with the rows that count; nil without an overview.
+    package let isTied: Bool?
+    package let isComplete: Bool
+  }
+
+  /// All files, by month, kind and region, the newest of each last.
+  package var listings: [Listing] {
+    let overviews = Set(open.filter { $0.file.kind == .overview }.map(\.file.identity.month))
+    let complete = Set(
+      open.filter { months.complete.contains(FiscalMonthOrdinal($0.month.ordinal)) }
+        .map(\.file.identity.month))
+    let listings = files.files.map { file in
+      let opened = open.first { $0.file.lastPosition == file.lastPosition }
+      let month = file.identity.month
+      return Listing(
+        file: file, state: state(file, opened),
+        rowCount: opened.map { opened in
+          file.kind == .overview
+            ? opened.report.lists.map(\.rows.count).reduce(0, +) : opened.report.rows.count
+        },
+        isTied: overviews.contains(month) ? tied.contains(month) : nil,
+        isComplete: complete.contains(month))
+    }
+    func order(_ listing: Listing) -> (String, Int, String, Position) {
+      let file = listing.file
+      return (
+        file.identity.month, file.kind == .overview ? 1 : 0, file.identity.region ?? "",
+        file.lastPosition
+      )
+    }
+    return listings.sorted { order($0) < order($1) }
+  }
+
+  private func state(_ file: SettlementFile, _ opened: OpenFile?) -> Listing.State {
+    if !file.isWhole { return .unfinished }
+    guard file.isCurrent else { return .superseded }
+    guard let opened else { return .malformed }
+    return opened.counts || file.kind == .overview ? .counts : .compared
+  }
+}
