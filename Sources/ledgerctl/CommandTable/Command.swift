@@ -157,7 +157,11 @@ struct CommandTable: Sendable {
       ]
     ),
     (
-      "Take in", [importCommand, pricesImportCommand, ratesImportCommand, appStoreSyncCommand]
+      "Take in",
+      [
+        importCommand, pricesImportCommand, ratesImportCommand, settlementImportCommand,
+        settlementListCommand, appStoreSyncCommand,
+      ]
     ),
     (
       "Look and report",

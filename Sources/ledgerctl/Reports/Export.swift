@@ -9,7 +9,8 @@ let exportCommand = Command(
   "export", summary: "Write a report",
   details: [
     "Writes one report, which docs/reports.md explains: `revenue` is split as you ask, the `journal` has the "
-      + "lines that it sums, `sales` what these lines belong to. Revenue is operational gross at customer prices "
+      + "lines that it sums, `sales` what these lines belong to, and `reconcile` ties them to what Apple's reports "
+      + "say it sold. Revenue is operational gross at customer prices "
       + "as clients reported them, not settlement. Different currencies are never added up unless `--in` "
       + "converts them.",
     "Without `--format`, FILE's name decides: `.csv`, `.json`, `.ndjson` or `.jsonl`, `.txt`, `.xlsx`; "
@@ -68,9 +69,16 @@ private let exportQuestionOptions: [Option] = [
     "at", value: .init("MOMENT"),
     help: "the moment at which subscriptions are judged: an RFC 3339 time, or the start of a day"
   ),
-  .month, .firstDay, .lastDay, .environments,
+  Option(
+    "month", value: .init("MONTH"),
+    help: "the days of a month, as in `2026-06`; of `reconcile` fiscal months, as in `FY2026-P06`"),
+  .firstDay, .lastDay, .environments,
   Option("include-pending", help: "include sales that the App Store has not confirmed yet"),
   .reportingCurrency, .ratesMaxAge,
+  Option(
+    "class",
+    value: .init("LIST", allowed: SettlementClass.allCases.map { "\($0.word)" }, isList: true),
+    help: "only these classes of `reconcile`"),
 ]
 
 /// Where a report goes, and in which form.

@@ -29,12 +29,14 @@ struct ExportOptions: Sendable {
       throw UsageError("REPORT", "is missing: \(alternatives(ReportKind.names))")
     }
     let kind = ReportKind(rawValue: name) ?? .revenue
-    // A month stands for its first and last day.
-    let options = ReportOption.allCases.map { ($0.name, $0.reports) }
-    for (option, reports) in options + [("month", ReportOption.from.reports)]
-    where invocation.has(option) && !reports.contains(kind) {
+    for option in ReportOption.allCases where invocation.has(option.name) {
+      // In most reports a month stands for its first and last day.
+      let reports =
+        option == .month ? option.reports.union(ReportOption.from.reports) : option.reports
+      if reports.contains(kind) { continue }
       let names = ReportKind.allCases.filter(reports.contains).map(\.rawValue)
-      throw UsageError("--\(option)", "can be used with \(alternatives(names)), not with \(name)")
+      throw UsageError(
+        "--\(option.name)", "can be used with \(alternatives(names)), not with \(name)")
     }
     try Self.checkDimensions(kind, invocation)
     outputPath = invocation.outputPath

@@ -18,6 +18,7 @@ struct ReportFooter {
   /// The lines below a table; empty for reports without figures.
   var tableLines: [String] {
     if kind.hasMoment { return momentLines + [reportNote] }
+    if kind == .reconcile { return exceptionLines + [kind.note] }
     if kind == .users { return notShownLines + roundingLines + rateLines }
     guard kind == .revenue || kind == .journal else { return notShownLines + roundingLines }
     return notShownLines + totalLines + figureLines + [reportNote]
@@ -63,9 +64,13 @@ struct ReportFooter {
   }
 
   private var figureLines: [String] {
-    if summary.exceptions.isEmpty { return roundingLines + rateLines }
+    roundingLines + exceptionLines + rateLines
+  }
+
+  private var exceptionLines: [String] {
+    if summary.exceptions.isEmpty { return [] }
     let counts = summary.exceptions.map { "\($0.count) \($0.type)" }.joined(separator: ", ")
-    return roundingLines + ["Exceptions: \(counts)"] + rateLines
+    return ["Exceptions: \(counts)"]
   }
 
   private var roundingLines: [String] {

@@ -17,12 +17,15 @@ extension Invocation {
     request.ratesAgeMaxDays = try ratesAgeMaxDays()
     request.from = try day("from")
     request.to = try day("to")
-    if let month = try month() { (request.from, request.to) = (month.first, month.last) }
+    if kind != .reconcile, let month = try month() {
+      (request.from, request.to) = (month.first, month.last)
+    }
     if let from = request.from, let to = request.to, to < from {
       throw wrong("to", to.description, "comes before --from \(from)")
     }
     request.momentMs = try reportMomentMs(in: request.zone)
-    let apart: Set<ReportOption> = [.timezone, .reportingCurrency, .ratesMaxAge, .from, .to, .at]
+    var apart: Set<ReportOption> = [.timezone, .reportingCurrency, .ratesMaxAge, .from, .to, .at]
+    if kind != .reconcile { apart.insert(.month) }
     for option in ReportOption.allCases where has(option.name) && !apart.contains(option) {
       let text = value(option.name) ?? ""
       let problem = wrong(option.name, text, option.problem)
@@ -57,7 +60,8 @@ extension Invocation {
   private func isPlain(_ option: ReportOption, _ text: String) -> Bool {
     let parts = text.split(separator: ",", omittingEmptySubsequences: false)
     switch option {
-    case .app, .product, .columns: return !parts.contains("") && parts.count <= Self.namesMax
+    case .app, .product, .columns, .month:
+      return !parts.contains("") && parts.count <= Self.namesMax
     case .country:
       return parts.count <= Self.namesMax
         && parts.allSatisfy { code in
@@ -120,6 +124,7 @@ extension ReportOption {
     case .country: "is not a list of two-letter country codes"
     case .sort: "is not a column, COLUMN:asc or COLUMN:desc"
     case .top: "is not a number from 1"
+    case .month: "is not a fiscal month, as in FY2026-P01, or a list of them"
     case .csvDelimiter: "is not a comma, a semicolon, a vertical bar or 'tab'"
     default: "is not a list of names, separated by commas"
     }

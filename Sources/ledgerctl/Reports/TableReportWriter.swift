@@ -125,6 +125,9 @@ final class TableReportWriter: ReportWriter {
         + "purchases user_identifier country_code bundle_id"
     case .exceptions:
       "environment transaction_id user_identifier country_code bundle_id date product_id position"
+    case .reconcile:
+      "rows positions candidates transaction_month ledger_month ledger_price apple_price "
+        + "apple_currency ledger_currency apple_country"
     case .users: "uploads receipts trials first_seen_at countries returns last_seen_at"
     case .subscriptions where isByMonth: "recovered converted renewed gross churned new"
     case .subscriptions:

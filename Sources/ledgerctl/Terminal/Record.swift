@@ -20,6 +20,7 @@ extension String: Printable {
 
 extension Bool: Printable {
   func write(to writer: inout JSONWriter) { writer.boolean(self) }
+  var cell: String { self ? "yes" : "no" }
 }
 
 extension Printable where Self: FixedWidthInteger {
