@@ -9,7 +9,7 @@ package enum Schema {
     ("apps", 2), ("receipts", 7), ("sales", 9), ("journal", 5), ("users", 4),
     ("verifications", 3), ("exceptions", 7), ("declarations", 3), ("uploads", 5),
     ("notifications", 3), ("statements", 1), ("fetches", 2), ("subscriptions", 4),
-    ("redactions", 1), ("views", 11),
+    ("redactions", 1), ("views", 10),
   ]
 
   /// All standard projections are one fold over connected tables, so a change to one changes the identity of all.

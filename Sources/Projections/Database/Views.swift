@@ -9,7 +9,7 @@ extension Schema {
     "app_view", "receipt_view", "upload_view", "verification_view", "notification_view",
     "fetch_view", "user_view", "sale_view", "journal_view", "subscription_view", "exception_view",
     "price_view",
-    "rate_view", "settlement_view", "trust_view",
+    "rate_view", "trust_view",
   ]
 
   /// Created with the indexes. The words are those of the reports, from the same enums.
@@ -208,8 +208,6 @@ extension Schema {
     CREATE VIEW rate_view AS SELECT r.position, r.ordinal, d.source, d.source_sha256,
       date(r.day * 86400, 'unixepoch') AS date, r.base, r.quote, r.rate
       FROM rates r JOIN declarations d ON d.position = r.position;
-    CREATE VIEW settlement_view AS SELECT position, kind, month, region, source, source_sha256,
-      part, parts FROM settlement_files;
     CREATE VIEW trust_view AS SELECT position, production_host, sandbox_host, is_apple, data
       FROM trust_declarations;
 
