@@ -178,7 +178,8 @@ let package = Package(
       "ReportDocumentsTests",
       of: ["ReportDocuments", "Projections", "Revenue", "AppStore", "Ledger", "Base"]),
     tests(
-      "IntakeTests", of: ["Intake", "AppStore", "AppStoreAuthority", "Ledger", "Base"]),
+      "IntakeTests",
+      of: ["Intake", "Revenue", "AppStore", "AppStoreAuthority", "Ledger", "Base"]),
     tests(
       "ErasureTests",
       of: [

@@ -17,6 +17,7 @@ struct FuzzTarget: Sendable {
   static let all: [FuzzTarget] = [
     .json, .block, .tail, .signedNote, .proof, .receipt, .signedObject, .signedPayload,
     .propertyList, .reply, .upload, .configuration, .handover, .declarations,
+    .settlement,
   ]
 }
 

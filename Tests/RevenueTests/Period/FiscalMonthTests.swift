@@ -49,4 +49,31 @@ import Testing
     expectEqual(Self.text(found.expectedPaymentDay), expected)
     expectEqual(Self.text(found.latestPaymentDay), latest)
   }
+
+  @Test func aMonthIsFoundAgainByItsNameDaysAndNamesake() {
+    for year in FiscalMonth.years {
+      for month in FiscalMonth.months(ofYear: year) {
+        expectEqual(FiscalMonth(parsing: month.name), month)
+        expectEqual(FiscalMonth(firstDay: month.firstDay, lastDay: month.lastDay), month)
+        expectEqual(FiscalMonth(namesakeOrdinal: month.namesakeOrdinal), month)
+        expectEqual(FiscalMonth(firstDay: month.firstDay, lastDay: month.lastDay + 7), nil)
+        expectEqual(FiscalMonth(firstDay: month.firstDay + 7, lastDay: month.lastDay), nil)
+      }
+    }
+  }
+
+  @Test(arguments: [
+    "", "FY2026", "FY2026-P00", "FY2026-P13", "FY2026-P1", "FY2026-P001", "FY2006-P12",
+    "FY2100-P01",
+    "fy2026-p01", "2026-P01", "FY2026-P0\u{661}", "FY+026-P01", "FY2026 P01", "FY2026-P01 ",
+  ])
+  func anotherNameIsNoMonth(_ text: String) {
+    expectEqual(FiscalMonth(parsing: text), nil)
+  }
+
+  @Test(arguments: [Int.min, -1, 0, 2006 * 12 + 8, 2099 * 12 + 9, Int.max])
+  func outsideTheKnownYearsThereIsNoMonth(number: Int) {
+    expectEqual(FiscalMonth(namesakeOrdinal: number), nil)
+    expectEqual(FiscalMonth(firstDay: number, lastDay: number), nil)
+  }
 }

@@ -80,7 +80,7 @@ import Testing
   @Test(
     arguments: [
       ("Quantity\t", "quantity"), ("\tEND DATE\t", "end date"), ("A\t a ", "a"),
-    ])
+    ] as [(String, String)])
   func aNameThatStandsTwiceIsRefused(_ more: String, _ name: String) {
     let text = more.trimmingPrefix("\t") + "\t" + ReportText.financial()
     expectEqual(ReadReport.refusal(text), "line 1: the column \"\(name)\" stands twice")
@@ -90,7 +90,7 @@ import Testing
     arguments: [
       ("\t\t \n", ""), ("\tx\n", "line 2: a cell stands beyond the header's columns"),
       ("\t\tx\n", "line 2: a cell stands beyond the header's columns"),
-    ])
+    ] as [(String, String)])
   func onlyEmptyCellsMayStandBeyondTheHeader(_ end: String, _ expected: String) {
     let row = ReportText.row().dropLast() + end
     for header in [ReportText.header, String(ReportText.header.dropLast()) + "\t\t\n"] {
@@ -159,7 +159,7 @@ import Testing
         "Start Date\t08/31/2014\nEnd Date\t09/27/2014\nEnd Date\t09/28/2014\n",
         "line 3: mixed months: 2014-08-31 to 2014-09-28, but before 2014-08-31 to 2014-09-27"
       ),
-    ])
+    ] as [(String, String)])
   func aDetailedReportStatesItsDaysBeforeTheHeader(_ head: String, _ expected: String) {
     expectEqual(ReadReport.refusal(ReportText.detailed(head: head)), expected)
   }

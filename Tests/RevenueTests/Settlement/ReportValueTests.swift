@@ -78,7 +78,7 @@ import Testing
     arguments: [
       ("IA1", true), ("IAY", true), ("FI1", true), ("IA", true), ("F1", false), ("1F", false),
       ("1", false), ("ia1", false), ("I", false),
-    ])
+    ] as [(String, Bool)])
   func aTypeTellsInAppPurchases(_ cell: String, _ expected: Bool) {
     expectEqual(Self.row("Product Type Identifier", cell)?.isInApp, expected)
   }
@@ -107,7 +107,7 @@ import Testing
       ("Sales or Return", "X", "line 2: Sales or Return is \"X\", not S or R"),
       ("Start Date", "", "line 2: Start Date is empty"),
       ("End Date", "9/27/2014", "line 2: End Date is \"9/27/2014\", not a day as MM/DD/YYYY"),
-    ])
+    ] as [(String, String, String)])
   func aRequiredCellThatCannotBeReadIsNamed(_ column: String, _ cell: String, _ expected: String) {
     expectEqual(ReadReport.refusal(ReportText.financial([[column: cell]])), expected)
   }
