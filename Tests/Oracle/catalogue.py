@@ -4,6 +4,7 @@ import re
 
 import dates
 from events import MOST_TRANSACTIONS
+from settlement_values import month_from_name
 from values import Number
 
 PRODUCT_TYPES = ("consumable", "non_consumable", "auto_renewable", "non_renewing")
@@ -178,6 +179,14 @@ def _is_number(value):
     return _is_integer(value) and int(value.text) >= 1
 
 
+def _is_fiscal_month(value):
+    return _is_text(value) and month_from_name(value) is not None
+
+
+def _is_region(value):
+    return _is_text(value) and re.fullmatch("[A-Z]{2}|Z1", value, re.ASCII) is not None
+
+
 def _is_reason(value):
     return _is_text(value) and re.fullmatch("[a-z][a-z0-9_]{0,31}", value, re.ASCII) is not None
 
@@ -311,6 +320,18 @@ CATALOGUE = {
         ("source", _is_text, False),
         ("source_sha256", _is_text, False),
         ("days", _days, False),
+    ],
+    "settlement.declared": [
+        ("source", _is_text, False),
+        ("source_sha256", _is_digest, False),
+        ("kind", _word("detailed", "financial", "overview"), False),
+        ("month", _is_fiscal_month, False),
+        ("region", _is_region, True),
+        ("part", _is_number, False),
+        ("parts", _is_number, False),
+        ("head", _texts, False),
+        ("rows", _texts, False),
+        ("totals", _texts, False),
     ],
     # These change nothing in the books.
     "snapshot.created": [

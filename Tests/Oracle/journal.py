@@ -61,8 +61,9 @@ class Line:
 class Book:
     """The sales as reports see them: priced, with their lines and exceptions."""
 
-    def __init__(self, fold, price_list=(), rates=(), last_ms=None):
-        """`last_ms`: when the last event was recorded, if known."""
+    def __init__(self, fold, price_list=(), rates=(), last_ms=None, files=None):
+        """`last_ms`: when the last event was recorded, if known. `files`: Apple's, of a log."""
+        self.files = files
         self.subscriptions = fold.subscriptions
         self.last_ms = last_ms
         self.sales = list(fold.sales.values())

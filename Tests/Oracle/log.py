@@ -12,6 +12,7 @@ from money import Price, PriceProblem, Rate, micros_from_text, read_currency
 from receipt_file import read_receipt, reduced_receipt
 from rows import bundle_of
 from sales import Fold
+from settlement import Files
 from signed import SignedEvent, SignedRenewal, Statement, payload_of, trust_of
 from values import identifier, members, parse
 
@@ -69,6 +70,8 @@ class LogReader:
         self._replies = {}
         # The version 1 notifications that brought replies, and when they came.
         self._notifications = {}
+        # Apple's files.
+        self._files = Files()
 
     def read(self, lines):
         for line in lines:
@@ -82,7 +85,7 @@ class LogReader:
                 self._take(position, event["type"], int(event["v"].text), data, is_redacted)
             except Malformed as fault:
                 self.fold.note_malformed(position, str(fault))
-        return Book(self.fold, self.prices, self.rates, self._last_ms)
+        return Book(self.fold, self.prices, self.rates, self._last_ms, self._files)
 
     def _take(self, position, kind, version, data, is_redacted):
         if kind not in CATALOGUE or version not in VERSIONS.get(kind, (1,)):
@@ -129,6 +132,9 @@ class LogReader:
             self._declare_prices(position, data["entries"])
         elif kind == "rates.declared":
             self._declare_rates(position, data["days"])
+        elif kind == "settlement.declared":
+            numbers = {name: int(data[name].text) for name in ("part", "parts")}
+            self._files.declare(position, data | numbers)
 
     def _note_refused(self, position, data, place, reason):
         event = SignedEvent(position, dates.time_from_text(data["occurred_at"]), None, ())
