@@ -5,8 +5,9 @@ import unittest
 from settlement import Files
 from settlement_files import event_data, read_file
 from settlement_reports import exceptions
-from settlement_support import Imports, detailed, financial, line, overview, sale
+from settlement_support import Imports, line
 from settlement_values import month_from_name, month_name, month_span
+from settlement_writing import detailed, financial, overview, sale
 
 PUBLISHED = pathlib.Path(__file__).resolve().parents[3] / "shared/fixtures/apple-reports"
 SHOWN = ("fiscal_month", "class", "line", "ledger_country", "ledger_units", "candidates",
