@@ -18,6 +18,7 @@ import generate_malformed
 import generate_stories
 import generate_subscriptions
 import reports
+from compare_settlement import SettlementComparison
 from generate_cases import DECLARED, write_cases
 from log import read_log
 from revenue_oracle import add_report_arguments, read_book, report_options
@@ -351,6 +352,13 @@ class Comparison:
                     ledger.append(events, arguments.seed)
             self.erase(ledger, [*generate_subscriptions.REPORTS, *generate_subscriptions.LOG_REPORTS])
 
+    def settlement(self, directory, arguments, sign):
+        """Apple's reports of a ledger's sales in every form, and files that are odd or refused."""
+        print(f"seed {arguments.seed}, {arguments.settlement} sales")
+        SettlementComparison(
+            self.note, differences, lambda path: Ledger(arguments.ledgerctl, path), directory
+        ).run(arguments.seed, arguments.settlement, sign)
+
     def all_orders(self, directory, arguments, sign):
         """One sale shown in four ways, in all orders (R12)."""
         path = directory / "orders.ndjson"
@@ -377,6 +385,8 @@ def main():
                         help="no random history: N sales with short stories of refunds")
     parser.add_argument("--subscriptions", type=int, metavar="N",
                         help="no random history: the lives of N subscriptions")
+    parser.add_argument("--settlement", type=int, metavar="N",
+                        help="no random history: Apple's reports of N sales")
     parser.add_argument("--redact", type=int, default=0, metavar="N",
                         help="then erase N users, and compare all reports again, also with those before")
     parser.add_argument("--nasty", action="store_true", help="also what the rules leave open")
@@ -384,10 +394,10 @@ def main():
                         help="the test authority's; made on first use, so that more runs can share it")
     parser.add_argument("--keep", metavar="DIRECTORY", help="where the case and the ledger stay")
     arguments = parser.parse_args()
-    counts = (arguments.uploads, arguments.stories, arguments.subscriptions)
-    if not arguments.orders and (arguments.seed is None or counts == (None, None, None)):
-        parser.error("--seed with --uploads, --stories or --subscriptions, or --orders")
-    if arguments.redact and (arguments.orders or arguments.stories):
+    counts = (arguments.uploads, arguments.stories, arguments.subscriptions, arguments.settlement)
+    if not arguments.orders and (arguments.seed is None or set(counts) == {None}):
+        parser.error("--seed with --uploads, --stories, --subscriptions or --settlement, or --orders")
+    if arguments.redact and (arguments.orders or arguments.stories or arguments.settlement):
         parser.error("--redact goes with --uploads or --subscriptions: the other histories name no users")
     if arguments.redact and arguments.nasty:
         parser.error("--redact does not go with --nasty: malformed events are in no projection, so an "
@@ -401,6 +411,7 @@ def main():
         sign = StandIn(signer, arguments.authority or directory / "authority")
         run = comparison.stories if arguments.stories else comparison.random_case
         run = comparison.subscriptions if arguments.subscriptions else run
+        run = comparison.settlement if arguments.settlement else run
         run = comparison.all_orders if arguments.orders else run
         run(directory, arguments, sign)
     print(f"{comparison.passed} passed, {comparison.failed} failed")

@@ -393,26 +393,25 @@ class Reports:
         return financial(month_name(month), *rows, totals=totals(rows)) if rows else None
 
     def wrong_first(self):
-        """{name: text} of files of the first month that lack a row, to be replaced."""
+        """{name: text} of files of the first month that lack a row of Europe's, to be replaced."""
         kept = self.rows[FIRST]
-        self.rows[FIRST] = [row for row in kept if row["Region"] != "EU"] + [
-            row for row in kept if row["Region"] == "EU"][1:]
+        lost = next(row for row in kept if row["Region"] == "EU")
+        self.rows[FIRST] = [row for row in kept if row is not lost]
         found = self.files()
         self.rows[FIRST] = kept
         return {name: text for name, text in found.items() if file_name(FIRST) in name}
 
     def others(self):
-        """{name: text} of files that do not count: one of the third month that disagrees."""
+        """{name: text} of files that do not count: of the third month, without one of Germany's rows."""
         if self.mode == "regional":
             return {}
         month, kept = FIRST + 2, self.rows[FIRST + 2]
-        self.rows[month] = kept[1:]
-        region = kept[0]["Region"]
+        lost = next(row for row in kept if row["Country Of Sale"] == "DE")
+        self.rows[month] = rest = [row for row in kept if row is not lost]
         name = file_name(month)
-        text = self.region(month, region)
-        found = {} if text is None else {f"{name}_{region}.txt": text}
+        found = {f"{name}_EU.txt": self.region(month, "EU")}
         if self.mode == "detailed":
-            found[f"{name}_ZZ.txt"] = financial(month_name(month), *kept[1:], totals=totals(kept[1:]))
+            found[f"{name}_ZZ.txt"] = financial(month_name(month), *rest, totals=totals(rest))
         self.rows[month] = kept
         return found
 

@@ -176,7 +176,7 @@ def _detailed_refused(month):
     head = text.splitlines(keepends=True)
     yield "a detailed report without its list", detailed(month, *rows, totals=""), "cut"
     yield "a detailed report with Total_Rows alone", detailed(month, *rows, totals="Total_Rows\t4\n"), "cut"
-    yield "a detailed report without its End Date", "".join([*head[:2], *head[3:]]), "no fiscal month"
+    yield "a detailed report without its End Date", "".join([*head[:2], *head[3:]]), "its days are missing"
     yield "a detailed report of no month", text.replace("End Date\t", "End Date\t12/25/2011x"), "unreadable"
     yield "no Transaction Date in a row", detailed(month, rows[0] | {"Transaction Date": " "}), "unreadable"
     yield "no such Settlement Date", detailed(month, rows[0] | {"Settlement Date": "02/30/2012"}), "unreadable"
@@ -325,7 +325,7 @@ def _overviews_taken(month, title):
     yield "an overview of nothing paid yet", overview(title, carried).encode(), tied
 
 
-def taken(first="FY2008-P01"):
+def taken(first="FY2014-P01"):
     """Odd files that are taken, each of a month of its own from the first on."""
     year, month = int(first[2:6]), int(first[8:])
     count = len(list(_taken(first)))

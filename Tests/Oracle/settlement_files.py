@@ -107,7 +107,7 @@ def _span(lines):
             if value is None or found.setdefault(row[0].lower(), value) != value:
                 raise Refused(f"unreadable: {row[0].lower()}", number)
     if len(found) < 2:
-        raise Refused("no fiscal month")
+        raise Refused("its days are missing")
     return found["start date"], found["end date"]
 
 
