@@ -4,6 +4,7 @@ import io
 import json
 import random
 
+import generate_malformed
 import generate_settlement
 import settlement_reports
 from generate_settlement_files import File, one_region, paid, refused, taken, title_of
@@ -14,7 +15,7 @@ from settlement_matching import ledger_lines
 from settlement_values import Refused, month_name
 from settlement_writing import COLUMNS, financial, sale
 
-REFUSED = 1
+REFUSED, MISUSED = 1, 2
 # Rows so long that a file becomes several events.
 LONG_ROWS, LONG_CELL = 300, 40_000
 CUTS = 25
@@ -37,7 +38,7 @@ class SettlementComparison:
         self._lines = None, []
 
     def run(self, seed, count, sign):
-        for mode in generate_settlement.MODES:
+        for mode in (*generate_settlement.MODES, generate_settlement.MIXED):
             self.one_form(seed, count, sign, mode)
         self.odd_files(seed)
 
@@ -64,6 +65,8 @@ class SettlementComparison:
         self._import(ledger, f"{mode}, all files again", right, "--replace", appends=False)
         book, rows = self._compare(ledger, mode)
         self._compare(ledger, f"{mode} before", before)
+        if mode == generate_settlement.MIXED:
+            return
         self._check_plants(mode, rows)
         names = {name for _, name, _ in book.files.findings()}
         self.note(f"{mode}, planted exceptions", [
@@ -144,11 +147,11 @@ class SettlementComparison:
         self.note(name, found)
         return [json.loads(line)["data"] for line in lines]
 
-    def _expect_refusal(self, ledger, name, paths, *options, word=""):
+    def _expect_refusal(self, ledger, name, paths, *options, word="", status=REFUSED):
         done, lines = self._command(ledger, paths, options)
         found = []
-        if done.returncode != REFUSED:
-            found.append(f"exit status {done.returncode}, not {REFUSED}: {_error(done)}")
+        if done.returncode != status:
+            found.append(f"exit status {done.returncode}, not {status}: {_error(done)}")
         if word not in done.stderr.decode(errors="replace"):
             found.append(f"{word!r} is not in: {_error(done)}")
         if lines:
@@ -174,6 +177,8 @@ class SettlementComparison:
         file = _long_file()
         self._take(ledger, file, self._place(directory, "long", file))
         self._compare(ledger, "odd files")
+        generate_malformed.append(directory / "ledger", ledger.lines(), list(_sets_of_parts()))
+        self._compare(ledger, "sets that are unfinished or in disorder")
 
     def _place(self, directory, name, file):
         (directory / name).mkdir()
@@ -223,6 +228,11 @@ class SettlementComparison:
         self._import(ledger, "another file, with --replace", paths[1:2], "--replace")
         self._expect_refusal(ledger, "the superseded file again", paths[:1])
         self._import(ledger, "the superseded file again, with --replace", paths[:1], "--replace")
+        for region in ("EUR", "Z2", "E1"):
+            self._expect_refusal(
+                ledger, f"the region {region}", paths[:1], "--region", region, status=MISUSED)
+        self._expect_refusal(
+            ledger, "the month FY2012-P13", paths[4:], "--month", "FY2012-P13", status=MISUSED)
         self._import(ledger, "an overview", paths[3:4])
         self._expect_refusal(ledger, "another overview", paths[4:], "--month", month)
         self._import(ledger, "another overview, with --replace", paths[4:], "--month", month, "--replace")
@@ -253,6 +263,20 @@ def _settlement_alone(text):
     """The lines of an exceptions report that are settlement's."""
     header, *lines = text.splitlines(keepends=True) or [""]
     return header + "".join(line for line in lines if line.split(",", 1)[0] in EXCEPTIONS)
+
+
+def _sets_of_parts():
+    """Events as no import appends them: sets that lack a part, come in another order, or begin anew."""
+    orders = ([0, 1, 2], [0, 1], [1, 2], [0, 2], [1, 0, 2], [0, 0, 1, 2], [0, 1, 0, 2], [0, 1, 2, 0],
+              [0, 1, 2, 2], [0, 1, 2, 0, 1, 2], [2, 0, 1])
+    for number, order in enumerate(orders):
+        rows = [sale(1, f"{price}.99", product=f"set.{number}") for price in range(1, 7)]
+        month = f"FY2024-P{number + 1:02}"
+        report = read_file(financial(month, *rows).encode(), "85_EU.txt")
+        size = sum(len(line) + 1 for line in report.body) // 3
+        parts = list(event_data(report, "85_EU.txt", size))
+        for place in order:
+            yield "settlement.declared", json.dumps(parts[place], separators=(",", ":"))
 
 
 def _long_file():

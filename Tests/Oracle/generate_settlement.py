@@ -36,6 +36,8 @@ PLACES = {
 DIGITS = {"JPY": 0, "KRW": 0}
 SHARES = (70, 85)
 MODES = ("detailed", "single", "regional")
+# A form for each month, in turn.
+MIXED = "mixed"
 TIERS = (990_000, 4_990_000, 9_990_000, 49_990_000, 99_990_000, 1_990_000)
 
 
@@ -109,6 +111,12 @@ class Sales:
         if self.chance(0.12):
             day = pick((first, first + 1, last - 1, last))
         price = tier(product, currency) + (self.chance(0.1) * 1_000_000)
+        if self.chance(0.3):
+            # Few cells, with many units each, at the edges of few months.
+            product, country, currency = PRODUCTS[0], pick(["DE", "DE", "FR", "AT"]), "EUR"
+            first, last = month_span(FIRST + self.random.randrange(5))
+            day = pick((first, first + 1, first + 2, first + 15, last - 2, last - 1, last))
+            price = pick((990_000, 990_000, 1_990_000))
         kind = pick(["regular"] * 12 + ["intro", "intro", "trial", "family"])
         quantity = pick([1] * 9 + [2, 3])
         whole = price * quantity // 1000 + int(quantity > 1 and self.chance(0.4))
@@ -306,7 +314,7 @@ for _name, _plant in PLANTS.items():
 
 
 class Reports:
-    """Draws Apple's files of a ledger's lines, in one of the three forms."""
+    """Draws Apple's files of a ledger's lines, in one of the three forms, or in all."""
 
     def __init__(self, seed, mode, lines):
         self.random = random.Random(f"{seed} {mode}")
@@ -338,6 +346,8 @@ class Reports:
     def _settle(self, line):
         """What Apple says of a line: mostly the same, sometimes later, earlier, otherwise or nothing."""
         choice, pick = self.random.random(), self.random.choice
+        if line.product == PRODUCTS[0]:
+            choice *= 0.4
         currency = PLACES[line.country][1]
         price = line.price
         if price is None:
@@ -362,7 +372,7 @@ class Reports:
         elif choice < 0.18:
             values["currency"] = "GBP" if values["currency"] != "GBP" else "USD"
         elif choice < 0.19:
-            values["country"] = pick(list(PLACES))
+            values["country"] = pick(["DE", "FR", "AT", *PLACES])
         elif choice < 0.2:
             values["product"] = pick(PRODUCTS)
         elif choice < 0.21:
@@ -371,14 +381,17 @@ class Reports:
         one = Sold(month, day, share=share, **{"kind": pick(["IA1", "IAY", "IAY", "FI1"])} | values)
         self.sold[one] = self.sold.get(one, 0) + line.units
 
+    def form(self, month):
+        return MODES[month % len(MODES)] if self.mode == MIXED else self.mode
+
     def files(self):
         """{name: text} of the files that count, in the order of their months."""
         found = {}
         for month, rows in self.rows.items():
-            name = file_name(month)
-            if self.mode == "detailed":
+            name, form = file_name(month), self.form(month)
+            if form == "detailed":
                 found[f"FINANCE_DETAIL_{name}_Z1.txt"] = detailed(month_name(month), *rows)
-            elif self.mode == "single":
+            elif form == "single":
                 found[f"{name}_ZZ.txt"] = financial(month_name(month), *rows, totals=totals(rows))
             else:
                 for region in REGIONS:
@@ -403,14 +416,14 @@ class Reports:
 
     def others(self):
         """{name: text} of files that do not count: of the third month, without one of Germany's rows."""
-        if self.mode == "regional":
-            return {}
         month, kept = FIRST + 2, self.rows[FIRST + 2]
+        if self.form(month) == "regional":
+            return {}
         lost = next(row for row in kept if row["Country Of Sale"] == "DE")
         self.rows[month] = rest = [row for row in kept if row is not lost]
         name = file_name(month)
         found = {f"{name}_EU.txt": self.region(month, "EU")}
-        if self.mode == "detailed":
+        if self.form(month) == "detailed":
             found[f"{name}_ZZ.txt"] = financial(month_name(month), *rest, totals=totals(rest))
         self.rows[month] = kept
         return found
