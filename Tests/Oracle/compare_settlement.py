@@ -1,13 +1,14 @@
-# Compares settlement in ledgerctl with the oracle: files taken and refused, the reconciliation, its exceptions.
+# Compares ledgerctl's settlement with the oracle: files, the reconciliation, exceptions (rules S2 to S12).
 import csv
 import io
 import json
 import random
 
-import generate_malformed
 import generate_settlement
 import settlement_reports
 from generate_settlement_files import File, one_region, paid, refused, taken, title_of
+from generate_settlement_plants import PLANTS, planted_purchases
+from generate_settlement_sales import Sales
 from log import read_log
 from settlement import EXCEPTIONS
 from settlement_files import event_data, read_file
@@ -16,6 +17,8 @@ from settlement_values import Refused, month_name
 from settlement_writing import COLUMNS, financial, sale
 
 REFUSED, MISUSED = 1, 2
+# Causes that a refusal says in these words.
+NAMED_CAUSES = ("name the region", "mixed months", "no fiscal month")
 # Rows so long that a file becomes several events.
 LONG_ROWS, LONG_CELL = 300, 40_000
 CUTS = 25
@@ -48,9 +51,9 @@ class SettlementComparison:
         """A ledger with sales, and Apple's files of them in one form."""
         directory = self.directory / mode
         directory.mkdir()
-        sales = generate_settlement.Sales(seed)
+        sales = Sales(seed)
         path = directory / "sales.ndjson"
-        lines = sales.orders.resolve(sales.lines(count), sign)
+        lines = sales.orders.resolve(sales.lines(count, planted_purchases()), sign)
         path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
         ledger = self.ledger_in(directory / "ledger")
         ledger.fill([path], root_sha256=sign.root_sha256())
@@ -80,7 +83,7 @@ class SettlementComparison:
                 key = row["fiscal_month"], row["class"]
                 units = int(row["apple_units"] or row["ledger_units"])
                 found.setdefault(name, {})[key] = found.get(name, {}).get(key, 0) + units
-        for name, plant in generate_settlement.PLANTS.items():
+        for name, plant in PLANTS.items():
             expected = {(month_name(month), kind): units
                         for (month, kind), units in plant.expected(mode).items()}
             lands = found.get(name, {})
@@ -118,7 +121,7 @@ class SettlementComparison:
         if done.returncode != 0 or not path.exists():
             self.note(f"export {report}", [f"exit status {done.returncode}: {_error(done)}"])
             return ""
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes().decode()
 
     # Imports.
 
@@ -134,7 +137,8 @@ class SettlementComparison:
         if self._lines[0] is not ledger:
             self._lines = ledger, ledger.lines()
         before = self._lines[1]
-        done = ledger.run("--ledger", ledger.directory, "settlement", "import", *paths, *options, allowed=None)
+        done = ledger.run(
+            "--ledger", ledger.directory, "settlement", "import", *paths, *options, allowed=None)
         self._lines = ledger, ledger.lines()
         return done, self._lines[1][len(before):]
 
@@ -168,7 +172,7 @@ class SettlementComparison:
         ledger.fill([])
         for number, file in enumerate(refused()):
             path = self._place(directory, f"refused-{number}", file)
-            word = file.cause if file.cause in ("name the region", "mixed months", "no fiscal month") else ""
+            word = file.cause if file.cause in NAMED_CAUSES else ""
             self._expect_refusal(ledger, f"refused: {file.situation}", [path], *_options(file), word=word)
         for number, file in enumerate(taken()):
             self._take(ledger, file, self._place(directory, f"taken-{number}", file))
@@ -177,8 +181,18 @@ class SettlementComparison:
         file = _long_file()
         self._take(ledger, file, self._place(directory, "long", file))
         self._compare(ledger, "odd files")
-        generate_malformed.append(directory / "ledger", ledger.lines(), list(_sets_of_parts()))
+        ledger.append(lambda *_: list(_sets_of_parts()), seed)
         self._compare(ledger, "sets that are unfinished or in disorder")
+        self._finish(ledger, directory, seed)
+
+    def _finish(self, ledger, directory, seed):
+        """A set that was interrupted counts once its file is imported again."""
+        text = financial("FY2021-P01", *(sale(1, f"{price}.99") for price in range(1, 7)))
+        file = File("", text.encode(), name="85_EU.txt")
+        first, *_ = event_data(read_file(file.data, file.name), file.name, len(text) // 4)
+        ledger.append(lambda *_: [_event(first)], seed)
+        self._import(ledger, "an interrupted import again", [self._place(directory, "interrupted", file)])
+        self._compare(ledger, "an interrupted import")
 
     def _place(self, directory, name, file):
         (directory / name).mkdir()
@@ -276,7 +290,11 @@ def _sets_of_parts():
         size = sum(len(line) + 1 for line in report.body) // 3
         parts = list(event_data(report, "85_EU.txt", size))
         for place in order:
-            yield "settlement.declared", json.dumps(parts[place], separators=(",", ":"))
+            yield _event(parts[place])
+
+
+def _event(data):
+    return "settlement.declared", json.dumps(data, separators=(",", ":"))
 
 
 def _long_file():

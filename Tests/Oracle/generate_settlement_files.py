@@ -71,7 +71,8 @@ def paid(amount="5.88", total=None, before="", header=None, title=None):
     """An overview of one row in EUR, with its payment."""
     row = f"Euro-Zone (EUR),1,{before}{amount},{amount},0,0,0,{amount},1.00000,{amount},EUR"
     columns = header or (BALANCE_HEADER if before else HEADER)
-    return overview(title, row, ",,", f',,,,,,,,,,"{total or amount}" EUR', ",,,Paid to BANK", columns=columns)
+    payment = f',,,,,,,,,,"{total or amount}" EUR'
+    return overview(title, row, ",,", payment, ",,,Paid to BANK", columns=columns)
 
 
 # Values of a required cell that cannot be read.
@@ -156,9 +157,8 @@ def _texts_refused(month):
     last_row = text.splitlines(keepends=True)[4]
     yield "a row after a total", text.replace("Total_Units", last_row + "Total_Units"), "after a total"
     yield "a row after the list", text + last_row, "after a total"
-    yield "mixed months", text.replace("Total_Rows\t4", financial(other, rows[0], totals="").split("\n")[1] + (
-        "\nTotal_Rows\t5")).replace("DE\tEUR\t2\t11.76", "DE\tEUR\t5\t29.40").replace(
-            "Total_Units\t6", "Total_Units\t8"), "mixed months"
+    stranger = financial(other, rows[0], totals="").splitlines()[1]
+    yield "mixed months", financial(month, *rows, totals="") + f"{stranger}\nTotal_Rows\t5\n", "mixed months"
     yield "a calendar month", _dated(month, "01/01/2012", "01/31/2012"), "no fiscal month"
     yield "a month that begins a day late", _dated(month, "12/26/2011", "01/28/2012"), "no fiscal month"
     yield "two fiscal months", _dated(month, "12/25/2011", "02/25/2012"), "no fiscal month"
@@ -179,7 +179,8 @@ def _detailed_refused(month):
     yield "a detailed report without its End Date", "".join([*head[:2], *head[3:]]), "its days are missing"
     yield "a detailed report of no month", text.replace("End Date\t", "End Date\t12/25/2011x"), "unreadable"
     yield "no Transaction Date in a row", detailed(month, rows[0] | {"Transaction Date": " "}), "unreadable"
-    yield "no such Settlement Date", detailed(month, rows[0] | {"Settlement Date": "02/30/2012"}), "unreadable"
+    no_day = {"Settlement Date": "02/30/2012"}
+    yield "no such Settlement Date", detailed(month, rows[0] | no_day), "unreadable"
     yield "a header beyond line 20", "Vendor\n" * 20 + text, "not a report"
 
 
@@ -189,12 +190,14 @@ def _overviews_refused(month):
     estimate = HEADER.replace(",Exchange Rate,Proceeds", "")
     row = "Euro-Zone (EUR),1,5.88,5.88,0,0,0,5.88,EUR"
     yield "estimates of an open month", overview(title, row, columns=estimate), "an estimate"
-    yield "no column for the rate", overview(title, columns=HEADER.replace("Exchange Rate,", "")), "an estimate"
+    no_rate = HEADER.replace("Exchange Rate,", "")
+    yield "no column for the rate", overview(title, columns=no_rate), "an estimate"
     yield "no column for proceeds", overview(title, columns=HEADER.replace(",Proceeds", "")), "an estimate"
     for name in ("Earned", "Total Owed", "Bank Account Currency"):
         kept = ",".join(column for column in HEADER.split(",") if column != name)
         yield f"an overview without {name}", overview(title, columns=kept), "a column is missing"
-    yield "an overview without a list", f'"Payments and Financial Reports ({title})",,\n,,\n', "without a list"
+    alone = f'"Payments and Financial Reports ({title})",,\n,,\n'
+    yield "an overview without a list", alone, "without a list"
     yield "a cell beyond an overview's header", overview(title, row.replace(",EUR", ",,,EUR,x")), "beyond"
     yield "a column of an overview that stands twice", overview(title, columns=HEADER + ",Earned"), "twice"
     yield "an overview of no month", paid(), "no month"
@@ -216,7 +219,8 @@ def refused(month="FY2012-P04"):
         for situation, text, cause in made(month):
             yield File(situation, text.encode(), cause)
     text = one_region(month).encode()
-    for name in ("report.txt", "85_eu.txt", "85_EUR.txt", "85_EU.csv", "85_EU.txt.zip", "85EU.txt", "85_Z2.txt"):
+    names = "report.txt 85_eu.txt 85_EUR.txt 85_EU.csv 85_EU.txt.zip 85EU.txt 85_Z2.txt"
+    for name in names.split():
         yield File(f"no region in {name}", text, "name the region", name)
 
 
@@ -224,7 +228,6 @@ def _taken(month):
     """(situation, data, exceptions, name, options)."""
     rows, text, title = rows_of(month), whole(month), title_of(month)
     plain = text.encode()
-    own = {"name": "85000001_0112_EU.txt"}
     yield "as Apple writes it", plain, ()
     yield "UTF-8 with a mark", b"\xef\xbb\xbf" + plain, ()
     yield "UTF-16LE with a mark", b"\xff\xfe" + text.encode("utf-16-le"), ()
@@ -251,6 +254,15 @@ def _taken(month):
                 "1000250.00", "1,000,250.00").encode(), ()
     yield "plus signs, zeros behind the point", whole(
         month, cell("Quantity", "+3.00")).encode(), ()
+    yield from _totals_taken(month)
+    yield from _odd_rows_taken(month)
+    yield from _detailed_taken(month, rows)
+    yield from _overviews_taken(month, title)
+
+
+def _totals_taken(month):
+    rows, text = rows_of(month), whole(month)
+    own = {"name": "85000001_0112_EU.txt"}
     yield "totals with colons", text.replace("Total_Rows\t", "Total_Rows:").encode(), ()
     yield "Total_Units of purchases alone", text.replace("Total_Units\t6", "Total_Units\t6.0").encode(), ()
     yield "Total_Units of the net", text.replace("Total_Units\t6", "Total_Units\t5").encode(), ()
@@ -266,6 +278,10 @@ def _taken(month):
     yield "a list without amounts", whole(month, totals=(
         "Total_Rows\t4\nCountry Of Sale\tQuantity\nDE\t2\n")).encode(), ("totals_unread",)
     yield "a list with a line of its own", text.encode() + b"Total\t\t5\n", ("totals_unread",)
+
+
+def _odd_rows_taken(month):
+    rows = rows_of(month)
     yield "codes in lower case", whole(month, cell("Country Of Sale", "de")).encode(), ()
     yield "a sale with a negative quantity", financial(
         month, *rows, sale(-2, "1.99", product=f"odd.{month}")).encode(), ("sign_disagrees",)
@@ -277,6 +293,10 @@ def _taken(month):
     yield "a currency outside the table", financial(
         month, *rows, sale(1, "1.99", "QQQ", product=f"odd.{month}")).encode(), ("currency_unknown",)
     yield "a price below zero of nothing", whole(month, cell("Customer Price", "-0.00")).encode(), ()
+
+
+def _detailed_taken(month, rows):
+    own = {"name": "85000001_0112_EU.txt"}
     yield "a detailed report", detailed(month, *rows).encode(), ()
     yield "a detailed report with columns in another order", detailed(
         month, *rows, columns=DETAILED_COLUMNS[::-1]).encode(), ()
@@ -287,7 +307,7 @@ def _taken(month):
         month, *rows[1:], rows[0] | {"Transaction Date": "07/11/2008"}).encode(), ()
     yield "a detailed report whose list is not read", detailed(month, *rows, totals=tabbed(
         [LIST_HEADER[:2], ["DE", "EUR"]])).encode(), ("totals_unread",)
-    yield from _overviews_taken(month, title)
+    yield "a detailed report without an end of its last line", detailed(month, *rows)[:-1].encode(), ()
 
 
 def _overviews_taken(month, title):
@@ -309,8 +329,6 @@ def _overviews_taken(month, title):
     yield "an overview without an end of its last line", overview(
         title, "Euro-Zone (EUR),1,5.88,5.88,0,0,0,5.88,,,EUR",
         "Japan (JPY),1,100,100,0,0,0,100,,,EUR")[:-1].encode(), ("earned_disagrees", "earned_disagrees")
-    yield "a detailed report without an end of its last line", detailed(
-        month, *rows_of(month))[:-1].encode(), ()
     yield "a payment without quotes", paid(title=title).replace('"5.88" EUR', '"5.88 EUR"').encode(), tied
     yield "thousands commas", paid("1,263.38", title=title).replace(
         "1,263.38", '"1,263.38"').replace('""1,263.38"" EUR', '"1,263.38" EUR').encode(), tied

@@ -1,4 +1,4 @@
-# Words of Apple's reports: fiscal months by number, integers, amounts, dates, codes (settlement rules, S3, S7).
+# Values of Apple's reports: months, integers, amounts, days, codes (settlement rules, S3, S7).
 import datetime
 import functools
 import re

@@ -122,7 +122,8 @@ class Cuts(unittest.TestCase):
                 elif change == 1:
                     del data[at : at + source.randrange(1, 9)]
                 else:
-                    data[at:at] = source.choice([b"\t", b"\n", b",", b'"', b"0", b"-", b"\xff", b"Total_Rows"])
+                    data[at:at] = source.choice(
+                        [b"\t", b"\n", b",", b'"', b"0", b"-", b"\xff", b"Total_Rows"])
             with self.subTest(seed=seed):
                 cause(bytes(data))
 
