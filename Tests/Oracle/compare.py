@@ -6,6 +6,7 @@ import io
 import json
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -186,6 +187,11 @@ class Ledger:
             self.run(*place, "prices", "import", str(path))
         for path in rates:
             self.run(*place, "rates", "import", str(path))
+
+    def copied(self, directory):
+        """A copy of the ledger in another directory."""
+        shutil.copytree(self.directory, directory)
+        return Ledger(self.program, directory)
 
     def lines(self):
         """The events of the log, as lines."""

@@ -41,24 +41,29 @@ class SettlementComparison:
         self._lines = None, []
 
     def run(self, seed, count, sign):
+        sold = self.sales(seed, count, sign)
         for mode in (*generate_settlement.MODES, generate_settlement.MIXED):
-            self.one_form(seed, count, sign, mode)
+            self.one_form(seed, mode, *sold)
         self.odd_files(seed)
 
     # Reports of a ledger's own sales.
 
-    def one_form(self, seed, count, sign, mode):
-        """A ledger with sales, and Apple's files of them in one form."""
-        directory = self.directory / mode
-        directory.mkdir()
+    def sales(self, seed, count, sign):
+        """(a ledger of sales, its lines that settlement matches)."""
         sales = Sales(seed)
-        path = directory / "sales.ndjson"
+        path = self.directory / "sales.ndjson"
         lines = sales.orders.resolve(sales.lines(count, planted_purchases()), sign)
         path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-        ledger = self.ledger_in(directory / "ledger")
+        ledger = self.ledger_in(self.directory / "sales")
         ledger.fill([path], root_sha256=sign.root_sha256())
-        made = generate_settlement.Reports(
-            seed, mode, list(ledger_lines(read_log(ledger.lines()))))
+        return ledger, list(ledger_lines(read_log(ledger.lines())))
+
+    def one_form(self, seed, mode, sales, sold):
+        """Apple's files, in one form, of the sales in a ledger, of which a copy is made."""
+        directory = self.directory / mode
+        directory.mkdir()
+        ledger = sales.copied(directory / "ledger")
+        made = generate_settlement.Reports(seed, mode, sold)
         wrong = self._write(directory / "wrong", made.wrong_first())
         right = self._write(directory / "right", made.files() | made.others() | made.overviews())
         self._import(ledger, f"{mode}, files to be replaced", wrong)
@@ -66,12 +71,12 @@ class SettlementComparison:
         self._expect_refusal(ledger, f"{mode}, other files without --replace", right)
         self._import(ledger, f"{mode}, all files", right, "--replace")
         self._import(ledger, f"{mode}, all files again", right, "--replace", appends=False)
-        book, rows = self._compare(ledger, mode)
-        self._compare(ledger, f"{mode} before", before)
+        files, rows = self._compare(ledger, mode, sold)
+        self._compare(ledger, f"{mode} before", sold, before)
         if mode == generate_settlement.MIXED:
             return
         self._check_plants(mode, rows)
-        names = {name for _, name, _ in book.files.findings()}
+        names = {name for _, name, _ in files.findings()}
         self.note(f"{mode}, planted exceptions", [
             f"missing: {name}" for name in sorted(made.planted_exceptions() - names)])
 
@@ -89,15 +94,17 @@ class SettlementComparison:
             lands = found.get(name, {})
             self.note(f"{mode}, {name}", [] if lands == expected else [f"{expected} expected, {lands} found"])
 
-    def _compare(self, ledger, name, lines=None):
-        """Compares both reports, as of the end of `lines` if given: (the book, the rows found)."""
+    def _compare(self, ledger, name, sold, lines=None):
+        """Compares both reports, as of the end of `lines` if given: (the files, the rows found)."""
         point = [] if lines is None else ["--as-of", str(json.loads(lines[-1])["seq"])]
-        book = read_log(ledger.lines() if lines is None else lines)
-        parts = settlement_reports.reconciled(list(ledger_lines(book)), book.files)
+        # Files change no sale, and are no sale's.
+        declared = [line for line in lines or ledger.lines() if b'"settlement.declared"' in line]
+        files = read_log(declared).files
+        parts = settlement_reports.reconciled(sold, files)
         expected = settlement_reports.reconcile(parts)
         found = self._export(ledger, "reconcile", *point)
         self._note_text(f"{name}, export reconcile", expected, found)
-        exceptions = settlement_reports.exceptions(book.files)
+        exceptions = settlement_reports.exceptions(files)
         self._note_text(f"{name}, export exceptions", exceptions,
                         _settlement_alone(self._export(ledger, "exceptions", *point)))
         for chosen in FILTERS if lines is None else ():
@@ -106,7 +113,7 @@ class SettlementComparison:
             self._note_text(f"{name}, export reconcile {' '.join(options)}",
                             settlement_reports.reconcile(parts, **chosen),
                             self._export(ledger, "reconcile", *options))
-        return book, list(csv.DictReader(io.StringIO(found, newline="")))
+        return files, list(csv.DictReader(io.StringIO(found, newline="")))
 
     def _note_text(self, name, expected, found):
         self.note(name, self.differences(expected.splitlines(), found.splitlines()) or (
@@ -180,9 +187,9 @@ class SettlementComparison:
         self._identities(ledger, directory)
         file = _long_file()
         self._take(ledger, file, self._place(directory, "long", file))
-        self._compare(ledger, "odd files")
+        self._compare(ledger, "odd files", [])
         ledger.append(lambda *_: list(_sets_of_parts()), seed)
-        self._compare(ledger, "sets that are unfinished or in disorder")
+        self._compare(ledger, "sets that are unfinished or in disorder", [])
         self._finish(ledger, directory, seed)
 
     def _finish(self, ledger, directory, seed):
@@ -192,7 +199,7 @@ class SettlementComparison:
         first, *_ = event_data(read_file(file.data, file.name), file.name, len(text) // 4)
         ledger.append(lambda *_: [_event(first)], seed)
         self._import(ledger, "an interrupted import again", [self._place(directory, "interrupted", file)])
-        self._compare(ledger, "an interrupted import")
+        self._compare(ledger, "an interrupted import", [])
 
     def _place(self, directory, name, file):
         (directory / name).mkdir()

@@ -71,6 +71,11 @@ class StandInLedger:
         for kind, data in events([], seed):
             self._append(kind, json.loads(data))
 
+    def copied(self, directory):
+        other = copy.deepcopy(self)
+        other.directory = str(directory)
+        return other
+
     def lines(self):
         return [json.dumps(event, separators=(",", ":")).encode() for event in self.events]
 
@@ -147,8 +152,8 @@ class Signer:
 # A few long rows are enough where no program is held to them.
 @mock.patch.object(compare_settlement, "LONG_ROWS", 3)
 class FaithfulAndFaulty(unittest.TestCase):
-    def verdict(self, *what, report=lambda name, text: text, events=lambda data: None, accepts=None):
-        """(comparisons that passed, the names of those that failed)."""
+    def verdict(self, mode=None, report=lambda name, text: text, events=lambda data: None, accepts=None):
+        """(comparisons that passed, the names of those that failed), of one form or of odd files."""
         passed, failed = [], []
 
         def note(name, found):
@@ -158,18 +163,18 @@ class FaithfulAndFaulty(unittest.TestCase):
             comparison = SettlementComparison(
                 note, compare.differences,
                 lambda path: StandInLedger(path, report, events, accepts), pathlib.Path(temporary))
-            getattr(comparison, what[0])(*what[1:])
+            if mode is None:
+                comparison.odd_files(3)
+            else:
+                comparison.one_form(3, mode, *comparison.sales(3, 60, Signer()))
         return passed, failed
-
-    def form(self, mode, seed=3):
-        return "one_form", seed, 60, Signer(), mode
 
     def test_a_faithful_program_passes(self):
         for mode in ("detailed", "single", "regional", "mixed"):
-            passed, failed = self.verdict(*self.form(mode))
+            passed, failed = self.verdict(mode)
             self.assertEqual(failed, [])
             self.assertGreater(len(passed), 13 if mode == "mixed" else 13 + len(PLANTS))
-        passed, failed = self.verdict("odd_files", 3)
+        passed, failed = self.verdict()
         self.assertEqual(failed, [])
         self.assertGreater(len(passed), 300)
 
@@ -180,11 +185,11 @@ class FaithfulAndFaulty(unittest.TestCase):
             def changed(name, text, change=change):
                 return change(text) if name == "reconcile" else text
 
-            _, failed = self.verdict(*self.form("single"), report=changed)
+            _, failed = self.verdict("single", report=changed)
             self.assertIn("single, export reconcile", failed)
 
     def test_a_lost_exception_is_a_difference(self):
-        _, failed = self.verdict(*self.form("single"), report=lambda name, text: "".join(
+        _, failed = self.verdict("single", report=lambda name, text: "".join(
             line for line in text.splitlines(True) if not line.startswith("sign_disagrees")))
         self.assertIn("single, export exceptions", failed)
 
@@ -192,19 +197,19 @@ class FaithfulAndFaulty(unittest.TestCase):
         for name, plant in PLANTS.items():
             for _, expected, _ in plant.lands:
                 self.assertIn(expected, CLASSES)
-        _, failed = self.verdict(*self.form("single"), report=lambda name, text: text.replace(
+        _, failed = self.verdict("single", report=lambda name, text: text.replace(
             "price_differs", "matched"))
         self.assertIn("single, another_price", failed)
 
     def test_a_refused_file_that_is_taken_is_a_difference(self):
-        _, failed = self.verdict("odd_files", 3, accepts="cut: no totals")
+        _, failed = self.verdict(accepts="cut: no totals")
         self.assertIn("refused: no totals", failed)
 
     def test_a_line_that_events_lose_is_a_difference(self):
         def loses(data):
             del data["totals"][-1:]
 
-        _, failed = self.verdict("odd_files", 3, events=loses)
+        _, failed = self.verdict(events=loses)
         self.assertIn("events: as Apple writes it (FY2014-P01)", failed)
 
 
