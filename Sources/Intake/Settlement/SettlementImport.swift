@@ -84,23 +84,31 @@ package struct CheckedSettlementFile {
   /// The draft of a part.
   /// - Parameter number: from 1 to `partCount`.
   package func draft(part number: Int) -> EventDraft {
-    func lines(_ section: Section) -> [UInt8] {
-      let lines = parts[number - 1][section].map { text[$0] } ?? []
-      guard section == .rows, kind != .overview else { return Array(lines) }
-      var kept: [UInt8] = []
-      kept.reserveCapacity(lines.count)
-      for line in lines.split(separator: 0x0A) where !line.allSatisfy(Self.isBlank) {
-        kept += line
-        kept.append(0x0A)
-      }
-      return kept
-    }
     var content = SettlementDeclared.Lines()
-    (content.head, content.rows, content.totals) = (lines(.head), lines(.rows), lines(.totals))
+    content.head = lines(parts[number - 1][.head])
+    content.rows = lines(parts[number - 1][.rows])
+    content.totals = lines(parts[number - 1][.totals])
     let event = SettlementDeclared(
       source: source, sourceSHA256Hex: sha256Hex, kind: kind, month: identity.month,
       region: identity.region, part: number, partCount: partCount, lines: content)
     return EventDraft(.settlementDeclared, event.data)
+  }
+
+  /// Lines of the text, each with its end. In an overview a blank line ends a list; elsewhere it is skipped.
+  private func lines(_ range: Range<Int>?) -> [UInt8] {
+    guard let range else { return [] }
+    var kept: [UInt8] = []
+    kept.reserveCapacity(range.count + 1)
+    var start = range.lowerBound
+    while start < range.upperBound {
+      let end = text[start..<range.upperBound].firstIndex(of: 0x0A) ?? range.upperBound
+      if kind == .overview || !text[start..<end].allSatisfy(Self.isBlank) {
+        kept += text[start..<end]
+        kept.append(0x0A)
+      }
+      start = end + 1
+    }
+    return kept
   }
 
   private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

@@ -34,6 +34,8 @@ package struct SettlementBooks {
   package private(set) var months = SettlementMonths()
   /// The months whose current overview agrees with the rows that count.
   private var tied: Set<String> = []
+  /// Codes with their months, of which each is one exception.
+  private var unknownCurrencies: Set<String> = []
   private let symbols: StringInterner
 
   package init(_ database: Database, _ symbols: StringInterner) throws(ProjectionError) {
@@ -52,6 +54,7 @@ package struct SettlementBooks {
       }
       open.append(OpenFile(file: file, report: report, month: month))
     }
+    open.sort { $0.file.lastPosition < $1.file.lastPosition }
     chooseCounting()
     for file in open { note(file) }
     for indexes in Dictionary(grouping: open.indices, by: { open[$0].month.ordinal }).values {
@@ -96,6 +99,7 @@ package struct SettlementBooks {
         case .owedDisagrees(let currency, let micros):
           "\(month) \(symbols.string(currency)) \(text(Int128(micros), currency))"
         }
+      if case .currencyUnknown = finding, !unknownCurrencies.insert(detail).inserted { continue }
       findings.append(Finding(type: finding.name, detail: detail, position: position))
     }
   }
