@@ -67,8 +67,7 @@ struct PaymentOverview {
   ) throws(AppleReportError) {
     do throws(CellFault) {
       let row = try row(record, columns)
-      for code in codes.unknownCurrencies { exceptions.append(.currencyUnknown(code)) }
-      codes.unknownCurrencies = []
+      exceptions += codes.unknownFindings()
       // Six amounts of at most 10¹⁸ micros each fit.
       let sum = row.balance + row.earned + row.inputTax + row.adjustments + row.withholdingTax
       if row.owed != sum {
@@ -143,8 +142,7 @@ struct PaymentOverview {
         lists[last].payee = lists[last].payee ?? cell
       } else if let payment = payment(cell) {
         lists[last].payment = payment
-        for code in codes.unknownCurrencies { exceptions.append(.currencyUnknown(code)) }
-        codes.unknownCurrencies = []
+        exceptions += codes.unknownFindings()
         try checkPayment(lists[last], payment, line: record.line)
       }
     }

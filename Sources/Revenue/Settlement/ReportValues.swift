@@ -132,8 +132,7 @@ final class CodeReader {
   /// Symbols by the code as a number in base 26; `unseen` until a code is met.
   private var countries = [Symbol](repeating: unseen, count: 26 * 26)
   private var currencies = [Symbol](repeating: unseen, count: 26 * 26 * 26)
-  /// The codes outside the table of currencies that were met since this was last emptied.
-  var unknownCurrencies: [Symbol] = []
+  private var unknownCurrencies: [Symbol] = []
 
   private static let unseen: Symbol = -2
 
@@ -161,6 +160,14 @@ final class CodeReader {
       if Currency.parse(text) == nil { unknownCurrencies.append(currencies[index]) }
     }
     return currencies[index]
+  }
+
+  /// The exceptions for codes outside the table of currencies that were met since the last call.
+  @inline(__always)
+  func unknownFindings() -> [AppleReport.Finding] {
+    if unknownCurrencies.isEmpty { return [] }
+    defer { unknownCurrencies = [] }
+    return unknownCurrencies.map { .currencyUnknown($0) }
   }
 
   private func symbol(_ letters: [Int]) -> Symbol {

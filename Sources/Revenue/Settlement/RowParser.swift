@@ -95,8 +95,7 @@ struct RowParser {
   }
 
   private mutating func noteExceptions(_ row: AppleReport.Row) {
-    for code in codes.unknownCurrencies { exceptions.append(.currencyUnknown(code)) }
-    codes.unknownCurrencies = []
+    exceptions += codes.unknownFindings()
     if row.isReturn ? row.units > 0 : row.units < 0 {
       exceptions.append(.signDisagrees(row: row.number))
     }
