@@ -1,4 +1,5 @@
 // Numbers, dates and codes in the cells of reports: settlement rule S3, by what a row makes of them.
+import Foundation
 import Revenue
 import TestSupport
 import Testing
@@ -35,6 +36,24 @@ import Testing
     ] as [(String, Int64?)])
   func anAmountHasOneForm(_ cell: String, _ expected: Int64?) {
     expectEqual(Self.row("Extended Partner Share", cell)?.shareMicros, expected, "\(cell)")
+  }
+
+  /// The forms of rule S3, as it writes them.
+  @Test func aCellAtRandomIsAnAmountOnlyIfItHasTheForm() throws {
+    var random = SeededRandom()
+    print("seed \(random.seed)")
+    let form = try Regex("[+-]?([0-9]+|[1-9][0-9]{0,2}(,[0-9]{3})+)([.][0-9]{1,6})?")
+    let pieces = ["+", "-", "0", "1", "23", "456", ",789", ",012", ".", ".5", "000", ",", " ", "e"]
+    for _ in 0..<500 {
+      let cell = (0...random.below(6)).map { _ in random.pick(pieces) }.joined()
+      let text = cell.trimmingCharacters(in: .whitespaces)
+      let wholeDigits = text.prefix { $0 != "." }.count { $0.isNumber }
+      let isAmount = try form.wholeMatch(in: text) != nil && wholeDigits <= 12
+      let micros = Self.row("Extended Partner Share", cell)?.shareMicros
+      let plain = text.filter { $0 != "," && $0 != "+" }
+      let expected = isAmount ? Decimal(string: plain).map { $0 * 1_000_000 } : nil
+      expectEqual(micros.map { Decimal($0) }, expected, "\(cell), seed \(random.seed)")
+    }
   }
 
   @Test func aPriceAndAUnitShareAreMagnitudes() {
