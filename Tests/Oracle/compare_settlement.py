@@ -6,11 +6,11 @@ import random
 
 import generate_settlement
 import settlement_reports
-from generate_settlement_files import File, one_region, paid, refused, taken, title_of
+from generate_settlement_files import File, damaged, one_region, paid, refused, taken, title_of
 from generate_settlement_plants import PLANTS, planted_purchases
 from generate_settlement_sales import Sales
 from log import read_log
-from settlement import EXCEPTIONS
+from settlement import EXCEPTIONS, Files, Refusal
 from settlement_files import event_data, read_file
 from settlement_matching import ledger_lines
 from settlement_values import Refused, month_name
@@ -21,7 +21,7 @@ REFUSED, MISUSED = 1, 2
 NAMED_CAUSES = ("name the region", "mixed months", "no fiscal month")
 # Rows so long that a file becomes several events.
 LONG_ROWS, LONG_CELL = 300, 40_000
-CUTS = 25
+CUTS, DAMAGED = 25, 60
 # Filters of the reconciliation: options, and what they choose.
 FILTERS = [
     {"month": "FY2026-P03"}, {"classes": ["missing_there"]}, {"product": "pro.month"},
@@ -45,6 +45,7 @@ class SettlementComparison:
         for mode in (*generate_settlement.MODES, generate_settlement.MIXED):
             self.one_form(seed, mode, *sold)
         self.odd_files(seed)
+        self.damaged_files(seed)
 
     # Reports of a ledger's own sales.
 
@@ -228,6 +229,26 @@ class SettlementComparison:
             except Refused:
                 path = self._place(directory, f"cut-{number}", file)
                 self._expect_refusal(ledger, f"refused: {file.situation}", [path])
+
+    def damaged_files(self, seed):
+        """Files with a fault at random are taken or refused as the oracle does it."""
+        directory = self.directory / "damaged"
+        directory.mkdir()
+        ledger = self.ledger_in(directory / "ledger")
+        ledger.fill([])
+        files = Files()
+        for number, file in enumerate(damaged(seed, DAMAGED)):
+            path = self._place(directory, f"damaged-{number}", file)
+            try:
+                report = read_file(file.data, file.name, **file.options)
+                is_new = files.admit(report, True)
+            except (Refused, Refusal):
+                self._expect_refusal(ledger, file.situation, [path], *_options(file), "--replace")
+                continue
+            for data in self._import(ledger, file.situation, [path], *_options(file), "--replace",
+                                     appends=is_new):
+                files.declare(0, data)
+        self._compare(ledger, "damaged files", [])
 
     def _identities(self, ledger, directory):
         """One file as two, another file without --replace, and files that are refused together."""

@@ -2,6 +2,7 @@
 # S2 to S6).
 import gzip
 import io
+import random
 import zipfile
 from dataclasses import dataclass, field
 
@@ -193,6 +194,8 @@ def _overviews_refused(month):
     no_rate = HEADER.replace("Exchange Rate,", "")
     yield "no column for the rate", overview(title, columns=no_rate), "an estimate"
     yield "no column for proceeds", overview(title, columns=HEADER.replace(",Proceeds", "")), "an estimate"
+    yield "an overview of no rows", overview(title), "without rows"
+    yield "a payment of no rows", overview(title, ',,"0.00" EUR'), "without rows"
     for name in ("Earned", "Total Owed", "Bank Account Currency"):
         kept = ",".join(column for column in HEADER.split(",") if column != name)
         yield f"an overview without {name}", overview(title, columns=kept), "a column is missing"
@@ -237,6 +240,7 @@ def _taken(month):
     yield "CRLF line ends", plain.replace(b"\n", b"\r\n"), ()
     yield "no end of the last line", plain[:-1], ()
     yield "blank lines anywhere", plain.replace(b"\n", b"\n\t\t\n \n"), ()
+    yield "blank lines before the header", b"\n\t\n" * 20 + plain, ()
     yield "gzip", gzip.compress(plain, mtime=0), (), {"name": "85000001_0112_ZZ.txt.gz"}
     yield "gzip of two members", gzip.compress(plain[:99], mtime=0) + gzip.compress(plain[99:], mtime=0), ()
     yield "columns in another order", whole(month, columns=["Start Date", *COLUMNS[:0:-1]]).encode(), ()
@@ -315,6 +319,8 @@ def _overviews_taken(month, title):
     yield "an overview", paid(title=title).encode(), tied
     yield "an overview by --month", paid().encode(), tied, {"options": {"month": month}}
     yield "a title before --month", paid(title=title).encode(), tied, {"options": {"month": "FY2031-P01"}}
+    yield "a title without quotes", paid(title=title).replace('"', "", 2).encode(), tied
+    yield "an overview behind blank lines", ("\n,,\n" + paid(title=title)).encode(), tied
     yield "an overview with Balance", paid(title=title, before="0,").encode(), tied
     yield "a localised overview", paid(title=title, header=LOCALISED).encode(), tied
     yield "a localised overview in ISO 8859-1", paid(title=title, header=LOCALISED).encode("iso-8859-1"), tied
@@ -346,6 +352,45 @@ def _overviews_taken(month, title):
             "earned_disagrees", "owed_disagrees")
     yield "empty amounts", overview(title, "Euro-Zone (EUR),,,,,,,,,,EUR").encode(), ()
     yield "an overview of nothing paid yet", overview(title, carried).encode(), tied
+
+
+# What a damaged file may have in place of, or in front of, one of its characters. No quotes: the rules do
+# not say whether a quoted cell may hold a line end.
+FRAGMENTS = ["\t", "\n", ",", "0", "1", "-", ".", "S", "R", "EUR", "USD", "DE", "(", ")", " ", "\r\n",
+             "12/25/2011", "Total_Rows\t4", "Total_Amount:", "\u00e4"]
+
+
+def damaged(seed, count, month="FY2012-P04"):
+    """Files with a fault or two at random, which may be taken or refused."""
+    source = random.Random(seed)
+    unquoted = {"name": "report.csv", "options": {"month": month}}
+    lists = paid().replace('"', "")
+    files = [
+        ({}, whole(month)), ({"name": "85_EU.txt"}, one_region(month)), ({}, detailed(month, *rows_of(month))),
+        (unquoted, lists), (unquoted, lists.replace(HEADER, LOCALISED)),
+        (unquoted, lists + f",,\n{HEADER}\nAmericas (USD),1,0.01,0.01,0,0,0,0.01,,,USD\n"),
+    ]
+    for number in range(count):
+        fields, text = source.choice(files)
+        for _ in range(source.choice([1, 1, 1, 2])):
+            text = _damage(source, text)
+        yield File(f"damaged {number}", text.encode(), **fields)
+
+
+def _damage(source, text):
+    """The text with a fragment more, or in place of a character; without some; or with a line elsewhere."""
+    at, fragment = source.randrange(len(text)), source.choice(FRAGMENTS)
+    kind = source.randrange(5)
+    if kind < 2:
+        return text[:at] + fragment + text[at + kind :]
+    if kind == 2:
+        return text[:at] + text[at + source.randrange(1, 4) :]
+    lines = text.splitlines(keepends=True)
+    moved = lines[source.randrange(len(lines))]
+    if kind == 3:
+        lines.remove(moved)
+    lines.insert(source.randrange(len(lines) + 1), moved)
+    return "".join(lines)
 
 
 def taken(first="FY2014-P01"):

@@ -62,7 +62,7 @@ def read_file(data, name, region=None, month=None):
 def _overview(digest, lines, header, month):
     if header is None:
         raise Refused("an overview without a list")
-    named = month_of_title(lines[0])
+    named = month_of_title(lines)
     if named is None:
         named = None if month is None else month_from_name(month)
         if named is None:

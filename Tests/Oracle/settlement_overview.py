@@ -38,8 +38,9 @@ class PaymentList:
     payment: tuple | None = None
 
 
-def month_of_title(line):
+def month_of_title(lines):
     """The number of the month in brackets in the first line; None if there is none."""
+    line = next(line for line in lines if any(csv_cells(line) or [line]))
     match = re.search(rf"\(({'|'.join(MONTH_NAMES)}),\s*([0-9]{{4}})\)", line, re.ASCII)
     if match is None:
         return None
@@ -118,6 +119,8 @@ def read_lists(lines):
             lists[-1].rows.append(_row(names, row, count, number))
         elif lists[-1].payment is None:
             lists[-1].payment = _payment(row)
+    if not count:
+        raise Refused("a report without rows")
     for one in lists:
         _check_payment(one)
     return lists

@@ -158,17 +158,17 @@ class Totals:
             total = total_of(line)
             if total is not None:
                 self._check_total(*total, number)
-            elif _begins_list(line):
-                self._end_list(header, listed)
+            elif _begins_list(line) and not self.has_list:
                 names = lowered(filled(cells(line)))
-                header, listed = (names if LIST_COLUMNS <= set(names) else ()), {}
+                header = names if LIST_COLUMNS <= set(names) else ()
                 self.has_list = True
                 self.is_unread |= not header
             elif header is None or _is_row(columns, line):
                 raise Refused("a row after a total", number)
             else:
                 self._take(header, listed, line, number)
-        self._end_list(header, listed)
+        if header and listed.keys() != self._units.keys():
+            raise Refused("the list by country differs")
 
     def _check_total(self, name, stated, line):
         if stated is None:
@@ -200,10 +200,6 @@ class Totals:
         net, positive, amount = self._units[key]
         if units not in (net, positive) or share != amount:
             raise Refused("the list by country differs", number)
-
-    def _end_list(self, header, listed):
-        if header and listed.keys() != self._units.keys():
-            raise Refused("the list by country differs")
 
 
 def _is_row(columns, line):

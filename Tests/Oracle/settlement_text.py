@@ -131,15 +131,19 @@ def is_overview_header(line):
 
 
 def kind_of(lines):
-    """(the kind, the index of the header); an overview's is that of its first, None if it has none."""
-    for index, line in enumerate(lines[:LOOKED_AT]):
-        if HEADERS[DETAILED] <= set(lowered(cells(line))):
+    """(the kind, the index of the header); an overview's is that of its first, None if it has none.
+
+    Skipped lines are none of the first ones.
+    """
+    first = [index for index, line in enumerate(lines) if not is_blank(line)][:LOOKED_AT]
+    for index in first:
+        if HEADERS[DETAILED] <= set(lowered(cells(lines[index]))):
             return DETAILED, index
-    if lines and HEADERS[FINANCIAL] <= set(lowered(cells(lines[0]))):
-        return FINANCIAL, 0
-    first = csv_cells(lines[0]) if lines else None
-    is_titled = first is not None and OVERVIEW_TITLE in first[0]
-    if is_titled or any(map(is_overview_header, lines[:LOOKED_AT])):
+    if first and HEADERS[FINANCIAL] <= set(lowered(cells(lines[first[0]]))):
+        return FINANCIAL, first[0]
+    first = [line for line in lines if csv_cells(line) is None or any(csv_cells(line))][:LOOKED_AT]
+    title = csv_cells(first[0]) if first else None
+    if (title and OVERVIEW_TITLE in title[0]) or any(map(is_overview_header, first)):
         header = next((i for i, line in enumerate(lines) if is_overview_header(line)), None)
         return OVERVIEW, header
     raise Refused("not a report")

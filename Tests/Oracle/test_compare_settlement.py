@@ -153,7 +153,7 @@ class Signer:
 @mock.patch.object(compare_settlement, "LONG_ROWS", 3)
 class FaithfulAndFaulty(unittest.TestCase):
     def verdict(self, mode=None, report=lambda name, text: text, events=lambda data: None, accepts=None):
-        """(comparisons that passed, the names of those that failed), of one form or of odd files."""
+        """(comparisons that passed, the names of those that failed), of one form, or of files alone."""
         passed, failed = [], []
 
         def note(name, found):
@@ -165,6 +165,8 @@ class FaithfulAndFaulty(unittest.TestCase):
                 lambda path: StandInLedger(path, report, events, accepts), pathlib.Path(temporary))
             if mode is None:
                 comparison.odd_files(3)
+            elif mode == "damaged":
+                comparison.damaged_files(3)
             else:
                 comparison.one_form(3, mode, *comparison.sales(3, 60, Signer()))
         return passed, failed
@@ -174,9 +176,10 @@ class FaithfulAndFaulty(unittest.TestCase):
             passed, failed = self.verdict(mode)
             self.assertEqual(failed, [])
             self.assertGreater(len(passed), 13 if mode == "mixed" else 13 + len(PLANTS))
-        passed, failed = self.verdict()
-        self.assertEqual(failed, [])
-        self.assertGreater(len(passed), 300)
+        for mode, least in ((None, 300), ("damaged", 60)):
+            passed, failed = self.verdict(mode)
+            self.assertEqual(failed, [])
+            self.assertGreater(len(passed), least)
 
     def test_a_wrong_unit_and_another_order_are_differences(self):
         for change in (lambda text: text.replace(",8.99,", ",8.98,", 1),
