@@ -58,7 +58,7 @@ package struct CheckedSettlementFile {
     findingCount = report.exceptions.count
     guard let month = report.month ?? options.month else {
       throw DeclarationError(
-        AppleReportError("it does not name its month in English: name it with --month"),
+        AppleReportError("the overview does not name its month in English; give --month"),
         source: path)
     }
     do throws(Failure) {

@@ -30,7 +30,7 @@ package struct AppleReport: Sendable {
       self = try parser.parse(text)
     } else {
       throw AppleReportError(
-        "is no report that can be read: give a detailed or financial report, or the payment "
+        "is not one of the reports that can be read: give a detailed or financial report, or the payment "
           + "overview; transaction tax reports and those of Sales and Trends state no share")
     }
   }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct ReportKindTests {
   private static let none =
-    "is no report that can be read: give a detailed or financial report, or the payment overview; "
+    "is not one of the reports that can be read: give a detailed or financial report, or the payment overview; "
     + "transaction tax reports and those of Sales and Trends state no share"
 
   @Test(

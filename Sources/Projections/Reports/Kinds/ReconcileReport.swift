@@ -154,10 +154,12 @@ struct ReconcileReport {
   }
 
   private func text(_ symbol: Symbol?, _ writer: any ReportWriter) throws {
-    try writer.write(.text(source.symbols.text(symbol ?? .none)))
+    let text = source.symbols.text(symbol ?? .none)
+    try writer.write(text.isEmpty ? .empty : .text(text))
   }
 
   private func text(_ text: String, _ writer: any ReportWriter) throws {
+    if text.isEmpty { return try writer.write(.empty) }
     try withText(text) { try writer.write(.text($0)) }
   }
 
