@@ -113,6 +113,8 @@ def read_lists(lines):
             names, is_open = _header(line, number), True
             lists.append(PaymentList([]))
             continue
+        if not lists:
+            raise Refused("an overview without a list")
         is_open = is_open and row[0] != ""
         if is_open:
             count += 1

@@ -126,7 +126,7 @@ def is_overview_header(line):
         len(row) in (11, 12)
         and row[0].endswith(")")
         and all(row)
-        and not any(re.search("[0-9]", cell) for cell in row)
+        and not any(re.search("[0-9]", cell) for cell in row[1:])
     )
 
 
