@@ -1,7 +1,9 @@
 # Hand-worked checks of settlement: the worked example, the published month, and each step of matching.
 import pathlib
 import unittest
+from unittest import mock
 
+import settlement_reports
 from settlement import Files
 from settlement_files import event_data, read_file
 from settlement_reports import exceptions
@@ -213,6 +215,36 @@ class Steps(unittest.TestCase):
         ])
 
 
+    def test_of_two_reports_of_one_transaction_month_the_earlier_is_served_first(self):
+        made = Imports()
+        for month in ("FY2026-P03", "FY2026-P02"):
+            made.add(detailed(month, sale(1, "9.99", day="10/10/2025")))
+        self.assertEqual(made.table([line("2025-10-10")], "fiscal_month", "class", "transaction_month"), [
+            ("FY2026-P02", "settled_later", "FY2026-P01"),
+            ("FY2026-P03", "missing_here", "FY2026-P01"),
+        ])
+
+    def test_within_a_report_the_earlier_transaction_month_is_served_first(self):
+        # Both T may have P01's late unit: T = P02 by step 2; T = P01 has it by step 1, which comes before.
+        for days, expected in ((("11/02/2025", "10/31/2025"), "FY2026-P01"),
+                               (("11/02/2025", "11/03/2025"), "FY2026-P02")):
+            made = Imports()
+            made.add(detailed("FY2026-P03", *(sale(1, "9.99", day=day) for day in days)))
+            self.assertEqual(made.table([line("2025-11-01")], "class", "transaction_month")[0],
+                             ("settled_later", expected))
+
+    def test_one_month_late_goes_before_early_and_that_before_two_months_late(self):
+        made = Imports()
+        made.add(financial("FY2026-P03", sale(3, "9.99")))
+        lines = [line("2025-10-10", units=2), line("2025-11-10"), line("2025-12-28", units=2)]
+        for ledger, expected in (
+            (lines, [("settled_later", "FY2026-P02", "1"), ("settled_earlier", "FY2026-P04", "2")]),
+            (lines[:2], [("settled_later", "FY2026-P01", "2"), ("settled_later", "FY2026-P02", "1")]),
+        ):
+            found = made.table(ledger, "class", "ledger_month", "ledger_units", "apple_units")
+            self.assertEqual([cells[:3] for cells in found if cells[3] and cells[2]], expected)
+
+
 class Passes(unittest.TestCase):
     """The passes B to E, of the same month alone."""
 
@@ -265,6 +297,49 @@ class Passes(unittest.TestCase):
         made.add(financial("FY2026-P01", sale(1, "9.99"), sale(1, "9.50")))
         self.assertEqual(made.table(lines, "class", "ledger_price", "apple_price"), [
             ("price_differs", "7.99", "9.50"), ("price_differs", "8.99", "9.99"), ("open", "10.00", "")])
+
+
+class Order(unittest.TestCase):
+    def test_by_month_class_line_product_and_the_ledgers_side(self):
+        made = Imports()
+        made.add(financial(
+            "FY2026-P01", sale(1, "9.99", product="b"), sale(1, "10.99", product="b"),
+            sale(-1, "9.99", product="a", flag="R"), sale(1, "9.99", product="B"),
+            sale(1, "9.99", "USD", product="b"), sale(1, "9.99", country="AT", product="b")))
+        lines = [line("2025-11-10", product="a"), line("2025-10-10", "1.00", product="z", country="FR"),
+                 line("2025-10-10", None, product="z"), line("2025-10-10", "10.00", product="z"),
+                 line("2025-10-10", "9.00", product="z"), line("2025-10-10", product="B")]
+        columns = ("fiscal_month", "class", "line", "product_id", "ledger_country", "ledger_price",
+                   "apple_country", "apple_currency", "apple_price")
+        p01, there = "FY2026-P01", ("missing_here", "Sale", "b", "", "")
+        self.assertEqual(made.table(lines, *columns), [
+            (p01, "matched", "Sale", "B", "DE", "9.99", "DE", "EUR", "9.99"),
+            (p01, *there, "AT", "EUR", "9.99"),
+            (p01, *there, "DE", "EUR", "9.99"),
+            (p01, *there, "DE", "EUR", "10.99"),
+            (p01, *there, "DE", "USD", "9.99"),
+            (p01, "missing_here", "Return", "a", "", "", "DE", "EUR", "9.99"),
+            (p01, "open", "Sale", "z", "DE", "", "", "", ""),
+            (p01, "open", "Sale", "z", "DE", "9.00", "", "", ""),
+            (p01, "open", "Sale", "z", "DE", "10.00", "", "", ""),
+            (p01, "open", "Sale", "z", "FR", "1.00", "", "", ""),
+            ("FY2026-P02", "not_reported", "Sale", "a", "DE", "9.99", "", "", ""),
+        ])
+
+    def test_a_report_that_does_not_add_up_is_an_error(self):
+        made = Imports()
+        made.add(financial("FY2026-P01", sale(2, "9.99")))
+        matching = settlement_reports.Matching
+
+        def one_too_many(ledger, apple):
+            found = matching(ledger, apple)
+            for key in found.taken:
+                found.taken[key] += 1
+            return found
+
+        with mock.patch.object(settlement_reports, "Matching", one_too_many):
+            with self.assertRaises(ArithmeticError):
+                made.table([line("2025-10-10")], "class")
 
 
 class Classes(unittest.TestCase):
