@@ -1,5 +1,6 @@
 # Compares ledgerctl's settlement with the oracle: files, the reconciliation, exceptions (rules S2 to S12).
 import csv
+import gzip
 import io
 import json
 import random
@@ -270,6 +271,14 @@ class SettlementComparison:
         self._import(ledger, "another file, with --replace", paths[1:2], "--replace")
         self._expect_refusal(ledger, "the superseded file again", paths[:1])
         self._import(ledger, "the superseded file again, with --replace", paths[:1], "--replace")
+        third = financial(month, sale(1, "2.99")).encode()
+        regions = [self._place(directory, f"region-{name}", File("", third, name=f"85_{name}.txt"))
+                   for name in ("CA", "MX")]
+        again = File("", gzip.compress(third, mtime=0), name="86_CA.txt.gz")
+        self._expect_refusal(ledger, "one file as two regions in one command", regions)
+        self._import(ledger, "one file twice in one command", [regions[0], regions[0]])
+        self._import(ledger, "the same, packed", [self._place(directory, "packed", again)], appends=False)
+        self._import(ledger, "a superseded file as another region", paths[1:2], "--region", "US")
         for region in ("EUR", "Z2", "E1"):
             self._expect_refusal(
                 ledger, f"the region {region}", paths[:1], "--region", region, status=MISUSED)
@@ -290,12 +299,13 @@ def _error(done):
 
 
 def _joined(parts):
-    """What the events of one file say together; blank lines behind the rows say nothing."""
+    """What the events of one file say together; skipped lines around the rows say nothing."""
     whole = dict(parts[0])
     del whole["part"], whole["parts"]
     for name in ("head", "rows", "totals"):
         whole[name] = [line for part in parts for line in part[name]]
-    whole["totals"] = [line for line in whole["totals"] if line.strip()]
+    for name in ("head", "totals"):
+        whole[name] = [line for line in whole[name] if line.strip(" \t,")]
     whole["numbers"] = [(part["part"], part["parts"]) == (number, len(parts))
                         for number, part in enumerate(parts, start=1)].count(False)
     return whole | {"members": list(parts[0])}

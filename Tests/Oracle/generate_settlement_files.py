@@ -366,7 +366,8 @@ def damaged(seed, count, month="FY2012-P04"):
     unquoted = {"name": "report.csv", "options": {"month": month}}
     lists = paid().replace('"', "")
     files = [
-        ({}, whole(month)), ({"name": "85_EU.txt"}, one_region(month)), ({}, detailed(month, *rows_of(month))),
+        ({}, whole(month)), ({"name": "85_EU.txt"}, one_region(month)),
+        ({}, detailed(month, *rows_of(month))),
         (unquoted, lists), (unquoted, lists.replace(HEADER, LOCALISED)),
         (unquoted, lists + f",,\n{HEADER}\nAmericas (USD),1,0.01,0.01,0,0,0,0.01,,,USD\n"),
     ]
