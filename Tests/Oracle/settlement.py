@@ -162,11 +162,3 @@ def _joined(parts):
         )
     except Refused:
         return None
-
-
-def files_of(events):
-    """The files of (position, data) of events `settlement.declared`."""
-    files = Files()
-    for position, data in events:
-        files.declare(position, data)
-    return files

@@ -156,12 +156,9 @@ def report_of_events(kind, digest, month, region, head, body, totals):
     if kind == OVERVIEW:
         lists = read_lists(list(enumerate(body, start=len(head) + 1)))
         return Report(kind, digest, month, None, head, body, [], lists=lists)
-    if not head:
-        raise Refused("no header")
-    columns = Columns(head[-1], kind)
-    rows = [columns.row(line, number) for number, line in enumerate(body, start=1)]
-    checked = Totals(rows)
-    checked.check([(0, line) for line in totals], columns)
-    return Report(
-        kind, digest, month, region, head, body, totals, rows, has_unread_totals=checked.is_unread
-    )
+    if not head or (kind == FINANCIAL and region is None):
+        raise Refused("no header or no region")
+    report = _report(kind, digest, [*head, *body, *totals], len(head) - 1, "", region)
+    if (report.month, report.region) != (month, region):
+        raise Refused("of another month or region")
+    return report

@@ -151,7 +151,7 @@ class Totals:
 
     def check(self, lines, columns):
         """Checks numbered lines from the first total on."""
-        header, listed = None, {}
+        header, listed = None, set()
         for number, line in lines:
             if is_blank(line):
                 continue
@@ -167,7 +167,7 @@ class Totals:
                 raise Refused("a row after a total", number)
             else:
                 self._take(header, listed, line, number)
-        if header and listed.keys() != self._units.keys():
+        if header and listed != self._units.keys():
             raise Refused("the list by country differs")
 
     def _check_total(self, name, stated, line):
@@ -196,7 +196,7 @@ class Totals:
             raise Refused("unreadable: the list by country", number)
         if key in listed or key not in self._units:
             raise Refused("the list by country differs", number)
-        listed[key] = units, share
+        listed.add(key)
         net, positive, amount = self._units[key]
         if units not in (net, positive) or share != amount:
             raise Refused("the list by country differs", number)
