@@ -121,7 +121,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
         + "subscriptions; did you mean revenue?"),
     Mistake(
       "export receipts --month 2026-06",
-      "export: --month: can be used with revenue, journal, sales or exceptions, not with receipts"),
+      "export: --month: can be used with revenue, journal, sales, exceptions or reconcile, not with receipts"),
     Mistake(
       "export journal --month 2026-13", "export: --month 2026-13: is not a month, as in 2026-06"),
     Mistake(
@@ -147,7 +147,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
         + "not with receipts"),
     Mistake(
       "export users --country DE",
-      "export: --country: can be used with revenue, journal, sales or exceptions, not with users"),
+      "export: --country: can be used with revenue, journal, sales, exceptions or reconcile, not with users"),
     Mistake(
       "export revenue --app a,,b",
       "export: --app a,,b: is not a list of names, separated by commas"),

@@ -39,7 +39,7 @@ struct PaymentOverview {
     var isInList = false
     while let record = try records.next() {
       if isFirst, !record.isEmpty {
-        month = Self.month(in: record.cells)
+        month = Self.month(in: record.cells.joined(separator: ","))
         isFirst = false
       }
       if let header = try OverviewColumns(record) {
@@ -193,20 +193,17 @@ struct PaymentOverview {
     "October", "November", "December",
   ]
 
-  /// The month that a title names: `(September, 2014)`.
-  private static func month(in cells: [String]) -> FiscalMonth? {
-    for cell in cells {
-      let pieces = cell.utf8.split(
-        separator: UInt8(ascii: "("), omittingEmptySubsequences: false)
-      for piece in pieces.dropFirst() {
-        guard let end = piece.firstIndex(of: UInt8(ascii: ")")) else { continue }
-        let parts = piece[..<end].split(separator: UInt8(ascii: ","))
-          .map { withText(Array($0)) { String(decoding: ReportValue.trimmed($0), as: UTF8.self) } }
-        guard parts.count == 2, let index = monthNames.firstIndex(of: parts[0]),
-          parts[1].utf8.count == 4, let year = Int(parts[1]), year >= 1000
-        else { continue }
-        if let month = FiscalMonth(namesakeOrdinal: year * 12 + index) { return month }
-      }
+  /// The month that a title names: `(September, 2014)`. Without quotes its comma stands between two cells.
+  private static func month(in line: String) -> FiscalMonth? {
+    let pieces = line.utf8.split(separator: UInt8(ascii: "("), omittingEmptySubsequences: false)
+    for piece in pieces.dropFirst() {
+      guard let end = piece.firstIndex(of: UInt8(ascii: ")")) else { continue }
+      let parts = piece[..<end].split(separator: UInt8(ascii: ","))
+        .map { withText(Array($0)) { String(decoding: ReportValue.trimmed($0), as: UTF8.self) } }
+      guard parts.count == 2, let index = monthNames.firstIndex(of: parts[0]),
+        parts[1].utf8.count == 4, let year = Int(parts[1]), year >= 1000
+      else { continue }
+      if let month = FiscalMonth(namesakeOrdinal: year * 12 + index) { return month }
     }
     return nil
   }

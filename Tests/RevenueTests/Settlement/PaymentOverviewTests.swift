@@ -218,6 +218,9 @@ import Testing
   func theTitleNamesTheMonth(_ name: String, _ expected: String?) throws {
     let title = "\"Payments and Financial Reports \(name)\"\n"
     try expectEqual(ReadReport(ReportText.overview(title: title)).report.month?.name, expected)
+    // Without quotes the comma parts two cells.
+    let plain = title.filter { $0 != "\"" }
+    try expectEqual(ReadReport(ReportText.overview(title: plain)).report.month?.name, expected)
   }
 
   @Test func aFileOfTooManyRowsIsRefused() {
