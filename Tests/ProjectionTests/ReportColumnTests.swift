@@ -24,18 +24,20 @@ import Testing
     }
   }
 
-  /// The table of docs/reports.md has the same texts as manifests.
-  @Test func theDocumentListsTheMeaningsOfTheJournal() throws {
+  /// Tables of docs/ have the same texts as manifests.
+  @Test(arguments: [(ReportKind.journal, "reports.md"), (.reconcile, "settlement.md")])
+  func theDocumentListsTheMeanings(_ kind: ReportKind, _ name: String) throws {
     let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()
-      .appendingPathComponent("docs/reports.md")
+      .appendingPathComponent("docs/\(name)")
     let text = try String(contentsOf: page, encoding: .utf8)
-    #expect(text.contains(Self.table), "the table must be:\n\(Self.table)")
+    let table = Self.table(kind)
+    #expect(text.contains(table), "the table must be:\n\(table)")
   }
 
-  private static var table: String {
-    let lines = ReportRequest(.journal).columns.map { column in
-      "| `\(column.name)` | \(Report.meaning(of: column.name, in: .journal) ?? "") |"
+  private static func table(_ kind: ReportKind) -> String {
+    let lines = ReportRequest(kind).columns.map { column in
+      "| `\(column.name)` | \(Report.meaning(of: column.name, in: kind) ?? "") |"
     }
     return (["| column | meaning |", "|---|---|"] + lines).joined(separator: "\n") + "\n"
   }

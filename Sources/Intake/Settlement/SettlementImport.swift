@@ -97,18 +97,21 @@ package struct CheckedSettlementFile {
   /// Lines of the text, each with its end. In an overview a blank line ends a list; elsewhere it is skipped.
   private func lines(_ range: Range<Int>?) -> [UInt8] {
     guard let range else { return [] }
-    var kept: [UInt8] = []
-    kept.reserveCapacity(range.count + 1)
-    var start = range.lowerBound
-    while start < range.upperBound {
-      let end = text[start..<range.upperBound].firstIndex(of: 0x0A) ?? range.upperBound
-      if kind == .overview || !text[start..<end].allSatisfy(Self.isBlank) {
-        kept += text[start..<end]
-        kept.append(0x0A)
+    return text.withUnsafeBytes { text in
+      var kept: [UInt8] = []
+      kept.reserveCapacity(range.count + 1)
+      var start = range.lowerBound
+      while start < range.upperBound {
+        let end = text[start..<range.upperBound].firstIndex(of: 0x0A) ?? range.upperBound
+        let line = UnsafeRawBufferPointer(rebasing: text[start..<end])
+        if kind == .overview || !line.allSatisfy(Self.isBlank) {
+          kept.append(contentsOf: line)
+          kept.append(0x0A)
+        }
+        start = end + 1
       }
-      start = end + 1
+      return kept
     }
-    return kept
   }
 
   private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
@@ -122,8 +125,7 @@ package struct CheckedSettlementFile {
     var parts: [[Section: Range<Int>]] = [[:]]
     var (start, number, byteCount) = (0, 0, 0)
     while start < text.count {
-      let end = text[start...].firstIndex(of: 0x0A).map { $0 + 1 } ?? text.count
-      let size = text[start..<end].reduce(3) { $0 + Self.escapedByteCount($1) }
+      let (end, size) = Self.line(text, from: start)
       guard size <= byteCountMax else {
         throw AppleReportError(line: number + 1, "is too long to be kept: \(size) bytes")
       }
@@ -140,6 +142,20 @@ package struct CheckedSettlementFile {
       (start, number) = (end, number + 1)
     }
     return parts
+  }
+
+  /// Where a line ends, with its LF, and how long it can become in JSON, with quotes and a comma.
+  private static func line(_ text: [UInt8], from start: Int) -> (end: Int, byteCount: Int) {
+    text.withUnsafeBytes { text in
+      var (end, byteCount) = (start, 3)
+      while end < text.count {
+        let byte = text[end]
+        end += 1
+        if byte == 0x0A { break }
+        byteCount += escapedByteCount(byte)
+      }
+      return (end, byteCount)
+    }
   }
 
   /// How long a byte can become in JSON.

@@ -66,15 +66,19 @@ package struct SettlementDeclared: Equatable, Sendable {
     writer.key(name)
     writer.beginArray()
     lines.withUnsafeBytes { lines in
-      for line in lines.split(separator: 0x0A, omittingEmptySubsequences: false).dropLast() {
-        writer.string(JSONBytes(rebasing: line))
+      var start = 0
+      while start < lines.count {
+        let end = lines[start...].firstIndex(of: 0x0A) ?? lines.count
+        writer.string(JSONBytes(rebasing: lines[start..<end]))
+        start = end + 1
       }
     }
     writer.endArray()
   }
 
   /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
-  package init(data: JSONBytes) throws(EventError) {
+  /// - Parameter readsLines: whether lines are read and checked; they are most of the data.
+  package init(data: JSONBytes, readsLines: Bool = true) throws(EventError) {
     let type = EventType.settlementDeclared
     // Lines are most of the data: they are copied once, not made into a value each.
     var lines = Lines()
@@ -85,7 +89,9 @@ package struct SettlementDeclared: Equatable, Sendable {
       others.beginObject()
       try cursor.beginObject()
       while let key = try cursor.nextKey() {
-        if key == "head" {
+        if !readsLines, key == "head" || key == "rows" || key == "totals" {
+          try cursor.skipValue()
+        } else if key == "head" {
           try Self.read(&cursor, into: &lines.head, &isWhole)
         } else if key == "rows" {
           lines.rows.reserveCapacity(data.count)

@@ -263,11 +263,8 @@ final class EventFold {
         keeper.removeAll()
         return try fold(try SignaturesAccepted(data: data), event)
       case .settlementDeclared:
-        let file = try SettlementDeclared(data: data)
-        // Files of several ledgers are those of several accounts: their months don't belong together.
-        if origins == nil {
-          try declarations.add(file, data: data, position: event.position)
-        }
+        try declarations.add(
+          settlement: data, position: event.position, isOfOneLedger: origins == nil)
       case .trustDeclared:
         try declarations.add(
           try TrustDeclared(data: data), data: data, position: event.position)
@@ -287,8 +284,7 @@ final class EventFold {
     }
   }
 
-  /// Records a malformed event as an exception and folds nothing of it. It cannot be removed from the log, and it
-  /// must not keep all others from being folded.
+  /// Records a malformed event, which must not keep all others from being folded, as an exception.
   private func passOver(
     _ event: EventLine, _ data: Text, _ fault: EventError
   ) throws(ProjectionError) {

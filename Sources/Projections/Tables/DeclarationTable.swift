@@ -141,9 +141,12 @@ final class DeclarationTable {
 
   /// Writes a report of Apple's, or a part of one. Reports read its rows from its data: which of them count depends on
   /// what is declared later.
-  func add(
-    _ file: SettlementDeclared, data: Text, position: Int
-  ) throws(DatabaseError) {
+  /// - Parameter isOfOneLedger: if not, nothing is written: ledgers that are folded together may be of several vendor
+  ///   accounts.
+  func add(settlement data: Text, position: Int, isOfOneLedger: Bool) throws {
+    // Whoever reads the lines checks them, with the rest of the file.
+    let file = try SettlementDeclared(data: data, readsLines: false)
+    guard isOfOneLedger else { return }
     try rows?.drain()
     let insert = try database.prepare(
       "INSERT INTO settlement_files VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)")

@@ -45,7 +45,7 @@ let settlementImportCommand = Command(
   do {
     try ledger.withWriter { writer in
       try intake.plan(SettlementFiles(try ledger.projections()))
-      try intake.append { try writer.append([$0]).lowerBound }
+      try intake.append(to: writer)
     }
   } catch {
     if let text = intake.interruptionText { context.diagnostics.writeLine(visible(text)) }
@@ -138,13 +138,16 @@ private struct SettlementIntake {
     "\(file.path): the same content is declared as \(identity); it can't also be \(file.identity)"
   }
 
-  mutating func append(_ append: (EventDraft) throws -> Position) throws {
-    for index in plans.indices {
-      for part in plans[index]
-        .nextPart..<max(plans[index].nextPart, plans[index].file.partCount + 1)
-      {
-        plans[index].positions.append(try append(plans[index].file.draft(part: part)))
+  /// Appends the parts that are missing. While one becomes durable, the next is made.
+  mutating func append(to writer: LedgerAppender) throws {
+    for index in plans.indices where plans[index].nextPart <= plans[index].file.partCount {
+      var waiting: LedgerAppender.Ticket?
+      for part in plans[index].nextPart...plans[index].file.partCount {
+        let ticket = try writer.submit([plans[index].file.draft(part: part)])
+        if let waiting { plans[index].positions += try writer.positions(of: waiting) }
+        waiting = ticket
       }
+      if let waiting { plans[index].positions += try writer.positions(of: waiting) }
     }
   }
 
