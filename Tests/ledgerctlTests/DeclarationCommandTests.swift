@@ -1,4 +1,5 @@
-// Price lists so large that they need several appends.
+// Price lists and reports of Apple's so large that they need several appends.
+import Foundation
 import Intake
 import Ledger
 import TestSupport
@@ -37,6 +38,48 @@ import Testing
       Nothing declared: the same file was declared at position 0 (--again declares it again)
       6000
       {"entries":6000,"zero_prices":0,"first_position":\(eventCount),"is_known":false}
+
+      """)
+  }
+
+  @Test(
+    "an import of a report that was killed between parts counts for nothing until the next finishes it"
+  )
+  func reportOfSeveralParts() throws {
+    let sandbox = try Sandbox()
+    let report = AppleReportText(
+      region: "ZZ", days: ("09/28/2025", "11/01/2025"),
+      (1...90_000).map { "com.example.a.product.of.some.length.\($0) S 1 1.00 EUR DE 2.00 EUR" })
+    try report.text.write(
+      toFile: sandbox.path + "/85_1025_ZZ.txt", atomically: false, encoding: .utf8)
+    let made = try sandbox.run("ledgerctl init shop --origin example.com/shop")
+    try #require(made.exitCode == 0)
+    let file = try CheckedSettlementFile(
+      path: sandbox.path + "/85_1025_ZZ.txt", CheckedSettlementFile.Options(), stop: StopFlag())
+    try #require(file.partCount == 2)
+    let writer = try LedgerWriter.open(LedgerDirectory.open(path: sandbox.path + "/shop"))
+    _ = try writer.append([file.draft(part: 1)])
+    try writer.close()
+    let outcome = try sandbox.run(
+      """
+      export LEDGER_DIR=shop
+      ledgerctl settlement list --json | grep -o '"state":"[a-z]*"'
+      ledgerctl export reconcile --format csv 2>/dev/null | wc -l
+      ledgerctl settlement import 85_1025_ZZ.txt; ledgerctl settlement import 85_1025_ZZ.txt
+      ledgerctl export reconcile --format csv 2>/dev/null | wc -l
+      ledgerctl replay | grep -o '"part":[0-9],"parts":[0-9]'
+      """)
+    expectEqual(outcome.diagnostics, "")
+    expectEqual(
+      outcome.output,
+      """
+      "state":"unfinished"
+      1
+      85_1025_ZZ.txt: financial report of FY2026-P01 ZZ, 90000 rows, at position 1
+      85_1025_ZZ.txt: financial report of FY2026-P01 ZZ, 90000 rows, is declared already, at position 1
+      90001
+      "part":1,"parts":2
+      "part":2,"parts":2
 
       """)
   }

@@ -117,11 +117,12 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     // Reports.
     Mistake(
       "export revenu",
-      "export: revenu: REPORT must be revenue, journal, sales, exceptions, receipts, users or "
-        + "subscriptions; did you mean revenue?"),
+      "export: revenu: REPORT must be revenue, journal, sales, exceptions, receipts, users, "
+        + "subscriptions or reconcile; did you mean revenue?"),
     Mistake(
       "export receipts --month 2026-06",
-      "export: --month: can be used with revenue, journal, sales, exceptions or reconcile, not with receipts"),
+      "export: --month: can be used with revenue, journal, sales, exceptions or reconcile, not with receipts"
+    ),
     Mistake(
       "export journal --month 2026-13", "export: --month 2026-13: is not a month, as in 2026-06"),
     Mistake(
@@ -147,7 +148,8 @@ struct Mistake: Sendable, CustomTestStringConvertible {
         + "not with receipts"),
     Mistake(
       "export users --country DE",
-      "export: --country: can be used with revenue, journal, sales, exceptions or reconcile, not with users"),
+      "export: --country: can be used with revenue, journal, sales, exceptions or reconcile, not with users"
+    ),
     Mistake(
       "export revenue --app a,,b",
       "export: --app a,,b: is not a list of names, separated by commas"),

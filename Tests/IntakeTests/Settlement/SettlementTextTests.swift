@@ -168,7 +168,8 @@ import Testing
       _ = try text.report(symbols: StringInterner(TextArena()))
       Issue.record("it was read")
     } catch {
-      #expect(error.description.hasPrefix("85_0914_EU.txt: is not one of the reports that can be read"))
+      #expect(
+        error.description.hasPrefix("85_0914_EU.txt: is not one of the reports that can be read"))
     }
     do throws(DeclarationError) {
       _ = try SettlementText.read(path: directory.path("none"), stop: StopFlag())
