@@ -71,7 +71,8 @@ private let columns =
 private let brief = "reconcile fiscal_month,class,line,ledger_units,apple_units"
 
 @Suite struct ReconcileReportTests {
-  @Test(arguments: [workedExample, filters, classes, counting, parts].joined())
+  @Test(
+    arguments: [workedExample, filters, classes, counting, parts, proceeds, facts, maps].joined())
   func reconcile(_ rule: RuleCase) throws { try rule.check() }
 
   private static let workedExample = [
@@ -218,6 +219,105 @@ private let brief = "reconcile fiscal_month,class,line,ledger_units,apple_units"
         "exceptions exception,detail,position": ["malformed_event,settlement.declared rows,1"],
       ]),
   ]
+
+  private static let payment = overview(
+    "October, 2025", "FY2026-P01", ["EUR 22.93 10", "USD 6.99 5", "JPY 955 3"])
+
+  private static let proceeds = [
+    RuleCase(
+      "what Apple's rows state, by seller, product, country and line",
+      [october, november],
+      [
+        "proceeds": [
+          "FY2026-P01,Apple Distribution International Ltd.,pro.month,DE,Sale,EUR,EUR,3,29.97,17.64,12.33",
+          "FY2026-P01,Apple Distribution International Ltd.,pro.month,FR,Sale,EUR,EUR,1,8.99,5.29,3.70",
+          "FY2026-P01,Apple Inc.,pro.month,US,Sale,USD,USD,1,9.99,6.99,3.00",
+          "FY2026-P01,iTunes K.K.,pro.month,JP,Sale,JPY,JPY,1,1500,955,545",
+          "FY2026-P02,Apple Distribution International Ltd.,pro.month,DE,Sale,EUR,EUR,1,9.99,5.88,4.11",
+          "FY2026-P02,Apple Distribution International Ltd.,pro.month,DE,Return,EUR,EUR,-1,-9.99,-5.88,-4.11",
+        ],
+        "proceeds country_code --month FY2026-P02 --product other": [],
+        "proceeds line --month FY2026-P02 --country DE": ["Sale", "Return"],
+      ]),
+    RuleCase(
+      "a payment as it stands, and its allocation by country, with the cent that is left",
+      [october, payment],
+      [
+        "payout": [
+          "FY2026-P01,Region (EUR),EUR,1,0.00,22.93,0.00,0.00,0.00,22.93,1,0.436109900,10.00,EUR,true,"
+            + "2025-12-04,2025-12-16",
+          "FY2026-P01,Region (USD),USD,1,0.00,6.99,0.00,0.00,0.00,6.99,1,0.715307582,5.00,EUR,true,"
+            + "2025-12-04,2025-12-16",
+          "FY2026-P01,Region (JPY),JPY,1,0,955,0,0,0,955,1,0.003141361,3.00,EUR,true,"
+            + "2025-12-04,2025-12-16",
+        ],
+        "payout --by country": [
+          "FY2026-P01,DE,EUR,17.64,7.69,EUR", "FY2026-P01,FR,EUR,5.29,2.31,EUR",
+          "FY2026-P01,JP,JPY,955,3.00,EUR", "FY2026-P01,US,USD,6.99,5.00,EUR",
+        ],
+      ]),
+    RuleCase(
+      "a currency in which overview and reports disagree is not split",
+      [october, overview("October, 2025", "FY2026-P01", ["EUR 22.92 10", "USD 6.99 5"])],
+      ["payout --by seller": ["FY2026-P01,Apple Inc.,USD,6.99,5.00,EUR"]]),
+  ]
+
+  private static let facts = [
+    RuleCase(
+      "a line has a month and proceeds only if they hold for every unit that is like it",
+      sales + [october, november, december],
+      [
+        "journal position,settlement_month,proceeds,proceeds_currency --with-settlement yes": [
+          "1,,,", "3,,,", "5,,,", "7,,,", "9,,,", "11,,,", "13,,,", "15,FY2026-P02,-5.88,EUR",
+          "17,FY2026-P03,5.88,EUR",
+        ],
+        "sales sale_key,settlement_month,proceeds --with-settlement yes --country DE": [
+          "1,,", "2,,", "3,,", "4,,", "5,,", "8,FY2026-P03,5.88",
+        ],
+      ]),
+    RuleCase(
+      "two shares of a unit are no fact, and two months are no month",
+      [
+        .sale("1", "2025-10-01", "DE"), .sale("2", "2025-10-02", "DE"),
+        .sale("3", "2025-10-01", "FR"), .sale("4", "2025-10-02", "FR"),
+        report(
+          "FY2026-P01", digit: "1",
+          [
+            "pro.month S 1 5.88 EUR DE 9.99 EUR", "pro.month S 1 6.99 EUR DE 9.99 EUR",
+            "pro.month S 1 5.88 EUR FR 9.99 EUR",
+          ]),
+        report("FY2026-P02", digit: "2", ["pro.month S 1 5.88 EUR FR 9.99 EUR"]),
+      ],
+      [
+        "journal country_code,settlement_month,proceeds --with-settlement yes": [
+          "DE,,", "FR,,5.88", "DE,,", "FR,,5.88",
+        ]
+      ]),
+  ]
+
+  private static let maps = [
+    RuleCase(
+      "a vendor identifier is of the product that it was mapped to last",
+      [
+        .sale("1", "2025-10-01", "DE"),
+        report(
+          "FY2026-P01",
+          ["sku.1 S 1 5.88 EUR DE 9.99 EUR", "sku.2 S 1 5.88 EUR DE 9.99 EUR"]),
+        mapped("sku.1", "pro.year"), mapped("sku.1", "pro.month"), mapped("sku.2", "x"),
+        mapped("sku.2", nil),
+      ],
+      [
+        "reconcile class,product_id": ["matched,pro.month", "missing_here,sku.2"],
+        "proceeds product_id": ["pro.month", "sku.2"],
+      ])
+  ]
+
+  private static func mapped(_ sku: String, _ product: String?) -> TestEvent {
+    let data = SettlementMapped(sku: sku, productID: product).draft.data
+    return .raw(
+      type: EventType.settlementMapped.rawValue,
+      JSONText(raw: String(decoding: data, as: UTF8.self)))
+  }
 
   @Test("the report as of a position knows the file that counted then")
   func earlierPosition() throws {

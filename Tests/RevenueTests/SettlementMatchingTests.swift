@@ -47,7 +47,7 @@ private struct Sides {
       ["pro \(parts[2]) \(units) 0.00 EUR \(parts[4]) \(parts[6]) \(parts[5])"])
     let rows = try withText(report.text) { try AppleReport(parsing: $0, symbols: symbols).rows }
     apple.add(
-      rows[0], month: FiscalMonthOrdinal(month.ordinal), transactionMonth: transactionMonth, file: 0
+      rows[0], product: rows[0].product, month: FiscalMonthOrdinal(month.ordinal), transactionMonth: transactionMonth, file: 0
     )
     months.reported.insert(FiscalMonthOrdinal(month.ordinal))
     months.complete.insert(FiscalMonthOrdinal(month.ordinal))

@@ -23,6 +23,8 @@ package enum EventType: String, CaseIterable, Sendable {
   case ratesDeclared = "rates.declared"
   /// A report of Apple's about what it sold and paid was declared.
   case settlementDeclared = "settlement.declared"
+  /// A vendor identifier of Apple's reports was mapped to a product.
+  case settlementMapped = "settlement.mapped"
   /// A snapshot of the projections was made.
   case snapshotCreated = "snapshot.created"
   /// An operator accepted the log although other records held another history.
@@ -64,6 +66,7 @@ package enum EventType: String, CaseIterable, Sendable {
     case "prices.declared": self = .pricesDeclared
     case "rates.declared": self = .ratesDeclared
     case "settlement.declared": self = .settlementDeclared
+    case "settlement.mapped": self = .settlementMapped
     case "snapshot.created": self = .snapshotCreated
     case "history.accepted": self = .historyAccepted
     case "trust.declared": self = .trustDeclared
@@ -137,7 +140,8 @@ extension EventType {
     case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
       .transactionsFetched, .signaturesAccepted:
       .purchases
-    case .appRegistered, .pricesDeclared, .ratesDeclared, .settlementDeclared: .declaration
+    case .appRegistered, .pricesDeclared, .ratesDeclared, .settlementDeclared, .settlementMapped:
+      .declaration
     case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted: .record
     }
   }
@@ -156,6 +160,7 @@ extension EventType {
     case .pricesDeclared: _ = try PricesDeclared(data: data)
     case .ratesDeclared: _ = try RatesDeclared(data: data)
     case .settlementDeclared: _ = try SettlementDeclared(data: data)
+    case .settlementMapped: _ = try SettlementMapped(data: data)
     case .snapshotCreated: _ = try SnapshotCreated(data: data)
     case .historyAccepted: _ = try HistoryAccepted(data: data)
     case .trustDeclared: _ = try TrustDeclared(data: data)

@@ -247,8 +247,8 @@ enum PartitionFilters {
     if request.isByMonth {
       throw TaskError("subscriptions by month cannot be put together from partitions")
     }
-    if request.kind == .reconcile {
-      throw TaskError("a ledger is reconciled as a whole, not in partitions")
+    if request.kind.isOfSettlement {
+      throw TaskError("Apple's reports are those of one ledger, and not in partitions")
     }
     // The first of equal exceptions decides whether a filter shows them, and it may be in another partition.
     guard request.kind == .exceptions else { return }

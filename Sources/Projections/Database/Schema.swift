@@ -35,7 +35,8 @@ package enum Schema {
     "users": ["users", "accounts", "account_users"],
     "verifications": ["verifications"], "exceptions": ["exceptions"],
     "declarations": [
-      "declarations", "price_list", "rates", "settlement_files", "trust_declarations",
+      "declarations", "price_list", "rates", "settlement_files", "settlement_maps",
+      "trust_declarations",
     ],
     "uploads": ["uploads", "signed_uploads", "held_receipts"],
     "notifications": ["notifications", "legacy_notifications"],
@@ -185,6 +186,7 @@ package enum Schema {
       position INTEGER PRIMARY KEY, kind TEXT NOT NULL, month TEXT NOT NULL, region TEXT,
       source TEXT NOT NULL, source_sha256 TEXT NOT NULL, part INTEGER NOT NULL,
       parts INTEGER NOT NULL, data TEXT NOT NULL);
+    CREATE TABLE settlement_maps(position INTEGER PRIMARY KEY, sku TEXT NOT NULL, product_id TEXT);
     CREATE TABLE trust_declarations(
       position INTEGER PRIMARY KEY, production_host TEXT NOT NULL, sandbox_host TEXT NOT NULL,
       is_apple INTEGER NOT NULL, data TEXT NOT NULL);

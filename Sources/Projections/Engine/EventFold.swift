@@ -262,9 +262,9 @@ final class EventFold {
       case .signaturesAccepted:
         keeper.removeAll()
         return try fold(try SignaturesAccepted(data: data), event)
-      case .settlementDeclared:
+      case .settlementDeclared, .settlementMapped:
         try declarations.add(
-          settlement: data, position: event.position, isOfOneLedger: origins == nil)
+          settlement: data, type, position: event.position, isOfOneLedger: origins == nil)
       case .trustDeclared:
         try declarations.add(
           try TrustDeclared(data: data), data: data, position: event.position)

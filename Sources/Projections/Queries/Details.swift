@@ -247,5 +247,6 @@ package enum DeclarationDetail: Equatable, Sendable {
   case prices(entries: Int, pricedSales: Int)
   /// The number of rates, the number of days they cover, and the first and last of these days.
   case rates(rates: Int, days: Int, firstDay: String?, lastDay: String?)
+  case mapping(sku: String, productID: String?)
   case settlement(kind: String, SettlementIdentity, part: Int, parts: Int)
 }

@@ -88,6 +88,7 @@ extension LedgerQueries {
     case .pricesDeclared: "SELECT position FROM declarations WHERE type = 0"
     case .ratesDeclared: "SELECT position FROM declarations WHERE type = 1"
     case .settlementDeclared: "SELECT position FROM settlement_files"
+    case .settlementMapped: "SELECT position FROM settlement_maps"
     case .trustDeclared: "SELECT position FROM trust_declarations"
     case .notificationReceived: "SELECT position FROM notifications"
     case .transactionsFetched: "SELECT position FROM fetched_pages"

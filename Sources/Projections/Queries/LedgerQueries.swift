@@ -272,6 +272,12 @@ package final class LedgerQueries {
       return .rates(
         rates: try row.ordinal(0), days: try row.ordinal(1), firstDay: try day(2),
         lastDay: try day(3))
+    case .settlementMapped:
+      let row = try database.prepare(
+        "SELECT sku, product_id FROM settlement_maps WHERE position = ?")
+      row.bind(1, position)
+      return try row.step()
+        ? .mapping(sku: row.text(0), productID: row.optionalText(1)) : nil
     case .settlementDeclared:
       let row = try database.prepare(
         "SELECT kind, month, region, part, parts FROM settlement_files WHERE position = ?")

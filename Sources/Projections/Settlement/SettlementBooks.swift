@@ -1,6 +1,6 @@
 // What Apple's current files say: the rows that count, which months are complete, and exceptions (rules S3 to S6).
 import Base
-import Ledger
+package import Ledger
 package import Revenue
 
 /// Apple's files at one position.
@@ -34,6 +34,10 @@ package struct SettlementBooks {
   package private(set) var months = SettlementMonths()
   /// The months whose current overview agrees with the rows that count.
   private var tied: Set<String> = []
+  /// The currencies of overviews that do, by month.
+  private var tiedCurrencies: [String: Set<Symbol>] = [:]
+  /// The product of each vendor identifier that is mapped.
+  private let products: [Symbol: Symbol]
   /// Codes with their months, of which each is one exception.
   private var unknownCurrencies: Set<String> = []
   private let symbols: StringInterner
@@ -41,6 +45,7 @@ package struct SettlementBooks {
   package init(_ database: Database, _ symbols: StringInterner) throws(ProjectionError) {
     self.symbols = symbols
     files = try SettlementFiles(database)
+    products = try Self.products(database, symbols)
     for file in files.files where file.isCurrent {
       guard let report = try files.report(file, symbols),
         let month = FiscalMonth(parsing: file.identity.month)
@@ -153,7 +158,10 @@ package struct SettlementBooks {
     var isTied = true
     for (key, micros) in earned {
       let share = shares[key]?.micros ?? 0
-      if micros == share { continue }
+      if micros == share {
+        tiedCurrencies[overview.file.identity.month, default: []].insert(key.currency)
+        continue
+      }
       isTied = false
       let detail =
         "\(overview.file.identity.month) \(symbols.string(key.currency)) "
@@ -183,6 +191,89 @@ extension Currency {
   static func statedBy(_ code: Text) -> Currency? {
     if code.isEmpty { return nil }
     return parse(UnsafeRawBufferPointer(code)) ?? parse("EUR")
+  }
+}
+
+// MARK: - What counting rows and overviews say
+
+extension SettlementBooks {
+  /// A row of an overview.
+  struct Payment {
+    let row: AppleReport.PaymentRow
+    /// Whether its list has a payment and it has proceeds.
+    let isPaid: Bool
+
+    /// The rate that follows from the proceeds; nil if it was not paid, or nothing was owed.
+    var effectiveRate: String? {
+      guard isPaid, let proceeds = row.proceeds, row.owed != 0 else { return nil }
+      return PaymentAllocation.effectiveRate(proceeds: proceeds, owed: row.owed)
+    }
+  }
+
+  /// A current overview.
+  struct Overview {
+    let month: FiscalMonth
+    let payments: [Payment]
+    /// Those in which it agrees with the reports that count.
+    let tiedCurrencies: Set<Symbol>
+  }
+
+  /// The current overviews, by month.
+  var overviews: [Overview] {
+    open.filter { $0.file.kind == .overview }.sorted { $0.month.ordinal < $1.month.ordinal }
+      .map { file in
+        let payments = file.report.lists.flatMap { list in
+          list.rows.map { Payment(row: $0, isPaid: list.payment != nil && $0.proceeds != nil) }
+        }
+        return Overview(
+          month: file.month, payments: payments,
+          tiedCurrencies: tiedCurrencies[file.file.identity.month] ?? [])
+      }
+  }
+
+  /// Calls `body` with each row that counts.
+  func forEachCountingRow(_ body: (AppleReport.Row, OpenFile) -> Void) {
+    for file in open where file.counts {
+      for row in file.report.rows { body(row, file) }
+    }
+  }
+
+  /// S16: the product of a row: its vendor identifier, or what that is mapped to.
+  func product(of row: AppleReport.Row) -> Symbol { products[row.product] ?? row.product }
+
+  /// S17: who sold a row's units; nil if that is not known.
+  func seller(of row: AppleReport.Row, in file: OpenFile) -> Seller? {
+    let country = symbols.text(row.country)
+    return row.transactionDay == AppleReport.Row.noDay
+      ? Seller(country: country, month: file.month, region: file.file.identity.region)
+      : Seller(country: country, month: file.month, day: Int(row.transactionDay))
+  }
+
+  /// The latest mapping of each vendor identifier.
+  fileprivate static func products(
+    _ database: Database, _ symbols: StringInterner
+  ) throws(ProjectionError) -> [Symbol: Symbol] {
+    var result: [Symbol: Symbol] = [:]
+    for mapping in try mappings(database) {
+      result[symbols.symbol(mapping.sku)] = mapping.productID.map { symbols.symbol($0) }
+    }
+    return result
+  }
+
+  /// The latest mapping of each vendor identifier, by identifier; those that were withdrawn have no product.
+  package static func mappings(
+    _ database: Database
+  ) throws(ProjectionError) -> [(sku: String, productID: String?, position: Position)] {
+    var latest: [String: (String?, Position)] = [:]
+    do throws(DatabaseError) {
+      let rows = try database.prepare(
+        "SELECT sku, product_id, position FROM settlement_maps ORDER BY position")
+      while try rows.step() {
+        latest[rows.text(0)] = (rows.optionalText(1), try rows.ordinal(2))
+      }
+    } catch { throw .database(error) }
+    return latest.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+      .map { ($0.key, $0.value.0, $0.value.1) }
   }
 }
 

@@ -139,26 +139,47 @@ final class DeclarationTable {
 
   // MARK: Settlement
 
-  /// Writes a report of Apple's, or a part of one. Reports read its rows from its data: which of them count depends on
-  /// what is declared later.
+  /// Writes a report of Apple's, or a part of one; or which product a vendor identifier is.
   /// - Parameter isOfOneLedger: if not, nothing is written: ledgers that are folded together may be of several vendor
   ///   accounts.
-  func add(settlement data: Text, position: Int, isOfOneLedger: Bool) throws {
-    // Whoever reads the lines checks them, with the rest of the file.
-    let file = try SettlementDeclared(data: data, readsLines: false)
-    guard isOfOneLedger else { return }
+  func add(
+    settlement data: Text, _ type: EventType, position: Int, isOfOneLedger: Bool
+  ) throws {
+    if type == .settlementMapped {
+      let mapping = try SettlementMapped(data: data)
+      if isOfOneLedger { try add(mapping, position: position) }
+    } else {
+      // Whoever reads the lines checks them, with the rest of the file.
+      let file = try SettlementDeclared(data: data, readsLines: false)
+      if isOfOneLedger { try add(file, data: data, position: position) }
+    }
+  }
+
+  /// Reports read the rows from the data: which of them count depends on what is declared later.
+  private func add(
+    _ file: SettlementDeclared, data: Text, position: Int
+  ) throws(DatabaseError) {
     try rows?.drain()
     let insert = try database.prepare(
       "INSERT INTO settlement_files VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)")
     insert.bind(1, position)
     insert.bind(2, text: file.kind.rawValue)
     insert.bind(3, text: file.month)
-    if let region = file.region { insert.bind(4, text: region) }
+    insert.bind(4, text: file.region)
     insert.bind(5, text: file.source)
     insert.bind(6, text: file.sourceSHA256Hex)
     insert.bind(7, file.part)
     insert.bind(8, file.partCount)
     insert.bind(9, text: data)
+    try insert.run()
+  }
+
+  private func add(_ mapping: SettlementMapped, position: Int) throws(DatabaseError) {
+    try rows?.drain()
+    let insert = try database.prepare("INSERT INTO settlement_maps VALUES(?, ?, ?)")
+    insert.bind(1, position)
+    insert.bind(2, text: mapping.sku)
+    insert.bind(3, text: mapping.productID)
     try insert.run()
   }
 

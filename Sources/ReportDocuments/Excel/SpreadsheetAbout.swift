@@ -61,7 +61,7 @@ extension SpreadsheetAbout {
       facts: facts, zone: request.zone, createdAtMs: lastEventAtMs ?? 0)
     hasExactTexts = Self.hasExactTexts(request)
     form = request.layout.spreadsheetForm
-    note = request.kind.note
+    note = request.note
     if request.kind == .revenue {
       periods[ReportDimension.period.column] = request.granularity
     }

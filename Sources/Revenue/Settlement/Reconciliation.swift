@@ -121,6 +121,11 @@ package struct Reconciliation {
     row.appleCell.map { apple.rows(ofCell: $0, limit: limit) } ?? ([], 0)
   }
 
+  /// The share of a unit in Apple's cell of a row; nil without Apple's side.
+  func unitShare(of row: ReconciliationRow) -> UnitShare? {
+    row.appleCell.flatMap { apple.cells[$0].unitShare }
+  }
+
   // MARK: Identity
 
   /// Throws unless, by currency and line, the rows hold every unit and amount of both sides once, and what one side

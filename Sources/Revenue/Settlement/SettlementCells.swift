@@ -35,12 +35,9 @@ package struct LedgerCells {
     day: Int, isReturn: Bool, product: Symbol, country: Symbol, currency: Symbol, quantity: Int64,
     amountMicros: Int64?, position: Int
   ) {
-    if day < month.firstDay || day > month.lastDay { month = FiscalMonth(containing: day) }
-    let magnitude = max(1, quantity.magnitude)
-    let key = SettlementKey(
-      month: FiscalMonthOrdinal(month.ordinal), isReturn: isReturn, product: product,
-      country: country, currency: currency,
-      priceMicros: amountMicros.map { Self.price($0.magnitude, magnitude) })
+    let (key, magnitude) = key(
+      day: day, isReturn: isReturn, product: product, country: country, currency: currency,
+      quantity: quantity, amountMicros: amountMicros)
     let index = indexes[key] ?? add(key)
     let units = Int128(magnitude)
     let amount = Int128(amountMicros ?? 0)
@@ -50,6 +47,20 @@ package struct LedgerCells {
     cells[Int(index)].amountMicros += amount
     sums[SettlementAccount(key), default: SettlementSum()].add(units, amount)
     positions.add(Int64(position), toCell: index)
+  }
+
+  /// The cell of a line, and the line's units.
+  package mutating func key(
+    day: Int, isReturn: Bool, product: Symbol, country: Symbol, currency: Symbol, quantity: Int64,
+    amountMicros: Int64?
+  ) -> (key: SettlementKey, units: UInt64) {
+    if day < month.firstDay || day > month.lastDay { month = FiscalMonth(containing: day) }
+    let units = max(1, quantity.magnitude)
+    let key = SettlementKey(
+      month: FiscalMonthOrdinal(month.ordinal), isReturn: isReturn, product: product,
+      country: country, currency: currency,
+      priceMicros: amountMicros.map { Self.price($0.magnitude, units) })
+    return (key, units)
   }
 
   private mutating func add(_ key: SettlementKey) -> Int32 {
@@ -99,6 +110,7 @@ package struct AppleCell {
   package let kind: Kind
   /// As the line has them: those of a Return are positive. Units below 1 are matched with nothing.
   package fileprivate(set) var units: Int128 = 0
+  fileprivate(set) var unitShare: UnitShare?
 }
 
 /// Apple's cells, collected row by row.
@@ -117,18 +129,21 @@ package struct AppleCells {
 
   /// Adds a row of a report of `month`. Its file's place among those that count, sorted by digest, and its number
   /// identify it.
+  /// - Parameter product: that of the row's vendor identifier (S16).
   package mutating func add(
-    _ row: AppleReport.Row, month: FiscalMonthOrdinal, transactionMonth: FiscalMonthOrdinal,
-    file: Int32
+    _ row: AppleReport.Row, product: Symbol, month: FiscalMonthOrdinal,
+    transactionMonth: FiscalMonthOrdinal, file: Int32
   ) {
     let key = SettlementKey(
       month: month, transactionMonth: transactionMonth, isReturn: row.isReturn,
-      product: row.product, country: row.country, currency: row.currency,
+      product: product, country: row.country, currency: row.currency,
       priceMicros: row.priceMicros)
     let kind: AppleCell.Kind = !row.isInApp ? .notInApp : row.priceMicros == 0 ? .free : .sold
     let index = indexes[CellKey(key: key, kind: kind)] ?? add(key, kind)
     let units = Int128(row.isReturn ? -row.units : row.units)
     cells[Int(index)].units += units
+    let (share, known) = (UnitShare(row), cells[Int(index)].unitShare)
+    cells[Int(index)].unitShare = known == nil || known == share ? share : .unclear
     sums[SettlementAccount(key), default: SettlementSum()]
       .add(units, key.amountMicros(units) ?? 0)
     rows.add(Int64(file) << 32 | Int64(row.number), toCell: index)

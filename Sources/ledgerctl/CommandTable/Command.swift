@@ -160,7 +160,7 @@ struct CommandTable: Sendable {
       "Take in",
       [
         importCommand, pricesImportCommand, ratesImportCommand, settlementImportCommand,
-        settlementListCommand, appStoreSyncCommand,
+        settlementListCommand, settlementMapCommand, appStoreSyncCommand,
       ]
     ),
     (

@@ -53,7 +53,8 @@ enum EventEffects {
       .signaturesAccepted:
       self = try Self.shown(type, event.position, line, queries)
     case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted: self = .nothing
-    case .appRegistered, .pricesDeclared, .ratesDeclared, .settlementDeclared:
+    case .appRegistered, .pricesDeclared, .ratesDeclared, .settlementDeclared,
+      .settlementMapped:
       self = try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none
     }
   }
@@ -161,6 +162,11 @@ enum EventEffects {
     case .rates(let rates, let days, let firstDay, let lastDay):
       let span = firstDay.flatMap { first in lastDay.map { ", \(first) to \($0)" } } ?? ""
       return "The event declares \(counted(rates, "rate")) for \(counted(days, "day"))\(span)."
+    case .mapping(let sku, let product):
+      return product.map {
+        "Rows of Apple's with the vendor identifier \(sku) are of the product \($0)."
+      }
+        ?? "Rows of Apple's with the vendor identifier \(sku) are mapped to no product any more."
     case .settlement(let kind, let identity, let part, let parts):
       return "The event declares part \(part) of \(parts) of Apple's report \(identity) (\(kind))."
     }
@@ -186,6 +192,7 @@ enum EventEffects {
       return ["entries": entries, "priced_sales": pricedSales]
     case .declaration(.rates(let rates, let days, let firstDay, let lastDay)):
       return ["rates": rates, "days": days, "first_day": firstDay, "last_day": lastDay]
+    case .declaration(.mapping(let sku, let product)): return ["sku": sku, "product_id": product]
     case .declaration(.settlement(let kind, let identity, let part, let parts)):
       return [
         "kind": kind, "fiscal_month": identity.month, "region": identity.region, "part": part,

@@ -9,8 +9,8 @@ let exportCommand = Command(
   "export", summary: "Write a report",
   details: [
     "Writes one report, which docs/reports.md explains: `revenue` is split as you ask, the `journal` has the "
-      + "lines that it sums, `sales` what these lines belong to, and `reconcile` ties them to what Apple's reports "
-      + "say it sold. Revenue is operational gross at customer prices "
+      + "lines that it sums, `sales` what these lines belong to, `reconcile` ties them to what Apple's reports "
+      + "say it sold, and `proceeds` and `payout` have what these say of shares and payments. Revenue is operational gross at customer prices "
       + "as clients reported them, not settlement. Different currencies are never added up unless `--in` "
       + "converts them.",
     "Without `--format`, FILE's name decides: `.csv`, `.json`, `.ndjson` or `.jsonl`, `.txt`, `.xlsx`; "
@@ -57,9 +57,12 @@ private let exportQuestionOptions: [Option] = [
   Option(
     "by",
     value: .init(
-      "LIST", allowed: ReportDimension.names + [ReportRequest.byMonth], isList: true,
-      standard: "country"),
-    help: "what revenue is split by, in this order; `month` counts subscriptions"),
+      "LIST",
+      allowed: ReportDimension.names + [ReportRequest.byMonth, PayoutGroup.seller.rawValue],
+      isList: true, standard: "country"),
+    help:
+      "what revenue is split by, in this order; `month` counts subscriptions; `seller`, `country` and `product` "
+      + "split each payment of `payout`"),
   Option(
     "period",
     value: .init("PERIOD", allowed: Revenue.Period.Granularity.names, standard: "month"),
@@ -71,8 +74,15 @@ private let exportQuestionOptions: [Option] = [
   ),
   Option(
     "month", value: .init("MONTH"),
-    help: "the days of a month, as in `2026-06`; of `reconcile` fiscal months, as in `FY2026-P06`"),
+    help:
+      "the days of a month, as in `2026-06`; of `reconcile`, `proceeds` and `payout` fiscal months, as in `FY2026-P06`"
+  ),
   .firstDay, .lastDay, .environments,
+  Option(
+    "with-settlement",
+    help:
+      "add to `journal` and `sales` the month and proceeds that Apple's reports state of a line; empty where they do "
+      + "not tell it apart"),
   Option("include-pending", help: "include sales that the App Store has not confirmed yet"),
   .reportingCurrency, .ratesMaxAge,
   Option(
@@ -136,6 +146,7 @@ private func export(
     {
       context.log("export: no rows match the filters")
     }
+    for text in summary.leftOut { context.log("export: left out: \(text)") }
     if request.top != nil, summary.sortsSeveralCurrencies(request) {
       context.log(
         "export: --top: amounts of different currencies are not compared; --in converts them")

@@ -99,7 +99,7 @@ struct ExportOptions: Sendable {
     }
   }
 
-  /// `month` is for subscriptions, which are split by nothing else.
+  /// `month` is for subscriptions, which are split by nothing else; payments are split by groups of their own.
   private static func checkDimensions(
     _ report: ReportKind, _ invocation: Invocation
   ) throws(UsageError) {
@@ -110,11 +110,16 @@ struct ExportOptions: Sendable {
         throw UsageError(
           "--by", "of \(report.rawValue) can only be \(ReportRequest.byMonth)")
       }
-    } else if names.contains(ReportRequest.byMonth) {
-      throw UsageError(
-        "--by \(ReportRequest.byMonth)",
-        "can be used with \(ReportKind.subscriptions.rawValue), not with \(report.rawValue)")
+      return
     }
+    let allowed = report == .payout ? PayoutGroup.names : ReportDimension.names
+    guard let name = names.first(where: { !allowed.contains($0) }) else { return }
+    if report == .payout {
+      throw UsageError("--by", "of \(report.rawValue) can only be \(alternatives(allowed))")
+    }
+    let owner: ReportKind = name == ReportRequest.byMonth ? .subscriptions : .payout
+    throw UsageError(
+      "--by \(name)", "can be used with \(owner.rawValue), not with \(report.rawValue)")
   }
 
   /// The format of `--format`, or the one that the name of the output implies.

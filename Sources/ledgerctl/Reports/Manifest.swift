@@ -115,7 +115,7 @@ struct Manifest {
       record = record + ["trust": declared]
     }
     if format == .table { record = record + ["table": request.layout.tableVersion] }
-    record = record + ["columns": columns, "note": request.kind.note]
+    record = record + ["columns": columns, "note": request.note]
     var lines = JSONLines()
     for (name, value) in record.members { lines.add(name) { value.write(to: &$0) } }
     return lines.bytes

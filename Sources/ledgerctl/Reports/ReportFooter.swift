@@ -6,11 +6,12 @@ import Revenue
 /// Totals, exceptions, rates and the note of rule R11, a line each.
 struct ReportFooter {
   private let kind: ReportKind
+  private let note: String
   private let summary: ReportSummary
   private let tableVersion: Int
 
   init(_ request: ReportRequest, _ summary: ReportSummary) {
-    kind = request.kind
+    (kind, note) = (request.kind, request.note)
     tableVersion = request.layout.tableVersion
     self.summary = summary
   }
@@ -18,7 +19,7 @@ struct ReportFooter {
   /// The lines below a table; empty for reports without figures.
   var tableLines: [String] {
     if kind.hasMoment { return momentLines + [reportNote] }
-    if kind == .reconcile { return exceptionLines + [kind.note] }
+    if kind.isOfSettlement { return exceptionLines + [note] }
     if kind == .users { return notShownLines + roundingLines + rateLines }
     guard kind == .revenue || kind == .journal else { return notShownLines + roundingLines }
     return notShownLines + totalLines + figureLines + [reportNote]

@@ -17,7 +17,7 @@ extension Invocation {
     request.ratesAgeMaxDays = try ratesAgeMaxDays()
     request.from = try day("from")
     request.to = try day("to")
-    if kind != .reconcile, let month = try month() {
+    if !kind.isOfSettlement, let month = try month() {
       (request.from, request.to) = (month.first, month.last)
     }
     if let from = request.from, let to = request.to, to < from {
@@ -25,7 +25,7 @@ extension Invocation {
     }
     request.momentMs = try reportMomentMs(in: request.zone)
     var apart: Set<ReportOption> = [.timezone, .reportingCurrency, .ratesMaxAge, .from, .to, .at]
-    if kind != .reconcile { apart.insert(.month) }
+    if !kind.isOfSettlement { apart.insert(.month) }
     for option in ReportOption.allCases where has(option.name) && !apart.contains(option) {
       let text = value(option.name) ?? ""
       let problem = wrong(option.name, text, option.problem)

@@ -128,6 +128,9 @@ final class TableReportWriter: ReportWriter {
     case .reconcile:
       "rows positions candidates transaction_month ledger_month ledger_price apple_price "
         + "apple_currency ledger_currency apple_country"
+    case .proceeds: "kept share_currency seller"
+    case .payout:
+      "latest_payment expected_payment effective_rate balance adjustments input_tax withholding_tax units region"
     case .users: "uploads receipts trials first_seen_at countries returns last_seen_at"
     case .subscriptions where isByMonth: "recovered converted renewed gross churned new"
     case .subscriptions:

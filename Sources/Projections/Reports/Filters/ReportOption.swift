@@ -12,6 +12,7 @@ package enum ReportOption: String, CaseIterable, Sendable {
   case app, product, country, user, kind, month
   case settlementClass = "class"
   case sort, top, amounts, columns, total
+  case withSettlement = "with_settlement"
   case csvDelimiter = "csv_delimiter"
   case csvDecimal = "csv_decimal"
   case csvDates = "csv_dates"
@@ -22,19 +23,22 @@ package enum ReportOption: String, CaseIterable, Sendable {
   /// The reports on which it has an effect.
   package var reports: Set<ReportKind> {
     switch self {
-    case .by: [.revenue, .subscriptions]
+    case .by: [.revenue, .subscriptions, .payout]
     case .at: [.subscriptions]
     case .period: [.revenue]
     case .refunds: [.revenue, .journal, .exceptions]
     case .from, .to, .app, .user, .kind: [.revenue, .journal, .sales, .exceptions]
-    case .product, .country: [.revenue, .journal, .sales, .exceptions, .reconcile]
-    case .month, .settlementClass: [.reconcile]
+    case .product, .country:
+      [.revenue, .journal, .sales, .exceptions, .reconcile, .proceeds]
+    case .month: [.reconcile, .proceeds, .payout]
+    case .settlementClass: [.reconcile]
     case .includePending, .sort, .top: [.revenue, .journal, .sales, .exceptions, .users]
     case .reportingCurrency, .ratesMaxAge:
       [.revenue, .journal, .exceptions, .users, .subscriptions]
     case .amounts: [.revenue, .journal, .sales, .users, .subscriptions]
     case .total: [.revenue, .journal]
-    case .timezone, .environment: Set(ReportKind.allCases).subtracting([.reconcile])
+    case .withSettlement: [.journal, .sales]
+    case .timezone, .environment: Set(ReportKind.allCases.filter { !$0.isOfSettlement })
     case .columns, .csvDelimiter, .csvDecimal, .csvDates: Set(ReportKind.allCases)
     }
   }
@@ -42,7 +46,9 @@ package enum ReportOption: String, CaseIterable, Sendable {
   /// Whether it needs all rows of a report at once, or changes how they look.
   package var isOfWholeReports: Bool {
     switch self {
-    case .sort, .top, .amounts, .columns, .total, .csvDelimiter, .csvDecimal, .csvDates: true
+    case .sort, .top, .amounts, .columns, .total, .withSettlement, .csvDelimiter, .csvDecimal,
+      .csvDates:
+      true
     default: false
     }
   }
@@ -51,7 +57,7 @@ package enum ReportOption: String, CaseIterable, Sendable {
   package func value(of text: String, for kind: ReportKind) -> JSONValue? {
     let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     switch self {
-    case .includePending, .total: return .boolean(true)
+    case .includePending, .total, .withSettlement: return .boolean(true)
     case .ratesMaxAge, .top:
       let isNumber = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
       return isNumber ? .number(text) : nil
@@ -83,7 +89,7 @@ package enum ReportOption: String, CaseIterable, Sendable {
     switch self {
     case .by, .period, .refunds, .at, .from, .to, .timezone, .environment, .month, .settlementClass:
       reports.contains(kind)
-    case .includePending: kind != .reconcile
+    case .includePending: !kind.isOfSettlement
     default: true
     }
   }
@@ -124,6 +130,7 @@ extension ReportRequest {
     let (csv, standard) = (layout.csv, ReportLayout.CSV())
     switch option {
     case .by where kind.hasMoment: return isByMonth ? .string(Self.byMonth) : .null
+    case .by where kind == .payout: return .refinement(payoutGroups.map(\.rawValue))
     case .by: return .texts(dimensions.map(\.rawValue))
     case .period: return .string(granularity.rawValue)
     case .refunds: return .string(refunds.rawValue)
@@ -149,6 +156,7 @@ extension ReportRequest {
     case .amounts: return amounts == .exact ? nil : .string(amounts.rawValue)
     case .columns: return .refinement(layout.columns)
     case .total: return layout.hasTotal ? .boolean(true) : nil
+    case .withSettlement: return hasSettlement ? .boolean(true) : nil
     case .csvDelimiter: return csv.delimiter == standard.delimiter ? nil : .sign(csv.delimiter)
     case .csvDecimal: return csv.decimal == standard.decimal ? nil : .sign(csv.decimal)
     case .csvDates: return csv.dates == standard.dates ? nil : .string(csv.dates.rawValue)
@@ -184,6 +192,9 @@ extension ReportRequest {
     switch option {
     case .by where kind.hasMoment:
       isByMonth = try value.orNull { $0 == Self.byMonth ? true : nil } ?? false
+    case .by where kind == .payout:
+      payoutGroups = try value.names(PayoutGroup.init)
+      guard Set(payoutGroups).count == payoutGroups.count else { throw option.fault }
     case .by:
       dimensions = try value.list(ReportDimension.init)
       guard Set(dimensions).count == dimensions.count else { throw option.fault }
@@ -213,6 +224,7 @@ extension ReportRequest {
     case .amounts: amounts = try value.read(ReportAmounts.init)
     case .columns: layout.columns = try value.names { $0 }
     case .total: layout.hasTotal = try value.flag()
+    case .withSettlement: hasSettlement = try value.flag()
     case .csvDelimiter: layout.csv.delimiter = try value.sign(ReportLayout.CSV.delimiters)
     case .csvDecimal: layout.csv.decimal = try value.sign(ReportLayout.CSV.decimals)
     case .csvDates: layout.csv.dates = try value.read(ReportLayout.CSV.Dates.init)

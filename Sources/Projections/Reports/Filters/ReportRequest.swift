@@ -5,7 +5,8 @@ package import Revenue
 
 /// The available reports.
 package enum ReportKind: String, CaseIterable, Sendable {
-  case revenue, journal, sales, exceptions, receipts, users, subscriptions, reconcile
+  case revenue, journal, sales, exceptions, receipts, users, subscriptions
+  case reconcile, proceeds, payout
 
   /// Increased when the same events and filters would produce different bytes.
   package var version: Int {
@@ -15,14 +16,17 @@ package enum ReportKind: String, CaseIterable, Sendable {
     case .sales: 6
     case .users, .subscriptions: 5
     case .receipts: 4
-    case .reconcile: 1
+    case .reconcile, .proceeds, .payout: 1
     }
   }
 
   /// Whether the report accepts a range of days.
   package var hasDays: Bool {
-    ![.receipts, .users, .subscriptions, .reconcile].contains(self)
+    ![.receipts, .users, .subscriptions].contains(self) && !isOfSettlement
   }
+
+  /// Whether the report is of Apple's reports: by fiscal months, of Production and of every app.
+  package var isOfSettlement: Bool { [.reconcile, .proceeds, .payout].contains(self) }
 
   /// Whether the report is of a moment (rule R13).
   package var hasMoment: Bool { self == .subscriptions }
@@ -85,6 +89,10 @@ package struct ReportRequest: Sendable {
   /// R13: the moment at which subscriptions are judged, in epoch milliseconds. Nil is the time of the last folded
   /// event; a report that is written names it.
   package var momentMs: Int64?
+  /// S14: whether lines have what Apple's reports say of them.
+  package var hasSettlement = false
+  /// S13: by what payments are split; empty lists the rows of payment overviews.
+  package var payoutGroups: [PayoutGroup] = []
   /// R13: whether subscriptions are counted by month instead of listed.
   package var isByMonth = false
 
@@ -105,16 +113,30 @@ package struct ReportRequest: Sendable {
   }
 }
 
+extension ReportRequest {
+  /// What the figures are, or are not. Every report with room for this text shows it.
+  package var note: String {
+    payoutGroups.isEmpty
+      ? kind.note
+      : "An allocation of each payment by the shares of its rows: Apple pays a sum, not parts."
+  }
+}
+
 /// A note on what the figures are not (rule R11).
 package let reportNote =
   "Operational gross at customer prices as clients reported them, not settlement."
 
 extension ReportKind {
-  /// What the figures are, or are not. Every report with room for this text shows it.
-  package var note: String {
-    self == .reconcile
-      ? "Units and amounts as Apple's reports and the receipts state them; differences are counted, not explained."
-      : reportNote
+  fileprivate var note: String {
+    switch self {
+    case .reconcile:
+      "Units and amounts as Apple's reports and the receipts state them; differences are counted, not explained."
+    case .proceeds:
+      "Units and amounts as Apple's reports state them; what Apple kept holds commission and taxes, which it does not "
+        + "part."
+    case .payout: "Amounts as Apple's payment overviews state them."
+    default: reportNote
+    }
   }
 }
 

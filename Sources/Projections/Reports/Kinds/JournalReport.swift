@@ -5,7 +5,8 @@ import Revenue
 struct JournalReport {
   /// The columns of a journal; with a reporting currency also those by which a conversion is followed down.
   static func columns(of request: ReportRequest) -> [ReportColumn] {
-    request.tracesConversions ? columns + conversionColumns : columns
+    columns + (request.tracesConversions ? conversionColumns : [])
+      + (request.hasSettlement ? SettlementLines.columns : [])
   }
 
   private static let conversionColumns = [
@@ -34,6 +35,7 @@ struct JournalReport {
     var summary = ReportSummary()
     var totals: [Currency?: (quantity: Int64, amount: Int128)] = [:]
     try writer.begin(Self.columns(of: source.request))
+    let settlement = try SettlementLines(source.request, source.database)
     let tracesConversions = source.request.tracesConversions
     try order.forEach { line, sale in
       var shown = line
@@ -48,6 +50,7 @@ struct JournalReport {
         let use = own.flatMap { conversion?.rateUse(of: $0, atMs: line.dateMs) }
         try write(line, use, writer)
       }
+      try settlement?.write(line, to: writer)
       try writer.endRow()
       totals[shown.currency, default: (0, 0)].quantity += shown.quantity
       totals[shown.currency, default: (0, 0)].amount += Int128(shown.amountMicros ?? 0)

@@ -70,7 +70,7 @@ package enum Report {
     try source.loadPending()
     let written = try writeRows(request, source, to: writer)
     var summary = written.summary
-    if request.kind == .reconcile {
+    if request.kind.isOfSettlement {
       try writer.end(summary)
       return summary
     }
@@ -133,6 +133,8 @@ package enum Report {
     case .receipts: summary = try ReceiptsReport(source: source).write(to: writer)
     case .users: summary = try UsersReport(source: source).write(to: writer)
     case .reconcile: summary = try ReconcileReport(request, source.database).write(to: writer)
+    case .proceeds: summary = try ProceedsReport(request, source.database).write(to: writer)
+    case .payout: summary = try PayoutReport(request, source.database).write(to: writer)
     case .subscriptions:
       summary =
         request.isByMonth

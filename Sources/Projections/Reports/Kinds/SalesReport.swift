@@ -2,7 +2,11 @@
 package import Revenue
 
 struct SalesReport {
-  static let columns = [
+  static func columns(of request: ReportRequest) -> [ReportColumn] {
+    request.hasSettlement ? columns + SettlementLines.columns : columns
+  }
+
+  private static let columns = [
     ReportColumn("environment"), ReportColumn("bundle_id"), ReportColumn("sale_key", isKey: true),
     ReportColumn("product_id"), ReportColumn("kind"), ReportColumn("quantity", .integer),
     ReportColumn("sale_date", .time), ReportColumn("original_transaction_id"),
@@ -34,14 +38,24 @@ struct SalesReport {
       }
     }
     var summary = ReportSummary()
-    try writer.begin(Self.columns)
+    let settlement = try SettlementLines(source.request, source.database)
+    try writer.begin(Self.columns(of: source.request))
     for sale in sorted(list) {
       try write(
         sale, users[sale.user], transactions[sale.id] ?? [], returns[sale.id] ?? [],
         reversals[sale.id] ?? [], writer)
+      try settlement?.write(Self.saleLine(of: sale), to: writer)
+      try writer.endRow()
       summary.rowCount += 1
     }
     return summary
+  }
+
+  private static func saleLine(of sale: Sale) -> ReportLine {
+    ReportLine(
+      JournalLine(
+        .sale, dateMs: sale.saleDateMs, quantity: sale.quantity, amountMicros: sale.amountMicros,
+        position: sale.firstPosition, reason: Text(start: nil, count: 0)), of: sale)
   }
 
   /// R9: sorted by environment, bundle and key.
@@ -91,7 +105,6 @@ struct SalesReport {
     try writer.write(.integers(returns))
     try writer.write(.integers(reversals))
     try writer.write(.flag(sale.isPending))
-    try writer.endRow()
   }
 }
 

@@ -145,7 +145,7 @@ package final class JSONReportWriter: ReportWriter {
       if rowCount > 0 { buffer.bytes.append(0x0A) }
       buffer.bytes.append("]")
       if case .report(let report) = heading {
-        writeMembers(of: summary, report.request.kind.note)
+        writeMembers(of: summary, report.request.note)
       } else {
         member("row_count") { $0.integer(rowCount) }
       }

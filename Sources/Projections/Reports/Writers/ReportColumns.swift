@@ -7,11 +7,13 @@ extension ReportRequest {
     switch kind {
     case .revenue: RevenueReport.columns(dimensions)
     case .journal: JournalReport.columns(of: self)
-    case .sales: SalesReport.columns
+    case .sales: SalesReport.columns(of: self)
     case .exceptions: ExceptionsReport.columns(ofVersion: version)
     case .receipts: ReceiptsReport.columns
     case .users: UsersReport.columns
     case .reconcile: ReconcileReport.columns
+    case .proceeds: ProceedsReport.columns
+    case .payout: PayoutReport.columns(payoutGroups)
     case .subscriptions:
       isByMonth
         ? SubscriptionMonthsReport.columns(ofVersion: version) : SubscriptionsReport.columns
@@ -40,6 +42,10 @@ extension Report {
     "original_transaction_id": "the App Store's id of the first transaction",
     "position": "the event in the ledger",
     "price_basis": "where the price comes from",
+    "proceeds":
+      "with --with-settlement: what the developer gets by Apple's reports; empty unless that is a fact",
+    "proceeds_currency": "with --with-settlement: its currency",
+    "settlement_month": "with --with-settlement: the fiscal month in which Apple settled it",
     "product_id": "the product",
     "quantity": "how many units",
     "sale_key": "identifies the sale within environment and app",
@@ -125,6 +131,42 @@ extension Report {
       "rows":
         "Apple's rows, each as the first digits of its file's digest and its number; of more than 20 the first, "
         + "and how many more",
+    ],
+    .proceeds: [
+      "fiscal_month": "the month of Apple's report",
+      "seller": "the company of Apple's that sold; empty where it is not known",
+      "product_id": "the product: the vendor identifier, or what it is mapped to",
+      "line": "Sale or Return",
+      "currency": "the currency of the customer's price",
+      "share_currency": "the currency of the share",
+      "units": "the units as they stand, those of a Return negative",
+      "gross": "units times the customer's price",
+      "share": "what the developer gets, before withheld tax",
+      "kept": "gross less share: commission and taxes; empty if their currencies differ",
+    ],
+    .payout: [
+      "fiscal_month": "the month of the payment overview",
+      "region": "the region, as it stands",
+      "currency": "the currency of the amounts before conversion",
+      "units": "the units sold, as they stand",
+      "balance": "what was carried forward",
+      "earned": "what the month's reports earned",
+      "input_tax": "input tax",
+      "adjustments": "adjustments",
+      "withholding_tax": "tax that was withheld",
+      "owed": "the total owed",
+      "exchange_rate": "the rate as Apple rounds it",
+      "effective_rate":
+        "proceeds divided by owed, half to even to 9 decimals; empty if it was not paid",
+      "proceeds": "what was paid, or of --by the part that is allocated to the group",
+      "bank_currency": "the currency of the bank account",
+      "paid": "whether it was paid, or carried forward",
+      "expected_payment": "33 days after the month's end",
+      "latest_payment": "45 days after the month's end",
+      "seller": "with --by: the company of Apple's that sold",
+      "product_id": "with --by: the product",
+      "country_code": "with --by: the country",
+      "share": "with --by: the share of the group's rows",
     ],
     .receipts: [
       "receipt_id": "a UUID made from the app family and the receipt's content",

@@ -95,6 +95,8 @@ package struct ReportSummary: Sendable {
   package var momentMs: Int64?
   /// How amounts are rounded to minor units; nil if they are exact.
   package var rounding: ReportRounding?
+  /// S13: months and currencies whose payment is not split, with the reason.
+  package var leftOut: [String] = []
   /// Whether rounding changed an amount.
   package var isRounded = false
 
