@@ -333,6 +333,10 @@ CATALOGUE = {
         ("rows", _texts, False),
         ("totals", _texts, False),
     ],
+    "settlement.mapped": [
+        ("sku", _is_text, False),
+        ("product_id", _is_text, True),
+    ],
     # These change nothing in the books.
     "snapshot.created": [
         ("size", _is_position, False),

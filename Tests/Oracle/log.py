@@ -135,6 +135,8 @@ class LogReader:
         elif kind == "settlement.declared":
             numbers = {name: int(data[name].text) for name in ("part", "parts")}
             self._files.declare(position, data | numbers)
+        elif kind == "settlement.mapped":
+            self._files.map(data)
 
     def _note_refused(self, position, data, place, reason):
         event = SignedEvent(position, dates.time_from_text(data["occurred_at"]), None, ())

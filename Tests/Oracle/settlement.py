@@ -1,5 +1,5 @@
-# The declared files at a position: which are current, which count, what is complete, and the exceptions of
-# settlement (settlement rules, S5, S6, S12).
+# The declared files at a position: which are current, which count, what is complete, whose products their
+# rows are, and the exceptions of settlement (settlement rules, S5, S6, S12, S16).
 from dataclasses import dataclass
 
 from settlement_files import Report, report_of_events
@@ -30,6 +30,8 @@ class Files:
 
     def __init__(self):
         self.current = {}
+        # S16: the product of a vendor identifier.
+        self._products = {}
         # The parts of sets that are not finished, by what all parts of a set share.
         self._parts = {}
 
@@ -50,6 +52,15 @@ class Files:
         report = _joined(before)
         if report is not None:
             self.current[report.identity] = Declared(report, position)
+
+    def map(self, data):
+        """S16: an event `settlement.mapped`; without a product it withdraws."""
+        self._products.pop(data["sku"], None)
+        if "product_id" in data:
+            self._products[data["sku"]] = data["product_id"]
+
+    def product_of(self, row):
+        return self._products.get(row.product, row.product)
 
     def admit(self, report, replaces=False):
         """Whether an import appends the report; Refusal if it must not."""
@@ -84,15 +95,22 @@ class Files:
                 return whole
         return files
 
+    def counting_rows(self):
+        """(month, report, row) of all rows that count, months ascending."""
+        for month in self.months():
+            for one in self.counting(month):
+                for row in one.report.rows:
+                    yield month, one.report, row
+
     def is_reported(self, month):
         return bool(self.counting(month))
 
     def is_complete(self, month):
         if any(one.report.region in WHOLE for one in self.counting(month)):
             return True
-        return self.overview(month) is not None and not list(self._untied(month))
+        return self.overview(month) is not None and not list(self.untied(month))
 
-    def _untied(self, month):
+    def untied(self, month):
         """S6, tie: (currency, earned, share) of the currencies that do not."""
         earned, shares = {}, {}
         for one in self.overview(month).report.lists:
@@ -121,7 +139,7 @@ class Files:
         overview = self.overview(month)
         if overview is None:
             return
-        for currency, earned, share in self._untied(month):
+        for currency, earned, share in self.untied(month):
             amounts = f"{amount_text(earned, currency)} {amount_text(share, currency)}"
             yield overview.position, "earned_disagrees", f"{month_name(month)} {currency} {amounts}"
 

@@ -12,7 +12,7 @@ CLASSES = (
     "currency_differs", "country_differs", "missing_here", "open", "missing_there", "not_reported",
     "free", "not_in_app", "rounding",
 )
-STORE_ZONE = "America/Los_Angeles"
+ZONE = Zone("America/Los_Angeles")
 EDGE_DAYS = 2
 
 
@@ -31,22 +31,32 @@ class LedgerLine:
     amount: int | None
     position: int
 
+    @property
+    def cell(self):
+        return self.month, self.line, self.product, self.country, self.currency, self.price
+
 
 def ledger_lines(book):
     """S8: the lines of a book that are matched."""
-    zone = Zone(STORE_ZONE)
     for line in book.lines():
-        sale = line.sale
-        if sale.key.environment != "Production" or sale.kind not in ("regular", "offer"):
-            continue
-        units = max(1, abs(line.quantity))
-        amount = line.amount_micros
-        price = None if amount is None else round(Fraction(abs(amount), units))
-        day = zone.day(line.date_ms)
-        yield LedgerLine(
-            month_of_day(day), day, RETURN if line.name == RETURN else SALE, sale.product_id,
-            sale.country[0] or "ZZ", line.currency, price, units, amount, line.position,
-        )
+        found = ledger_line(line)
+        if found is not None:
+            yield found
+
+
+def ledger_line(line):
+    """S8: a line of the journal as it is matched; None if it is not."""
+    sale = line.sale
+    if sale.key.environment != "Production" or sale.kind not in ("regular", "offer"):
+        return None
+    units = max(1, abs(line.quantity))
+    amount = line.amount_micros
+    price = None if amount is None else round(Fraction(abs(amount), units))
+    day = ZONE.day(line.date_ms)
+    return LedgerLine(
+        month_of_day(day), day, RETURN if line.name == RETURN else SALE, sale.product_id,
+        sale.country[0] or "ZZ", line.currency, price, units, amount, line.position,
+    )
 
 
 def sign_of(line):
@@ -103,11 +113,14 @@ class LedgerCell(Cell):
 
 @dataclass(eq=False)
 class AppleCell(Cell):
-    """`transacted`: T, the month of the Transaction Date; None in a financial report."""
+    """`transacted`: T, the month of the Transaction Date; None in a financial report. `shares`: the unit
+    shares of its rows, with their currency; `has_disagreement`: of a row with itself, S3."""
 
     transacted: int | None = None
     is_in_app: bool = True
     rows: set = field(default_factory=set)
+    shares: set = field(default_factory=set)
+    has_disagreement: bool = False
 
     @property
     def order(self):
@@ -118,8 +131,7 @@ class AppleCell(Cell):
 def ledger_cells(lines):
     cells = {}
     for one in lines:
-        key = (one.month, one.line, one.product, one.country, one.currency, one.price)
-        cell = cells.setdefault(key, LedgerCell(*key))
+        cell = cells.setdefault(one.cell, LedgerCell(*one.cell))
         first, last = month_span(one.month)
         cell.units += one.units
         cell.early += one.units if one.day < first + EDGE_DAYS else 0
@@ -134,19 +146,18 @@ def ledger_cells(lines):
 def apple_cells(files):
     """S9: the cells of the counting rows."""
     cells = {}
-    for month in files.months():
-        for one in files.counting(month):
-            for row in one.report.rows:
-                line = RETURN if row.is_return else SALE
-                transacted = None if row.transacted is None else month_of_day(row.transacted)
-                key = (month, line, row.product, row.country, row.currency, row.price)
-                whole = (*key, transacted, row.is_in_app)
-                cell = cells.get(whole)
-                if cell is None:
-                    cell = cells[whole] = AppleCell(
-                        *key, transacted=transacted, is_in_app=row.is_in_app)
-                cell.units += sign_of(line) * row.units
-                cell.rows.add((one.report.digest, row.number))
+    for month, report, row in files.counting_rows():
+        line = RETURN if row.is_return else SALE
+        transacted = None if row.transacted is None else month_of_day(row.transacted)
+        key = (month, line, files.product_of(row), row.country, row.currency, row.price)
+        whole = (*key, transacted, row.is_in_app)
+        cell = cells.get(whole)
+        if cell is None:
+            cell = cells[whole] = AppleCell(*key, transacted=transacted, is_in_app=row.is_in_app)
+        cell.units += sign_of(line) * row.units
+        cell.rows.add((report.digest, row.number))
+        cell.shares.add((row.unit_share, row.share_currency))
+        cell.has_disagreement |= row.disagrees_in_sign or row.disagrees_in_share
     for cell in cells.values():
         cell.left = cell.units
     return sorted(cells.values(), key=lambda cell: cell.order)

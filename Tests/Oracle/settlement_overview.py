@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from settlement_text import OVERVIEW_FIRST, csv_cells, filled, is_overview_header, lowered
 from settlement_values import (
-    MONTH_NAMES, Refused, amount_text, integer, is_rate, letters, micros, month_from_words,
+    MONTH_NAMES, SPACE, Refused, amount_text, integer, is_rate, letters, micros, month_from_words,
 )
 
 UNITS, BALANCE, EARNED, OWED = "units sold", "balance", "earned", "total owed"
@@ -19,11 +19,14 @@ PAYMENT = re.compile(r"(\S+)\s+([A-Za-z]{3})", re.ASCII)
 
 @dataclass
 class PaymentRow:
-    """One currency of a region; amounts in micros, by column name."""
+    """One currency of a region; amounts in micros, by column name, the rate as it stands."""
 
     number: int
+    region: str
     currency: str
+    units: int
     amounts: dict
+    rate: str
     proceeds: int | None
     bank: str
 
@@ -36,6 +39,9 @@ class PaymentRow:
 class PaymentList:
     rows: list
     payment: tuple | None = None
+
+    def pays(self, row):
+        return self.payment is not None and row.proceeds is not None
 
 
 def month_of_title(lines):
@@ -82,12 +88,13 @@ def _row(names, row, place, line):
     region = re.search(r"\(([A-Za-z]{3})\)$", row[0], re.ASCII)
     if region is None:
         raise Refused("a row without a currency", line)
-    read(UNITS, integer, 0)
-    read(RATE, lambda text: is_rate(text) or None, None)
     return PaymentRow(
         place,
+        row[0][: region.start()].strip(SPACE),
         region[1].upper(),
+        read(UNITS, integer, 0),
         {name: read(name, micros, 0) for name in AMOUNTS},
+        read(RATE, lambda text: text if is_rate(text) else None, ""),
         read(PROCEEDS, micros, None),
         read(BANK, lambda text: letters(text, 3), ""),
     )

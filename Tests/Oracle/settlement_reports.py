@@ -130,12 +130,10 @@ def _check_identity(parts, lines, files):
     for line in lines:
         journal[line.currency, line.line, "units"] += line.units
         journal[line.currency, line.line, "amount"] += line.amount or 0
-    for month in files.months():
-        for one in files.counting(month):
-            for row in one.report.rows:
-                line = "Return" if row.is_return else "Sale"
-                stated[row.currency, line, "units"] += sign_of(line) * row.units
-                stated[row.currency, line, "amount"] += row.units * row.price
+    for _, _, row in files.counting_rows():
+        line = "Return" if row.is_return else "Sale"
+        stated[row.currency, line, "units"] += sign_of(line) * row.units
+        stated[row.currency, line, "amount"] += row.gross
     for part in parts:
         own, others = Counter(), Counter()
         if part.ledger is not None:

@@ -39,6 +39,10 @@ class Row:
     span: tuple | None
 
     @property
+    def gross(self):
+        return self.units * self.price
+
+    @property
     def disagrees_in_sign(self):
         return self.units > 0 if self.is_return else self.units < 0
 
