@@ -158,7 +158,7 @@ def amount(micros, currency):
     return Numeral("" if micros is None else amount_text(micros, currency))
 
 
-def _dated_lines(book, options):
+def dated_lines(book, options):
     """(line, the line converted, day of the date that decides its period) for the lines selected."""
     zone = Zone(options.timezone)
     for line in book.lines():
@@ -217,7 +217,7 @@ class _Sums:
 
 def revenue(book, options):
     rows = {}
-    for _, line, day in _dated_lines(book, options):
+    for _, line, day in dated_lines(book, options):
         # Only the Sale lines of trials and family shares count, so no other line makes a row.
         if line.name != SALE and line.sale.kind in ("trial", "family_shared"):
             continue
@@ -239,7 +239,7 @@ def revenue(book, options):
 
 def journal(book, options):
     body = []
-    for original, line, _ in _dated_lines(book, options):
+    for original, line, _ in dated_lines(book, options):
         sale = line.sale
         body.append(
             [
@@ -277,12 +277,17 @@ def _conversion(book, original, line, options):
     return [*was, rate, " ".join(period_name(day, "day") for day in days), " ".join(map(str, positions))]
 
 
-def sales(book, options):
+def shown_sales(book, options):
+    """The sales selected, in the report's order."""
     zone = Zone(options.timezone)
-    body = []
     for sale in sorted(book.sales, key=lambda sale: sale.key.order):
-        if not options.shows_sale(sale) or not options.holds(zone.day(sale.date_ms)):
-            continue
+        if options.shows_sale(sale) and options.holds(zone.day(sale.date_ms)):
+            yield sale
+
+
+def sales(book, options):
+    body = []
+    for sale in shown_sales(book, options):
         priced = book.priced[sale]
         currency = priced.price.currency if priced.price else ""
         body.append(

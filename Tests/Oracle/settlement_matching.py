@@ -85,6 +85,10 @@ class Cell:
     units: int = 0
     left: int = 0
 
+    @property
+    def key(self):
+        return self.month, self.line, self.product, self.country, self.currency, self.price
+
     def amount(self, units):
         return None if self.price is None else sign_of(self.line) * units * self.price
 
