@@ -1,11 +1,12 @@
 # Imports without ledgerctl, and the ledger's lines, for the tests of settlement.
 import csv
 import io
+from types import SimpleNamespace
 
-from dates import days_from_text
+from dates import DAY_MS, days_from_text
 from settlement import Files
 from settlement_files import event_data, read_file
-from settlement_matching import LedgerLine
+from settlement_matching import LedgerLine, sign_of
 from settlement_reports import reconcile, reconciled
 from settlement_values import micros, month_of_day
 
@@ -28,9 +29,10 @@ class Imports:
 
     def table(self, lines, *columns):
         """The rows of the reconciliation with the ledger's lines."""
-        text = reconcile(reconciled(lines, self.files))
-        rows = csv.DictReader(io.StringIO(text, newline=""))
-        return [tuple(row[column] for column in columns) for row in rows]
+        return rows_of(reconcile(reconciled(lines, self.files)), *columns)
+
+    def map(self, sku, product=None):
+        self.files.map({"sku": sku} | ({} if product is None else {"product_id": product}))
 
 
 def line(day, price="9.99", currency="EUR", country="DE", product="pro", units=1, name="Sale",
@@ -42,3 +44,34 @@ def line(day, price="9.99", currency="EUR", country="DE", product="pro", units=1
     return LedgerLine(month_of_day(number), number, name, product, country,
                       "" if price is None else currency, each, units,
                       micros(amount) if amount else whole, position)
+
+
+class StandInBook:
+    """A book whose journal has these lines, each at noon of the store's day."""
+
+    def __init__(self, lines, files):
+        self.files = files
+        self._lines = [_journal_line(one) for one in lines]
+
+    def lines(self):
+        return self._lines
+
+
+def _journal_line(one):
+    key = SimpleNamespace(environment="Production")
+    sale = SimpleNamespace(key=key, kind="regular", is_paid=True, product_id=one.product,
+                           country=(one.country, one.position))
+    return SimpleNamespace(
+        sale=sale, name=one.line, quantity=sign_of(one.line) * one.units, amount_micros=one.amount,
+        currency=one.currency, date_ms=one.day * DAY_MS + 20 * 3_600_000, position=one.position)
+
+
+def stated(lines, files):
+    """(a stand-in of the book, the parts of its reconciliation)."""
+    return StandInBook(lines, files), reconciled(lines, files)
+
+
+def rows_of(text, *columns):
+    """The cells of a CSV in these columns, by default in all."""
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    return [tuple(row[column] for column in columns or row) for row in rows]
