@@ -1,4 +1,5 @@
-# Compares ledgerctl's settlement with the oracle: files, the reconciliation, exceptions (rules S2 to S12).
+# Compares ledgerctl's settlement with the oracle: files, the reconciliation, exceptions (rules S2 to S12), and
+# the reports on money.
 import csv
 import gzip
 import io
@@ -7,6 +8,7 @@ import random
 
 import generate_settlement
 import settlement_reports
+from compare_settlement_reports import MAPS, MoneyReports
 from generate_settlement_files import File, damaged, one_region, paid, refused, taken, title_of
 from generate_settlement_plants import PLANTS, planted_purchases
 from generate_settlement_sales import Sales
@@ -40,6 +42,7 @@ class SettlementComparison:
         self.ledger_in, self.directory = ledger_in, directory
         # A ledger, and its lines after the last import.
         self._lines = None, []
+        self.money = MoneyReports(note, self._note_text, self._export, directory)
 
     def run(self, seed, count, sign):
         sold = self.sales(seed, count, sign)
@@ -51,21 +54,21 @@ class SettlementComparison:
     # Reports of a ledger's own sales.
 
     def sales(self, seed, count, sign):
-        """(a ledger of sales, its lines that settlement matches)."""
+        """(a ledger of sales, its book)."""
         sales = Sales(seed)
         path = self.directory / "sales.ndjson"
         lines = sales.orders.resolve(sales.lines(count, planted_purchases()), sign)
         path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
         ledger = self.ledger_in(self.directory / "sales")
         ledger.fill([path], root_sha256=sign.root_sha256())
-        return ledger, list(ledger_lines(read_log(ledger.lines())))
+        return ledger, read_log(ledger.lines())
 
-    def one_form(self, seed, mode, sales, sold):
+    def one_form(self, seed, mode, sales, book):
         """Apple's files, in one form, of the sales in a ledger, of which a copy is made."""
         directory = self.directory / mode
         directory.mkdir()
         ledger = sales.copied(directory / "ledger")
-        made = generate_settlement.Reports(seed, mode, sold)
+        made = generate_settlement.Reports(seed, mode, list(ledger_lines(book)))
         wrong = self._write(directory / "wrong", made.wrong_first())
         right = self._write(directory / "right", made.files() | made.others() | made.overviews())
         self._import(ledger, f"{mode}, files to be replaced", wrong)
@@ -73,12 +76,15 @@ class SettlementComparison:
         self._expect_refusal(ledger, f"{mode}, other files without --replace", right)
         self._import(ledger, f"{mode}, all files", right, "--replace")
         self._import(ledger, f"{mode}, all files again", right, "--replace", appends=False)
-        files, rows = self._compare(ledger, mode, sold)
-        self._compare(ledger, f"{mode} before", sold, before)
+        rows = self._compare(ledger, mode, book)
+        names = {name for _, name, _ in book.files.findings()}
+        self._compare(ledger, f"{mode} before", book, before)
         if mode == generate_settlement.MIXED:
+            for words in MAPS if self.money.has_maps(ledger) else ():
+                self.money.map(ledger, words)
+                self._compare(ledger, f"{mode}, {words}", book)
             return
         self._check_plants(mode, rows)
-        names = {name for _, name, _ in files.findings()}
         self.note(f"{mode}, planted exceptions", [
             f"missing: {name}" for name in sorted(made.planted_exceptions() - names)])
 
@@ -96,17 +102,18 @@ class SettlementComparison:
             lands = found.get(name, {})
             self.note(f"{mode}, {name}", [] if lands == expected else [f"{expected} expected, {lands} found"])
 
-    def _compare(self, ledger, name, sold, lines=None):
-        """Compares both reports, as of the end of `lines` if given: (the files, the rows found)."""
+    def _compare(self, ledger, name, book, lines=None):
+        """Compares all reports, as of the end of `lines` if given, whose files `book` then has: the rows found."""
         point = [] if lines is None else ["--as-of", str(json.loads(lines[-1])["seq"])]
         # Files change no sale, and are no sale's.
-        declared = [line for line in lines or ledger.lines() if b'"settlement.declared"' in line]
-        files = read_log(declared).files
-        parts = settlement_reports.reconciled(sold, files)
+        declared = [line for line in lines or ledger.lines()
+                    if b'"settlement.declared"' in line or b'"settlement.mapped"' in line]
+        book.files = read_log(declared).files
+        parts = settlement_reports.reconciled(list(ledger_lines(book)), book.files)
         expected = settlement_reports.reconcile(parts)
         found = self._export(ledger, "reconcile", *point)
         self._note_text(f"{name}, export reconcile", expected, found)
-        exceptions = settlement_reports.exceptions(files)
+        exceptions = settlement_reports.exceptions(book.files)
         self._note_text(f"{name}, export exceptions", exceptions,
                         _settlement_alone(self._export(ledger, "exceptions", *point)))
         for chosen in FILTERS if lines is None else ():
@@ -115,15 +122,16 @@ class SettlementComparison:
             self._note_text(f"{name}, export reconcile {' '.join(options)}",
                             settlement_reports.reconcile(parts, **chosen),
                             self._export(ledger, "reconcile", *options))
-        return files, list(csv.DictReader(io.StringIO(found, newline="")))
+        self.money.compare(ledger, name, book, parts, point)
+        return list(csv.DictReader(io.StringIO(found, newline="")))
 
     def _note_text(self, name, expected, found):
         self.note(name, self.differences(expected.splitlines(), found.splitlines()) or (
             [] if expected == found else ["the ends of lines differ"]))
 
-    def _export(self, ledger, report, *options):
+    def _export(self, ledger, report, *options, ending=".csv"):
         """The report's text; empty, and noted, if there is none."""
-        path = self.directory / f"{report}.csv"
+        path = self.directory / f"{report}{ending}"
         path.unlink(missing_ok=True)
         done = ledger.run("--ledger", ledger.directory, "export", report, "--output", str(path), *options,
                           allowed=None)
@@ -189,9 +197,9 @@ class SettlementComparison:
         self._identities(ledger, directory)
         file = _long_file()
         self._take(ledger, file, self._place(directory, "long", file))
-        self._compare(ledger, "odd files", [])
+        self._compare(ledger, "odd files", read_log([]))
         ledger.append(lambda *_: list(_sets_of_parts()), seed)
-        self._compare(ledger, "sets that are unfinished or in disorder", [])
+        self._compare(ledger, "sets that are unfinished or in disorder", read_log([]))
         self._finish(ledger, directory, seed)
 
     def _finish(self, ledger, directory, seed):
@@ -201,7 +209,7 @@ class SettlementComparison:
         first, *_ = event_data(read_file(file.data, file.name), file.name, len(text) // 4)
         ledger.append(lambda *_: [_event(first)], seed)
         self._import(ledger, "an interrupted import again", [self._place(directory, "interrupted", file)])
-        self._compare(ledger, "an interrupted import", [])
+        self._compare(ledger, "an interrupted import", read_log([]))
 
     def _place(self, directory, name, file):
         (directory / name).mkdir()
@@ -249,7 +257,7 @@ class SettlementComparison:
             for data in self._import(ledger, file.situation, [path], *_options(file), "--replace",
                                      appends=is_new):
                 files.declare(0, data)
-        self._compare(ledger, "damaged files", [])
+        self._compare(ledger, "damaged files", read_log([]))
 
     def _identities(self, ledger, directory):
         """One file as two, another file without --replace, and files that are refused together."""
