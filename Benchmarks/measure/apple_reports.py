@@ -1,8 +1,5 @@
-"""Writes Apple's reports of all regions for the sales in a journal, a file for each fiscal month, for measurements.
-
-    python3 Benchmarks/measure/apple_reports.py journal.csv ROWS DIRECTORY
-"""
-
+# Writes Apple's reports of the sales in a journal, a file for each fiscal month, for measurements:
+# python3 Benchmarks/measure/apple_reports.py journal.csv ROWS DIRECTORY
 import csv
 import math
 import pathlib

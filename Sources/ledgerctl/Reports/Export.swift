@@ -9,10 +9,10 @@ let exportCommand = Command(
   "export", summary: "Write a report",
   details: [
     "Writes one report, which docs/reports.md explains: `revenue` is split as you ask, the `journal` has the "
-      + "lines that it sums, `sales` what these lines belong to, `reconcile` ties them to what Apple's reports "
-      + "say it sold, and `proceeds` and `payout` have what these say of shares and payments. Revenue is operational gross at customer prices "
-      + "as clients reported them, not settlement. Different currencies are never added up unless `--in` "
-      + "converts them.",
+      + "lines that it sums, `sales` what these lines belong to. `reconcile` ties them to what Apple's reports say it "
+      + "sold; `proceeds` and `payout` have what these say of shares and payments. Revenue is operational gross at "
+      + "customer prices as clients reported them, not settlement. Different currencies are never added up unless "
+      + "`--in` converts them.",
     "Without `--format`, FILE's name decides: `.csv`, `.json`, `.ndjson` or `.jsonl`, `.txt`, `.xlsx`; "
       + "without either, the format is a table. An Excel file has times in the zone of `--timezone`. In CSV, a "
       + "text that a spreadsheet would execute gets a `'` in front; docs/revenue.md says which, and how to undo "
