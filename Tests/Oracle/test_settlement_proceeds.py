@@ -193,7 +193,8 @@ class PayoutBy(unittest.TestCase):
 class Sellers(unittest.TestCase):
     # Country, month, region, transaction's day, seller.
     CASES = [
-        ("DE", "FY2026-P01", "ZZ", None, sellers.IRELAND), ("KR", "FY2026-P01", "ZZ", None, sellers.SINGAPORE),
+        ("DE", "FY2026-P01", "ZZ", None, sellers.IRELAND),
+        ("KR", "FY2026-P01", "ZZ", None, sellers.SINGAPORE),
         ("KR", "FY2024-P12", "ZZ", None, sellers.IRELAND), ("KR", "FY2025-P01", "ZZ", None, ""),
         ("DE", "FY2025-P01", "ZZ", None, sellers.IRELAND), ("HK", "FY2026-P01", "ZZ", None, sellers.IRELAND),
         ("KR", "FY2025-P01", "AP", None, sellers.SINGAPORE),
@@ -246,7 +247,8 @@ class Maps(unittest.TestCase):
         made.add(financial(P01, sale(1, "9.99", product="sku.1"), sale(2, "9.99", product="sku.2")))
         for sku in ("sku.1", "sku.2"):
             made.map(sku, "pro")
-        self.assertEqual(made.table([line("2025-10-10", units=3)], "class", "apple_units"), [("matched", "3")])
+        rows = made.table([line("2025-10-10", units=3)], "class", "apple_units")
+        self.assertEqual(rows, [("matched", "3")])
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ struct PayoutReport {
   ) throws {
     let row = payment.row
     try cells.text(month.name, writer)
-    try cells.text(row.region, writer)
+    try cells.text(row.regionName, writer)
     try cells.text(row.currency, writer)
     try writer.write(.integer(row.unitsSold))
     for amount in [
