@@ -1,76 +1,7 @@
 // Matching: which units each step takes, and that none is lost, doubled or made up (settlement rules S8 to S12).
-import Base
 import Revenue
 import TestSupport
 import Testing
-
-/// Both sides, from a few words a line.
-private struct Sides {
-  let symbols = StringInterner(TextArena())
-  var ledger = LedgerCells()
-  var apple = AppleCells()
-  var months = SettlementMonths()
-  private var lineCount = 0
-
-  /// `2025-10-01 S 2 DE EUR 9.99`: the day, Sale or Return, units, country, currency, and the price of a unit; `-` is
-  /// none.
-  mutating func line(_ words: String) throws {
-    let parts = words.split(separator: " ").map(String.init)
-    let units = try #require(Int64(parts[2]))
-    let isReturn = parts[1] == "R"
-    let price = try micros(parts[5])
-    ledger.add(
-      day: try CivilDate(parsing: parts[0]).dayNumber, isReturn: isReturn,
-      product: symbols.symbol("pro"), country: symbols.symbol(parts[3]),
-      currency: parts[4] == "-" ? .none : symbols.symbol(parts[4]),
-      quantity: isReturn ? -units : units,
-      amountMicros: price.map { $0 * max(1, units) * (isReturn ? -1 : 1) }, position: lineCount)
-    lineCount += 1
-  }
-
-  /// `FY2026-P01 2025-10-01 S 2 DE EUR 9.99`: the report's month, and the day of the transaction, `-` for none.
-  mutating func row(_ words: String) throws {
-    let parts = words.split(separator: " ").map(String.init)
-    let month = try #require(FiscalMonth(parsing: parts[0]))
-    var transactionMonth = FiscalMonthOrdinal.noMonth
-    if parts[1] != "-" {
-      let day = try CivilDate(parsing: parts[1]).dayNumber
-      transactionMonth = FiscalMonthOrdinal(FiscalMonth(containing: day).ordinal)
-    }
-    func text(_ day: Int) -> String {
-      let date = CivilDate(dayNumber: day).description
-      return "\(date.dropFirst(5).prefix(2))/\(date.suffix(2))/\(date.prefix(4))"
-    }
-    let units = (parts[2] == "R" ? "-" : "") + parts[3]
-    let report = AppleReportText(
-      region: "WW", days: (text(month.firstDay), text(month.lastDay)),
-      ["pro \(parts[2]) \(units) 0.00 EUR \(parts[4]) \(parts[6]) \(parts[5])"])
-    let rows = try withText(report.text) { try AppleReport(parsing: $0, symbols: symbols).rows }
-    apple.add(
-      rows[0], product: rows[0].product, month: FiscalMonthOrdinal(month.ordinal), transactionMonth: transactionMonth, file: 0
-    )
-    months.reported.insert(FiscalMonthOrdinal(month.ordinal))
-    months.complete.insert(FiscalMonthOrdinal(month.ordinal))
-  }
-
-  private func micros(_ text: String) throws -> Int64? {
-    if text == "-" { return nil }
-    let parts = text.split(separator: ".")
-    let whole = try #require(Int64(parts[0])) * 1_000_000
-    return whole + (parts.count > 1 ? try #require(Int64(parts[1])) * 10_000 : 0)
-  }
-
-  /// `class units ledger-month apple-month`, in the report's order.
-  func rows() throws -> [String] {
-    try Reconciliation(ledger, apple, months, symbols).rows.map { row in
-      "\(row.kind.word) \(row.units) \(name(row.ledger?.month)) \(name(row.apple?.month))"
-    }
-  }
-
-  private func name(_ month: FiscalMonthOrdinal?) -> String {
-    month.map { String(Period(.fiscalMonth, ordinal: Int($0)).description.suffix(3)) } ?? "-"
-  }
-}
 
 @Suite struct SettlementMatchingTests {
   struct Case: CustomTestStringConvertible {
@@ -146,7 +77,7 @@ private struct Sides {
   ]
 
   @Test(arguments: cases) func steps(_ test: Case) throws {
-    var sides = Sides()
+    var sides = SettlementSides()
     for line in test.ledger { try sides.line(line) }
     for row in test.apple { try sides.row(row) }
     expectEqual(try sides.rows().sorted(), test.rows.sorted())
@@ -157,7 +88,7 @@ private struct Sides {
     var random = SeededRandom()
     print("seed \(random.seed)")
     for _ in 0..<300 {
-      var sides = Sides()
+      var sides = SettlementSides()
       let days = [
         "2025-09-28", "2025-10-15", "2025-11-01", "2025-11-02", "2025-11-29", "2025-12-10",
       ]

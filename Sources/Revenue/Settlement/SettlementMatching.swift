@@ -234,6 +234,11 @@ package struct SettlementMonths {
   /// What units of the ledger are that nothing matches.
   func rest(_ month: FiscalMonthOrdinal) -> SettlementClass {
     if !reported.contains(month) { return .notReported }
-    return (month...month + 2).allSatisfy(complete.contains) ? .missingThere : .open
+    return isClosed(month) ? .missingThere : .open
+  }
+
+  /// Whether a month and the two after it are complete: what Apple has not settled then, it may never settle.
+  func isClosed(_ month: FiscalMonthOrdinal) -> Bool {
+    (month...month + 2).allSatisfy(complete.contains)
   }
 }
