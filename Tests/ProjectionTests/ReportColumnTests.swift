@@ -25,7 +25,9 @@ import Testing
   }
 
   /// Tables of docs/ have the same texts as manifests.
-  @Test(arguments: [(ReportKind.journal, "reports.md"), (.reconcile, "settlement.md")])
+  @Test(arguments: [
+    (ReportKind.journal, "reports.md"), (.reconcile, "settlement.md"), (.entries, "settlement.md"),
+  ])
   func theDocumentListsTheMeanings(_ kind: ReportKind, _ name: String) throws {
     let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()

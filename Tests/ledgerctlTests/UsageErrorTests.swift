@@ -118,7 +118,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "export revenu",
       "export: revenu: REPORT must be revenue, journal, sales, exceptions, receipts, users, "
-        + "subscriptions or reconcile; did you mean revenue?"),
+        + "subscriptions, reconcile or entries; did you mean revenue?"),
     Mistake(
       "export receipts --month 2026-06",
       "export: --month: can be used with revenue, journal, sales, exceptions or reconcile, not with receipts"

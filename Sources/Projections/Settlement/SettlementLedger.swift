@@ -51,15 +51,17 @@ struct SettlementLedger {
 struct MatchedBooks {
   let books: SettlementBooks
   let reconciliation: Reconciliation
-  let symbols: StringInterner
+  /// All lines of Production.
+  let source: ReportSource
+  var symbols: StringInterner { source.symbols }
   /// The names of the files that count, by their numbers in rows.
   let fileNames: [String]
   fileprivate var ledger: SettlementLedger
 
   /// Matches all lines of Production with all rows that count.
   init(_ database: Database) throws {
-    let source = try ReportSource(database, ReportRequest(.reconcile))
-    symbols = source.symbols
+    source = try ReportSource(database, ReportRequest(.reconcile))
+    let symbols = source.symbols
     books = try SettlementBooks(database, symbols)
     var ledger = try SettlementLedger(symbols)
     try source.forEachConfirmedLine { ledger.add($0) }

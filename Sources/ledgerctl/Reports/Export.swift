@@ -10,10 +10,11 @@ let exportCommand = Command(
   details: [
     "Writes one report, which docs/reports.md explains: `revenue` is split as you ask, the `journal` has the "
       + "lines that it sums, `sales` what these lines belong to. `reconcile` ties them to what Apple's reports say it "
-      + "sold; `proceeds` and `payout` have what these say of shares and payments. Revenue is operational gross at "
-      + "customer prices as clients reported them, not settlement. Different currencies are never added up unless "
-      + "`--in` converts them.",
-    "Without `--format`, FILE's name decides: `.csv`, `.json`, `.ndjson` or `.jsonl`, `.txt`, `.xlsx`; "
+      + "sold; `proceeds` and `payout` have what these say of shares and payments; `entries` are postings for "
+      + "double-entry accounts. Revenue is operational gross at customer prices as clients reported them, not "
+      + "settlement. Different currencies are never added up unless `--in` converts them.",
+    "Without `--format`, FILE's name decides: `.csv`, `.json`, `.ndjson` or `.jsonl`, `.txt`, `.xlsx`, and of "
+      + "`entries` `.journal` (hledger and Ledger) and `.beancount`; "
       + "without either, the format is a table. An Excel file has times in the zone of `--timezone`. In CSV, a "
       + "text that a spreadsheet would execute gets a `'` in front; docs/revenue.md says which, and how to undo "
       + "it. If the report goes to FILE, a line about it and warnings are printed on standard error.",
@@ -89,6 +90,16 @@ private let exportQuestionOptions: [Option] = [
     "class",
     value: .init("LIST", allowed: SettlementClass.allCases.map { "\($0.word)" }, isList: true),
     help: "only these classes of `reconcile`"),
+  Option(
+    "basis",
+    value: .init("BASIS", allowed: EntryBasis.names, standard: EntryBasis.ledger.rawValue),
+    help: "what `entries` of sales rest on: the receipts of the ledger, or Apple's reports alone"),
+  Option(
+    "paid-on", value: .init("LIST"),
+    help: "the days of payments in `entries`, as in `FY2026-P01=2025-12-04`"),
+  Option(
+    "accounts", value: .init("FILE"),
+    help: "what accounts are called in `entries`: lines of `name = account`"),
 ]
 
 /// Where a report goes, and in which form.
@@ -118,7 +129,7 @@ private func export(
     let isAtDay = (try? CivilDate(parsing: invocation.value("at") ?? "")) != nil
     if request.kind.hasMoment, !request.isByMonth, !isAtDay {
       context.log("export: --timezone: has no effect without --by month or a day for --at")
-    } else if !request.kind.hasMoment, !request.kind.hasDays {
+    } else if !request.kind.hasMoment, !request.kind.hasDays, request.kind != .entries {
       context.log(
         "export: --timezone: has no effect except in Excel files and with --csv-dates spreadsheet")
     }

@@ -2,11 +2,20 @@
 import Base
 import Intake
 import Projections
+import Revenue
 
 /// The options of `export`.
 struct ExportOptions: Sendable {
   enum Format: String, CaseIterable, Sendable {
     case csv, json, ndjson, table, xlsx
+    /// Of entries alone.
+    case hledger, beancount
+
+    /// The names of those that any rows have.
+    static let namesOfRows = allCases.filter { $0.entries == nil }.map(\.rawValue)
+
+    /// The format of entries; nil if it is one of any rows.
+    var entries: EntryFormat? { EntryFormat(rawValue: rawValue) }
   }
 
   let request: ReportRequest
@@ -40,7 +49,7 @@ struct ExportOptions: Sendable {
     }
     try Self.checkDimensions(kind, invocation)
     outputPath = invocation.outputPath
-    format = try Self.format(invocation, outputPath)
+    format = try Self.format(invocation, outputPath, ofEntries: kind == .entries)
     var request = try invocation.reportRequest(kind)
     // People read minor units; programs read all digits.
     if !invocation.has("amounts"), format == .table || format == .xlsx,
@@ -55,12 +64,33 @@ struct ExportOptions: Sendable {
     asOf = try invocation.asOf()
     try Self.refuseForeignLayout(format, invocation)
     try Self.checkColumns(of: request)
+    try Self.checkEntries(format, request, invocation)
     if format == .xlsx, outputPath == nil {
       throw UsageError("--format xlsx", "requires --output FILE")
     }
     hasManifest = invocation.has("manifest")
     if hasManifest, outputPath == nil {
       throw UsageError("--manifest", "requires --output FILE; the manifest is written next to it")
+    }
+  }
+
+  /// Formats of entries have no columns, and limits to what an account may be called.
+  private static func checkEntries(
+    _ format: Format, _ request: ReportRequest, _ invocation: Invocation
+  ) throws(UsageError) {
+    guard let form = format.entries else { return }
+    if request.kind != .entries {
+      throw UsageError(
+        "--format \(format.rawValue)",
+        "can be used with \(ReportKind.entries.rawValue), not with \(request.kind.rawValue)")
+    }
+    if invocation.has("columns") {
+      throw UsageError("--columns", "cannot be used with \(format.rawValue)")
+    }
+    if let account = request.accounts.unreadable(in: form) {
+      throw UsageError(
+        "--accounts \(ShownArgument.text(invocation.value("accounts") ?? ""))",
+        "\(format.rawValue) does not read '\(ShownArgument.text(account))' as an account")
     }
   }
 
@@ -124,15 +154,16 @@ struct ExportOptions: Sendable {
 
   /// The format of `--format`, or the one that the name of the output implies.
   static func format(
-    _ invocation: Invocation, _ outputPath: String?
+    _ invocation: Invocation, _ outputPath: String?, ofEntries: Bool = false
   ) throws(UsageError) -> Format {
     if let name = invocation.value("format") { return Format(rawValue: name) ?? .table }
     guard let outputPath else { return .table }
     let name = outputPath.lowercased()
-    let endings: [(String, Format)] = [
+    var endings: [(String, Format)] = [
       (".csv", .csv), (".json", .json), (".ndjson", .ndjson), (".jsonl", .ndjson), (".txt", .table),
       (".xlsx", .xlsx),
     ]
+    if ofEntries { endings += [(".journal", .hledger), (".beancount", .beancount)] }
     guard let format = endings.first(where: { name.hasSuffix($0.0) })?.1 else {
       throw invocation.wrong(
         "output", outputPath, "the name does not imply a format; give --format")

@@ -29,7 +29,7 @@ let queryCommand = Command(
       "rows-max", value: .init("N", standard: String(QueryOptions.rowsMaxStandard)),
       help: "more rows are an error; a table may have \(QueryOptions.tableRowsMax) at most"),
     Option(
-      "format", value: .init("FORMAT", allowed: ExportOptions.Format.names),
+      "format", value: .init("FORMAT", allowed: ExportOptions.Format.namesOfRows),
       help: "the output format"),
     Option(
       "output", short: "o", value: .init("FILE"),
@@ -143,6 +143,7 @@ private func queryWriter(
   case .json:
     return JSONReportWriter(heading: .query(source?.ledger, head: source?.query.head), sink)
   case .table: return TableReportWriter(nil, to: output, context)
+  case .hledger, .beancount: preconditionFailure("a query of entries")
   case .xlsx:
     var facts: [SpreadsheetAbout.Fact] = []
     if let (ledger, query, sql) = source {

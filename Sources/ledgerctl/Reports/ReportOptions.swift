@@ -24,7 +24,10 @@ extension Invocation {
       throw wrong("to", to.description, "comes before --from \(from)")
     }
     request.momentMs = try reportMomentMs(in: request.zone)
-    var apart: Set<ReportOption> = [.timezone, .reportingCurrency, .ratesMaxAge, .from, .to, .at]
+    request.accounts = try accounts()
+    var apart: Set<ReportOption> = [
+      .timezone, .reportingCurrency, .ratesMaxAge, .from, .to, .at, .accounts,
+    ]
     if !kind.isOfSettlement { apart.insert(.month) }
     for option in ReportOption.allCases where has(option.name) && !apart.contains(option) {
       let text = value(option.name) ?? ""
@@ -108,6 +111,24 @@ extension Invocation {
     return currency
   }
 
+  /// The accounts of the file of `--accounts`; the usual ones if the option is not given.
+  private func accounts() throws(UsageError) -> EntryAccounts {
+    guard has(ReportOption.accounts.name), let path = value(ReportOption.accounts.name) else {
+      return EntryAccounts()
+    }
+    let name = "--accounts \(ShownArgument.text(path))"
+    let bytes: [UInt8]
+    do throws(Failure) { bytes = try readSmallFile(path) } catch {
+      throw UsageError(name, error.cause)
+    }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw UsageError(name, "is not UTF-8")
+    }
+    do throws(EntryAccountsError) { return try EntryAccounts(parsing: text) } catch {
+      throw UsageError(name, error.description)
+    }
+  }
+
   /// The days of `--rates-max-age`, or its default.
   func ratesAgeMaxDays() throws(UsageError) -> Int {
     try value("rates-max-age", "is not a number of days") { text in
@@ -125,6 +146,7 @@ extension ReportOption {
     case .sort: "is not a column, COLUMN:asc or COLUMN:desc"
     case .top: "is not a number from 1"
     case .month: "is not a fiscal month, as in FY2026-P01, or a list of them"
+    case .paidOn: "is not a list of fiscal months and days, as in FY2026-P01=2025-12-04"
     case .csvDelimiter: "is not a comma, a semicolon, a vertical bar or 'tab'"
     default: "is not a list of names, separated by commas"
     }

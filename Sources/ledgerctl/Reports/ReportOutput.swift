@@ -4,6 +4,7 @@ import Intake
 import Ledger
 import Projections
 import ReportDocuments
+import Revenue
 
 /// A written report: its summary and what identifies its bytes.
 struct WrittenReport {
@@ -64,6 +65,8 @@ struct ReportOutput {
         writer = try SpreadsheetReportWriter(
           about, check: { try context.interruption.check() }, sink)
       case .table: writer = TableReportWriter(request, to: output, context)
+      case .hledger: writer = EntryTextWriter(.hledger, sink)
+      case .beancount: writer = EntryTextWriter(.beancount, sink)
       }
       return request.layout.applied(to: writer)
     }

@@ -131,6 +131,7 @@ final class TableReportWriter: ReportWriter {
     case .proceeds: "kept share_currency seller"
     case .payout:
       "latest_payment expected_payment effective_rate balance adjustments input_tax withholding_tax units region"
+    case .entries: "fiscal_month kind description"
     case .users: "uploads receipts trials first_seen_at countries returns last_seen_at"
     case .subscriptions where isByMonth: "recovered converted renewed gross churned new"
     case .subscriptions:

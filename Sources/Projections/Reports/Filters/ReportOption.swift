@@ -11,6 +11,9 @@ package enum ReportOption: String, CaseIterable, Sendable {
   case ratesMaxAge = "rates_max_age"
   case app, product, country, user, kind, month
   case settlementClass = "class"
+  case basis
+  case paidOn = "paid_on"
+  case accounts
   case sort, top, amounts, columns, total
   case withSettlement = "with_settlement"
   case csvDelimiter = "csv_delimiter"
@@ -32,13 +35,16 @@ package enum ReportOption: String, CaseIterable, Sendable {
       [.revenue, .journal, .sales, .exceptions, .reconcile, .proceeds]
     case .month: [.reconcile, .proceeds, .payout]
     case .settlementClass: [.reconcile]
+    case .basis, .paidOn, .accounts: [.entries]
     case .includePending, .sort, .top: [.revenue, .journal, .sales, .exceptions, .users]
     case .reportingCurrency, .ratesMaxAge:
       [.revenue, .journal, .exceptions, .users, .subscriptions]
     case .amounts: [.revenue, .journal, .sales, .users, .subscriptions]
     case .total: [.revenue, .journal]
     case .withSettlement: [.journal, .sales]
-    case .timezone, .environment: Set(ReportKind.allCases.filter { !$0.isOfSettlement })
+    case .timezone:
+      Set(ReportKind.allCases.filter { !$0.isOfSettlement || $0 == .entries })
+    case .environment: Set(ReportKind.allCases.filter { !$0.isOfSettlement })
     case .columns, .csvDelimiter, .csvDecimal, .csvDates: Set(ReportKind.allCases)
     }
   }
@@ -67,7 +73,8 @@ package enum ReportOption: String, CaseIterable, Sendable {
       let names = parts.map(EnvironmentName.meant)
       return Set(names).count == names.count ? .texts(names) : nil
     case .by where kind.hasMoment: return .string(text)
-    case .by, .app, .product, .kind, .settlementClass, .columns: return .texts(parts)
+    case .by, .app, .product, .kind, .settlementClass, .paidOn, .accounts, .columns:
+      return .texts(parts)
     case .country, .month: return .texts(parts.map { $0.uppercased() })
     case .csvDelimiter where text == "tab": return .string("\t")
     default: return .string(text)
@@ -87,7 +94,8 @@ package enum ReportOption: String, CaseIterable, Sendable {
   /// Whether reports of a kind read it.
   fileprivate func isRead(by kind: ReportKind) -> Bool {
     switch self {
-    case .by, .period, .refunds, .at, .from, .to, .timezone, .environment, .month, .settlementClass:
+    case .by, .period, .refunds, .at, .from, .to, .timezone, .environment, .month, .settlementClass,
+      .basis, .paidOn, .accounts:
       reports.contains(kind)
     case .includePending: !kind.isOfSettlement
     default: true
@@ -151,6 +159,10 @@ extension ReportRequest {
     case .kind: return .refinement(filter.kinds?.map { "\($0.word)" })
     case .month: return .refinement(filter.months)
     case .settlementClass: return .refinement(filter.classes?.map { "\($0.word)" })
+    case .basis: return .string(basis.rawValue)
+    case .paidOn:
+      return .refinement(paidOn.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" })
+    case .accounts: return .refinement(accounts.texts)
     case .sort: return sort.map { .string($0.text) }
     case .top: return top.map { .number("\($0)") }
     case .amounts: return amounts == .exact ? nil : .string(amounts.rawValue)
@@ -219,6 +231,16 @@ extension ReportRequest {
     case .month:
       filter.months = try value.names { FiscalMonth(parsing: $0).map(\.name) }
     case .settlementClass: filter.classes = try value.names(SettlementClass.init(word:))
+    case .basis: basis = try value.read(EntryBasis.init)
+    case .paidOn:
+      let days = try value.names(Self.paymentDay)
+      paidOn = Dictionary(days, uniquingKeysWith: { first, _ in first })
+      guard paidOn.count == days.count else { throw option.fault }
+    case .accounts:
+      accounts = EntryAccounts()
+      for text in try value.names({ $0 }) {
+        do throws(EntryAccountsError) { try accounts.replace(text) } catch { throw option.fault }
+      }
     case .sort: sort = try value.read(ReportSort.init)
     case .top: top = try value.number(in: 1...Int.max)
     case .amounts: amounts = try value.read(ReportAmounts.init)
@@ -229,6 +251,17 @@ extension ReportRequest {
     case .csvDecimal: layout.csv.decimal = try value.sign(ReportLayout.CSV.decimals)
     case .csvDates: layout.csv.dates = try value.read(ReportLayout.CSV.Dates.init)
     }
+  }
+}
+
+extension ReportRequest {
+  /// Reads `FY2026-P01=2025-12-04`.
+  private static func paymentDay(_ text: String) -> (month: String, day: CivilDate)? {
+    let parts = text.split(separator: "=", omittingEmptySubsequences: false).map(String.init)
+    guard parts.count == 2, let month = FiscalMonth(parsing: parts[0]),
+      let day = try? CivilDate(parsing: parts[1])
+    else { return nil }
+    return (month.name, day)
   }
 }
 

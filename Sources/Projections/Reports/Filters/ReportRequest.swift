@@ -6,7 +6,7 @@ package import Revenue
 /// The available reports.
 package enum ReportKind: String, CaseIterable, Sendable {
   case revenue, journal, sales, exceptions, receipts, users, subscriptions
-  case reconcile, proceeds, payout
+  case reconcile, proceeds, payout, entries
 
   /// Increased when the same events and filters would produce different bytes.
   package var version: Int {
@@ -16,7 +16,7 @@ package enum ReportKind: String, CaseIterable, Sendable {
     case .sales: 6
     case .users, .subscriptions: 5
     case .receipts: 4
-    case .reconcile, .proceeds, .payout: 1
+    case .reconcile, .proceeds, .payout, .entries: 1
     }
   }
 
@@ -26,7 +26,7 @@ package enum ReportKind: String, CaseIterable, Sendable {
   }
 
   /// Whether the report is of Apple's reports: by fiscal months, of Production and of every app.
-  package var isOfSettlement: Bool { [.reconcile, .proceeds, .payout].contains(self) }
+  package var isOfSettlement: Bool { [.reconcile, .proceeds, .payout, .entries].contains(self) }
 
   /// Whether the report is of a moment (rule R13).
   package var hasMoment: Bool { self == .subscriptions }
@@ -51,6 +51,14 @@ package enum ReportDimension: String, CaseIterable, Sendable {
     case .trust: "trust"
     }
   }
+}
+
+/// What entries of sales rest on (settlement rule S15).
+package enum EntryBasis: String, CaseIterable, Sendable {
+  /// The receipts, by day; Apple's reports correct them.
+  case ledger
+  /// Apple's reports alone, by fiscal month.
+  case apple
 }
 
 /// The date on which a Return or Reversal counts.
@@ -96,6 +104,11 @@ package struct ReportRequest: Sendable {
   /// R13: whether subscriptions are counted by month instead of listed.
   package var isByMonth = false
 
+  /// What entries of sales rest on, the days of payments by fiscal month, and what accounts are called.
+  package var basis = EntryBasis.ledger
+  package var paidOn: [String: CivilDate] = [:]
+  package var accounts = EntryAccounts()
+
   /// What narrows the rows down, besides days and environments.
   package var filter = ReportFilter()
   /// What rows are sorted by; nil is the report's own order.
@@ -129,7 +142,7 @@ package let reportNote =
 extension ReportKind {
   fileprivate var note: String {
     switch self {
-    case .reconcile:
+    case .reconcile, .entries:
       "Units and amounts as Apple's reports and the receipts state them; differences are counted, not explained."
     case .proceeds:
       "Units and amounts as Apple's reports state them; what Apple kept holds commission and taxes, which it does not "

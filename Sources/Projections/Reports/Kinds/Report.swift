@@ -135,6 +135,7 @@ package enum Report {
     case .reconcile: summary = try ReconcileReport(request, source.database).write(to: writer)
     case .proceeds: summary = try ProceedsReport(request, source.database).write(to: writer)
     case .payout: summary = try PayoutReport(request, source.database).write(to: writer)
+    case .entries: summary = try EntriesReport(request, source.database).write(to: writer)
     case .subscriptions:
       summary =
         request.isByMonth

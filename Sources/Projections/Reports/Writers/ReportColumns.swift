@@ -14,6 +14,7 @@ extension ReportRequest {
     case .reconcile: ReconcileReport.columns
     case .proceeds: ProceedsReport.columns
     case .payout: PayoutReport.columns(payoutGroups)
+    case .entries: EntriesReport.columns
     case .subscriptions:
       isByMonth
         ? SubscriptionMonthsReport.columns(ofVersion: version) : SubscriptionsReport.columns
@@ -167,6 +168,18 @@ extension Report {
       "product_id": "with --by: the product",
       "country_code": "with --by: the country",
       "share": "with --by: the share of the group's rows",
+    ],
+    .entries: [
+      "date":
+        "the day of the sales, the last day of the fiscal month (of unsettled sales, of the second after it), "
+        + "or the day of the payment",
+      "entry": "the name of the entry, which its postings share",
+      "kind": "sales, settlement, unsettled or payment",
+      "fiscal_month": "the month of Apple's report, or of unsettled sales; empty for sales by day",
+      "description": "App Store, and the name of the entry",
+      "account": "the account",
+      "amount": "what is added to the account; debit is positive",
+      "currency": "the currency of the amount, ISO 4217",
     ],
     .receipts: [
       "receipt_id": "a UUID made from the app family and the receipt's content",

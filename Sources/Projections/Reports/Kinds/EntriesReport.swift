@@ -1,0 +1,99 @@
+// The entries report: balanced postings for double-entry accounts (settlement rule S15).
+import Base
+import Ledger
+import Revenue
+
+struct EntriesReport {
+  static let columns = [
+    ReportColumn("date", isKey: true), ReportColumn("entry", isKey: true), ReportColumn("kind"),
+    ReportColumn("fiscal_month"), ReportColumn("description"),
+    ReportColumn("account", isKey: true), ReportColumn("amount", .amount),
+    ReportColumn("currency", isKey: true),
+  ]
+
+  /// What sums of sales are by.
+  private struct DayCurrency: Hashable {
+    let day: Int
+    let currency: Currency
+  }
+
+  private let symbols: StringInterner
+  private let books: SettlementBooks
+  private let postings: [Posting]
+
+  init(_ request: ReportRequest, _ database: Database) throws {
+    var entries = EntryBook(request.accounts)
+    switch request.basis {
+    case .ledger:
+      let matched = try MatchedBooks(database)
+      symbols = matched.symbols
+      books = matched.books
+      try Self.addSales(matched.source, request.zone, to: &entries)
+      let rows = matched.reconciliation.rows
+      entries.addDifferences(rows)
+      entries.addUnsettled(rows, books.months)
+    case .apple:
+      symbols = try ReportSource(database, request).symbols
+      books = try SettlementBooks(database, symbols)
+    }
+    var counting = CountingSums()
+    for file in books.open where file.counts {
+      for row in file.report.rows {
+        counting.add(row, month: FiscalMonthOrdinal(file.month.ordinal))
+      }
+    }
+    if request.basis == .apple { entries.addGross(counting) }
+    entries.addShares(counting)
+    for file in books.open where file.file.kind == .overview {
+      entries.addPayments(
+        file.report, of: file.month, paidDay: request.paidOn[file.month.name]?.dayNumber)
+    }
+    postings = try entries.postings(symbols)
+  }
+
+  /// Adds what the revenue report has by day and currency.
+  private static func addSales(
+    _ source: ReportSource, _ zone: TimeZoneTable, to entries: inout EntryBook
+  ) throws {
+    var calendar = PeriodCalendar(.day, in: zone)
+    var sums: [DayCurrency: RevenueSums] = [:]
+    try source.forEachConfirmedLine { line in
+      guard line.kind.isPaid, let currency = line.currency else { return }
+      let key = DayCurrency(day: calendar.dayNumber(atMs: line.dateMs), currency: currency)
+      _ = sums[key, default: RevenueSums()].add(line)
+    }
+    for (key, sum) in sums {
+      entries.addSales(
+        DaySums(gross: sum.gross, returns: sum.returns, reversals: sum.reversals), day: key.day,
+        currency: source.symbols.symbol(key.currency))
+    }
+  }
+
+  /// Writes the report; returns its totals and remarks.
+  func write(to writer: any ReportWriter) throws -> ReportSummary {
+    var summary = ReportSummary()
+    try writer.begin(Self.columns)
+    for posting in postings {
+      let entry = posting.entry
+      let name = entry.name(symbols)
+      try text(CivilDate(dayNumber: entry.day).description, writer)
+      try text(name, writer)
+      try writer.write(.word(entry.kind.word))
+      try text(entry.monthName, writer)
+      try text("App Store | \(name)", writer)
+      try text(posting.account, writer)
+      let code = symbols.text(posting.currency)
+      try writer.write(.amount(posting.micros, .statedBy(code)))
+      try writer.write(.text(code))
+      try writer.endRow()
+      summary.rowCount += 1
+    }
+    summary.exceptions = books.exceptionCounts
+    return summary
+  }
+
+  private func text(_ text: String, _ writer: any ReportWriter) throws {
+    if text.isEmpty { return try writer.write(.empty) }
+    try withText(text) { try writer.write(.text($0)) }
+  }
+}
