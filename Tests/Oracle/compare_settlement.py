@@ -1,5 +1,5 @@
-# Compares ledgerctl's settlement with the oracle: files, the reconciliation, exceptions (rules S2 to S12), and
-# the reports on money.
+# Compares ledgerctl's settlement with the oracle: files, the reconciliation, exceptions, and the reports on
+# money (rules S2 to S17).
 import csv
 import gzip
 import io
@@ -9,7 +9,8 @@ import random
 import generate_settlement
 import settlement_reports
 from compare_settlement_reports import MAPS, MoneyReports
-from generate_settlement_files import File, damaged, one_region, paid, refused, taken, title_of
+from generate_settlement_damage import damaged
+from generate_settlement_files import File, one_region, paid, refused, taken, title_of
 from generate_settlement_plants import PLANTS, planted_purchases
 from generate_settlement_sales import Sales
 from log import read_log
@@ -103,7 +104,9 @@ class SettlementComparison:
             self.note(f"{mode}, {name}", [] if lands == expected else [f"{expected} expected, {lands} found"])
 
     def _compare(self, ledger, name, book, lines=None):
-        """Compares all reports, as of the end of `lines` if given, whose files `book` then has: the rows found."""
+        """Compares all reports, as of the end of `lines` if given: the rows of the reconciliation found.
+
+        The book then has the files of that point."""
         point = [] if lines is None else ["--as-of", str(json.loads(lines[-1])["seq"])]
         # Files change no sale, and are no sale's.
         declared = [line for line in lines or ledger.lines()

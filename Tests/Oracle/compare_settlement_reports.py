@@ -14,7 +14,8 @@ PAID_ON = {"--paid-on": "FY2026-P02=2026-01-05"}
 REPORTS = [
     ("proceeds", {}),
     ("payout", {}),
-    *(("payout", {"--by": names}) for names in ("seller", "country", "country,product", "product,seller,country")),
+    *(("payout", {"--by": names}) for names in (
+        "seller", "country", "country,product", "product,seller,country")),
     *(("entries", options) for options in (
         {}, ZONE, PAID_ON, {"--basis": "ledger"}, {"--basis": "apple"}, {"--basis": "apple"} | PAID_ON,
         {"--format": "hledger"}, {"--format": "beancount"}, {"--format": "hledger", "--basis": "apple"},
@@ -27,7 +28,11 @@ REPORTS = [
 ]
 ENDINGS = {"hledger": ".journal", "beancount": ".beancount"}
 # Of a file that replaces accounts: two become one.
-ACCOUNT_FILE = "bank = Assets:Bank:Giro\nunseen = Income:Apple:Sales\nkept = Expenses:Apple:Commission and tax\n"
+ACCOUNT_FILE = """\
+bank = Assets:Bank:Giro
+unseen = Income:Apple:Sales
+kept = Expenses:Apple:Commission and tax
+"""
 # What is mapped in turn, in a ledger that has the planted sales.
 MAPS = ["plant.no_receipt=plant.never_settled", "plant.no_receipt=coins", "plant.no_receipt="]
 

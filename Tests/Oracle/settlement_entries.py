@@ -101,7 +101,8 @@ class Entries:
             if part.apple is None or account is None:
                 continue
             if part.name == "currency_differs":
-                stated = [(part.apple_amount, part.apple.currency), (-part.ledger_amount, part.ledger.currency)]
+                stated = [(part.apple_amount, part.apple.currency),
+                          (-part.ledger_amount, part.ledger.currency)]
             else:
                 stated = [part.difference]
             for micros, currency in stated:

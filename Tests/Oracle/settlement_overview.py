@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from settlement_text import OVERVIEW_FIRST, csv_cells, filled, is_overview_header, lowered
 from settlement_values import (
-    MONTH_NAMES, SPACE, Refused, amount_text, integer, is_rate, letters, micros, month_from_words,
+    MONTH_NAMES, Refused, amount_text, integer, is_rate, letters, micros, month_from_words,
 )
 
 UNITS, BALANCE, EARNED, OWED = "units sold", "balance", "earned", "total owed"
@@ -19,7 +19,7 @@ PAYMENT = re.compile(r"(\S+)\s+([A-Za-z]{3})", re.ASCII)
 
 @dataclass
 class PaymentRow:
-    """One currency of a region; amounts in micros, by column name, the rate as it stands."""
+    """One currency of a region; amounts in micros, by column name; `region`: the whole first cell."""
 
     number: int
     region: str
@@ -90,14 +90,19 @@ def _row(names, row, place, line):
         raise Refused("a row without a currency", line)
     return PaymentRow(
         place,
-        row[0][: region.start()].strip(SPACE),
+        row[0],
         region[1].upper(),
         read(UNITS, integer, 0),
         {name: read(name, micros, 0) for name in AMOUNTS},
-        read(RATE, lambda text: text if is_rate(text) else None, ""),
+        read(RATE, _rate, ""),
         read(PROCEEDS, micros, None),
         read(BANK, lambda text: letters(text, 3), ""),
     )
+
+
+def _rate(text):
+    """The digits as they stand, without commas and a plus sign."""
+    return text.replace(",", "").lstrip("+") if is_rate(text) else None
 
 
 def _payment(row):

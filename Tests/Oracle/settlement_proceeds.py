@@ -1,4 +1,4 @@
-# What Apple's reports and overviews state of shares and payments, and a payment split (settlement rules, S13).
+# What Apple states of shares and payments, and a payment split by groups (settlement rules, S13).
 from fractions import Fraction
 
 from currencies import MINOR_DIGITS

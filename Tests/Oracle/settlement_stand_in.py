@@ -153,7 +153,8 @@ class StandInLedger:
         elif name == "exceptions":
             text = settlement_reports.exceptions(book.files)
         elif name == "revenue":
-            text = csv_text(*report(name, book, Options(by=("period",), period="day", timezone=options["--timezone"])))
+            shown = Options(by=("period",), period="day", timezone=options["--timezone"])
+            text = csv_text(*report(name, book, shown))
         else:
             text = text_of(name, options, book, parts)
         pathlib.Path(path).write_bytes(self.changes_report(name, text).encode())

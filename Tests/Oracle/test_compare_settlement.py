@@ -83,7 +83,8 @@ class FaithfulAndFaulty(unittest.TestCase):
             return text if report in ("reconcile", "exceptions") else ""
 
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            _, failed = self.verdict("mixed", report=broken, help_text="the report; journal or sales --environment")
+            help_text = "the report; journal or sales --environment"
+            _, failed = self.verdict("mixed", report=broken, help_text=help_text)
         self.assertEqual(failed, [])
         self.assertIn("entries --basis apple", printed.getvalue())
 

@@ -1,4 +1,5 @@
-# Hand-worked checks of entries: the worked example, the published month, payments, formats (settlement rules, S15).
+# Hand-worked checks of entries: the worked example, the published month, payments, formats (settlement
+# rules, S15).
 import pathlib
 import random
 import tempfile
@@ -7,6 +8,7 @@ import unittest
 import generate_settlement
 import reports
 from dates import days_from_text, period_name
+from generate_settlement_files import BALANCE_HEADER as HEADER
 from generate_settlement_plants import planted_purchases
 from generate_settlement_sales import Sales
 from settlement_entries import Entries, as_beancount, as_csv, as_hledger, receivable_balances
@@ -25,8 +27,6 @@ SALES, REFUNDS = "Income:Apple:Sales", "Income:Apple:Refunds"
 KEPT, UNSETTLED = "Expenses:Apple:Kept", "Expenses:Apple:Unsettled"
 DIFFERENCES, UNSEEN, APPS = "Income:Apple:Differences", "Income:Apple:Unseen", "Income:Apple:Apps"
 INPUT, ADJUSTED, WITHHELD = "Liabilities:Tax:Input", "Income:Apple:Adjustments", "Expenses:Tax:Withheld"
-HEADER = ("Region (Currency),Units Sold,Balance,Earned,Pre-Tax Subtotal,Input Tax,Adjustments,Withholding Tax,"
-          "Total Owed,Exchange Rate,Proceeds,Bank Account Currency")
 
 
 def entries_of(lines, made, **options):
@@ -78,8 +78,8 @@ class WorkedExample(unittest.TestCase):
             (f"settlement {P03} EUR", RECEIVABLE, "-4.11", "EUR"),
             (f"settlement {P03} EUR", KEPT, "4.11", "EUR"),
         ])
-        dates = {row[:2] for row in rows_of(as_csv(entries), "date", "fiscal_month", "kind") if row[2] == "settlement"}
-        self.assertEqual(dates, {("2025-11-01", P01), ("2025-12-27", P03)})
+        rows = rows_of(as_csv(entries), "date", "fiscal_month", "kind")
+        self.assertEqual({row[:2] for row in rows if row[2] == "settlement"}, {("2025-11-01", P01), ("2025-12-27", P03)})
 
     def test_what_never_settled_is_unsettled_when_the_third_month_ends(self):
         rows = rows_of(as_csv(self.entries(P01, P02, P03)), "kind", "fiscal_month", *BRIEF)
@@ -140,7 +140,8 @@ class PublishedMonth(unittest.TestCase):
             self.assertEqual(of_kind(entries_of([], published(), basis=basis), "settlement"), [
                 (f"settlement {self.MONTH} {currency}", account, amount, currency)
                 for currency, amounts in (("CHF", ("33.15", "17.85", "-51.00")),
-                                          ("EUR", ("206.89", "132.94", "-339.83")), ("JPY", ("179", "76", "-255")))
+                                          ("EUR", ("206.89", "132.94", "-339.83")),
+                                          ("JPY", ("179", "76", "-255")))
                 for account, amount in zip((RECEIVABLE, KEPT, APPS), amounts)])
 
     def test_the_day_is_the_expected_one_or_the_one_named(self):
@@ -156,9 +157,11 @@ class Settlement(unittest.TestCase):
     OWN = {"price": "9.99", "share": "5.88"}
     CASES = {
         "a price that differs": (line("2025-10-10", "8.99"), sale(1, **OWN), [
-            ("EUR", RECEIVABLE, "-3.11", "EUR"), ("EUR", KEPT, "4.11", "EUR"), ("EUR", DIFFERENCES, "-1.00", "EUR")]),
+            ("EUR", RECEIVABLE, "-3.11", "EUR"), ("EUR", KEPT, "4.11", "EUR"),
+            ("EUR", DIFFERENCES, "-1.00", "EUR")]),
         "another currency: an entry in each": (line("2025-10-10", "8.99", "USD"), sale(1, **OWN), [
-            ("EUR", RECEIVABLE, "5.88", "EUR"), ("EUR", KEPT, "4.11", "EUR"), ("EUR", DIFFERENCES, "-9.99", "EUR"),
+            ("EUR", RECEIVABLE, "5.88", "EUR"), ("EUR", KEPT, "4.11", "EUR"),
+            ("EUR", DIFFERENCES, "-9.99", "EUR"),
             ("USD", RECEIVABLE, "-8.99", "USD"), ("USD", DIFFERENCES, "8.99", "USD")]),
         "another country": (line("2025-10-10", country="FR"), sale(1, **OWN), [
             ("EUR", RECEIVABLE, "-4.11", "EUR"), ("EUR", KEPT, "4.11", "EUR")]),
@@ -173,7 +176,8 @@ class Settlement(unittest.TestCase):
         "free, with a share": (line("2025-10-10", "0"), sale(1, "0", share="0.10"), [
             ("EUR", RECEIVABLE, "0.10", "EUR"), ("EUR", KEPT, "-0.10", "EUR")]),
         "a Return that nobody saw here": (line("2025-10-10", "0"), sale(-1, **OWN, flag="R"), [
-            ("EUR", RECEIVABLE, "-5.88", "EUR"), ("EUR", KEPT, "-4.11", "EUR"), ("EUR", UNSEEN, "9.99", "EUR")]),
+            ("EUR", RECEIVABLE, "-5.88", "EUR"), ("EUR", KEPT, "-4.11", "EUR"),
+            ("EUR", UNSEEN, "9.99", "EUR")]),
     }
 
     def test_differences_and_shares(self):
@@ -197,14 +201,6 @@ class Settlement(unittest.TestCase):
 
 
 class Payments(unittest.TestCase):
-    def made(self, *rows):
-        """A month of one row of 5.88 EUR, and its overview; rows without their region and currency."""
-        made = Imports()
-        made.add(financial(P01, sale(1, "9.99", share="5.88")))
-        made.add(overview("October, 2025", *(f"Euro-Zone (EUR),1,{row}" for row in rows), ",,", columns=HEADER),
-                 name="report.csv")
-        return made
-
     def test_taxes_and_adjustments_have_accounts_of_their_own(self):
         made = Imports()
         row = "Euro-Zone (EUR),1,0.50,5.88,5.88,0.30,-0.20,-1.00,5.48,0.90000,4.93,CHF"
@@ -225,7 +221,9 @@ class Payments(unittest.TestCase):
             (f"payment {P01} 1", CONVERSION, "0.01", "EUR")])
 
     def test_what_is_carried_is_no_payment(self):
-        made = self.made("0,5.88,5.88,0,0,0,5.88,1.00000,5.88,EUR")
+        made = Imports()
+        row = "Euro-Zone (EUR),1,0,5.88,5.88,0,0,0,5.88,1.00000,5.88,EUR"
+        made.add(overview("October, 2025", row, columns=HEADER), name="report.csv")
         self.assertEqual(of_kind(entries_of([], made), "payment"), [])
 
     def test_the_tenth_row_comes_after_the_second(self):
@@ -257,7 +255,8 @@ class Formats(unittest.TestCase):
 
     def test_two_names_with_one_account_are_one_posting(self):
         self.assertEqual(of_kind(self.entries(accounts={"kept": "A:B", "unseen": "A:B"}), "settlement"), [
-            (f"settlement {P01} EUR", "A:B", "-5.88", "EUR"), (f"settlement {P01} EUR", RECEIVABLE, "5.88", "EUR")])
+            (f"settlement {P01} EUR", "A:B", "-5.88", "EUR"),
+            (f"settlement {P01} EUR", RECEIVABLE, "5.88", "EUR")])
 
     def test_without_events_there_is_nothing(self):
         found = entries_of([], Imports())

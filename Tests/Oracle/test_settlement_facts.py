@@ -51,7 +51,8 @@ class FactsOfSales(unittest.TestCase):
             [line("2025-10-10", units=2)],
             [(P01, [sale(1, **OWN), sale(1, **OWN, Partner_Share_Currency="USD")])], NONE),
         "a share in another currency": (
-            [line("2025-10-10")], [(P01, [sale(1, **OWN, Partner_Share_Currency="USD")])], (P01, "5.88", "USD")),
+            [line("2025-10-10")], [(P01, [sale(1, **OWN, Partner_Share_Currency="USD")])],
+            (P01, "5.88", "USD")),
         "a share that disagrees": (
             [line("2025-10-10")], [(P01, [sale(1, **OWN, Extended_Partner_Share="5.87")])], NONE),
         "a sign that disagrees": (

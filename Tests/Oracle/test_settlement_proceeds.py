@@ -4,27 +4,23 @@ import unittest
 
 import sellers
 from dates import days_from_text
+from generate_settlement_files import BALANCE_HEADER as HEADER
 from settlement_overview import OWED, PaymentRow
 from settlement_proceeds import effective_rate, payout, payout_by, proceeds, split
 from settlement_support import Imports, line, rows_of
-from settlement_values import micros, month_from_name
+from settlement_values import amount_text, micros, month_from_name
 from settlement_writing import detailed, financial, overview, sale
 from test_settlement import PUBLISHED, example_files
 
 P01 = "FY2026-P01"
-HEADER = ("Region (Currency),Units Sold,Balance,Earned,Pre-Tax Subtotal,Input Tax,Adjustments,Withholding Tax,"
-          "Total Owed,Exchange Rate,Proceeds,Bank Account Currency")
 
 
-def paid(*rows, title="October, 2025", payment=None):
-    """An overview of rows (region, earned, proceeds) in a list that was paid in EUR; other cells are 0."""
-    lines, total = [], 0
-    for region, earned, amount, *balance in rows:
-        owed = earned
-        lines.append(f"{region},1,{balance[0] if balance else 0},{earned},{earned},0,0,0,{owed},1.00000,{amount},EUR")
-        total += micros(amount or "0")
-    text = payment or f"{total / 1_000_000:.6f}"
-    return overview(title, *lines, ",,", f',,"{text}" EUR', columns=HEADER)
+def paid(*rows):
+    """P01's overview of rows (region, earned, proceeds, perhaps a balance) in a list paid in EUR."""
+    lines = [f"{region},1,{''.join(balance) or 0},{earned},{earned},0,0,0,{earned},1.00000,{amount},EUR"
+             for region, earned, amount, *balance in rows]
+    total = amount_text(sum(micros(row[2] or "0") for row in rows), "EUR")
+    return overview("October, 2025", *lines, ",,", f',,"{total}" EUR', columns=HEADER)
 
 
 class Proceeds(unittest.TestCase):
@@ -61,11 +57,11 @@ class Payout(unittest.TestCase):
         made.add((PUBLISHED / "financial_report.csv").read_bytes(), "financial_report.csv")
         month, days = "FY2014-P12", ("2014-10-30", "2014-11-11")
         self.assertEqual(rows_of(payout(made.files)), [
-            (month, "Switzerland", "CHF", "29", "0.00", "33.15", "0.00", "0.00", "0.00", "33.15", "0.80030",
+            (month, "Switzerland (CHF)", "CHF", "29", "0.00", "33.15", "0.00", "0.00", "0.00", "33.15", "0.80030",
              "0.800301659", "26.53", "EUR", "true", *days),
-            (month, "Euro-Zone", "EUR", "19", "0.00", "206.89", "0.00", "0.00", "0.00", "206.89", "1.00000",
+            (month, "Euro-Zone (EUR)", "EUR", "19", "0.00", "206.89", "0.00", "0.00", "0.00", "206.89", "1.00000",
              "1.000000000", "206.89", "EUR", "true", *days),
-            (month, "Japan", "JPY", "2", "0", "179", "0", "0", "-37", "142", "0.00817", "0.008169014", "1.16",
+            (month, "Japan (JPY)", "JPY", "2", "0", "179", "0", "0", "-37", "142", "0.00817", "0.008169014", "1.16",
              "EUR", "true", *days),
         ])
 
@@ -79,6 +75,12 @@ class Payout(unittest.TestCase):
             with self.subTest(owed=owed, amount=amount):
                 row = PaymentRow(1, "", "JPY", 0, {OWED: micros(owed)}, "", micros(amount), "EUR")
                 self.assertEqual(effective_rate(row), expected)
+
+    def test_a_rate_keeps_its_digits_and_is_a_number(self):
+        for text, expected in (('"+1,000.50"', "1000.50"), ("-0.5", "-0.5"), ("007.10", "007.10"), ("", "")):
+            made = Imports()
+            made.add(overview("October, 2025", f"Euro (EUR),1,0,5.88,5.88,0,0,0,5.88,{text},5.88,EUR", columns=HEADER))
+            self.assertEqual(rows_of(payout(made.files), "exchange_rate"), [(expected,)])
 
     def test_a_list_without_a_payment_is_not_paid(self):
         made = Imports()
