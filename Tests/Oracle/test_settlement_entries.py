@@ -79,7 +79,8 @@ class WorkedExample(unittest.TestCase):
             (f"settlement {P03} EUR", KEPT, "4.11", "EUR"),
         ])
         rows = rows_of(as_csv(entries), "date", "fiscal_month", "kind")
-        self.assertEqual({row[:2] for row in rows if row[2] == "settlement"}, {("2025-11-01", P01), ("2025-12-27", P03)})
+        self.assertEqual({row[:2] for row in rows if row[2] == "settlement"},
+                         {("2025-11-01", P01), ("2025-12-27", P03)})
 
     def test_what_never_settled_is_unsettled_when_the_third_month_ends(self):
         rows = rows_of(as_csv(self.entries(P01, P02, P03)), "kind", "fiscal_month", *BRIEF)
@@ -107,7 +108,8 @@ class WorkedExample(unittest.TestCase):
             (f"settlement {P01} EUR", SALES, "-38.96", "EUR"),
         ])
         self.assertEqual([row for row in of_kind(found, "settlement") if P02 in row[0]], [
-            (f"settlement {P02} EUR", REFUNDS, "9.99", "EUR"), (f"settlement {P02} EUR", SALES, "-9.99", "EUR")])
+            (f"settlement {P02} EUR", REFUNDS, "9.99", "EUR"),
+            (f"settlement {P02} EUR", SALES, "-9.99", "EUR")])
         self.assertEqual(found.balances("receivable"),
                          {"EUR": micros("28.81"), "JPY": micros("955"), "USD": micros("6.99")})
 
