@@ -7,6 +7,7 @@ import json
 import random
 
 import generate_settlement
+import generate_settlement_sellers
 import settlement_reports
 from compare_settlement_reports import MAPS, MoneyReports
 from generate_settlement_damage import damaged
@@ -49,6 +50,7 @@ class SettlementComparison:
         sold = self.sales(seed, count, sign)
         for mode in (*generate_settlement.MODES, generate_settlement.MIXED):
             self.one_form(seed, mode, *sold)
+        self.sellers()
         self.odd_files(seed)
         self.damaged_files(seed)
 
@@ -183,6 +185,16 @@ class SettlementComparison:
         self.note(name, found)
 
     # Files that no sale stands behind.
+
+    def sellers(self):
+        """Every country, around the days on which sellers change."""
+        directory = self.directory / "sellers"
+        directory.mkdir()
+        ledger = self.ledger_in(directory / "ledger")
+        ledger.fill([])
+        paths = self._write(directory / "files", generate_settlement_sellers.files())
+        self._import(ledger, "reports of every country", paths)
+        self._compare(ledger, "every country", read_log([]))
 
     def odd_files(self, seed):
         """What is taken and what is refused, one after another, in a ledger of no sales."""

@@ -31,8 +31,8 @@ class FaithfulAndFaulty(unittest.TestCase):
                 lambda path: StandInLedger(path, report, events, accepts, **program), pathlib.Path(temporary))
             if mode is None:
                 comparison.odd_files(3)
-            elif mode == "damaged":
-                comparison.damaged_files(3)
+            elif mode in ("damaged", "sellers"):
+                {"damaged": lambda: comparison.damaged_files(3), "sellers": comparison.sellers}[mode]()
             else:
                 comparison.one_form(3, mode, *comparison.sales(3, 60, Signer()))
         return passed, failed
@@ -42,7 +42,7 @@ class FaithfulAndFaulty(unittest.TestCase):
             passed, failed = self.verdict(mode)
             self.assertEqual(failed, [])
             self.assertGreater(len(passed), 13 if mode == "mixed" else 13 + len(PLANTS))
-        for mode, least in ((None, 300), ("damaged", 60)):
+        for mode, least in ((None, 300), ("damaged", 60), ("sellers", 30)):
             passed, failed = self.verdict(mode)
             self.assertEqual(failed, [])
             self.assertGreater(len(passed), least)
