@@ -4,8 +4,7 @@ import re
 
 from layout import micros
 from settlement_entries import ACCOUNTS, receivable_balances
-from settlement_exports import WITH_SETTLEMENT, text_of
-from settlement_support import rows_of
+from settlement_exports import WITH_SETTLEMENT, rows_of, text_of
 
 WITH = {WITH_SETTLEMENT: None}
 ZONE = {"--timezone": "America/St_Johns"}

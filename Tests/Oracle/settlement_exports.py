@@ -1,4 +1,7 @@
 # The reports on money by the words of ledgerctl's command line (settlement rules, S13 to S15).
+import csv
+import io
+
 import settlement_entries
 import settlement_facts
 from dates import days_from_text
@@ -52,3 +55,9 @@ def accounts_of(path):
         return {}
     with open(path, encoding="utf-8") as file:
         return dict(map(str.strip, line.split("=", 1)) for line in file)
+
+
+def rows_of(text, *columns):
+    """The cells of a CSV in these columns, by default in all."""
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    return [tuple(row[column] for column in columns or row) for row in rows]

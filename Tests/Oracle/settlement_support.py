@@ -1,10 +1,9 @@
 # Imports without ledgerctl, and the ledger's lines, for the tests of settlement.
-import csv
-import io
 from types import SimpleNamespace
 
 from dates import DAY_MS, days_from_text
 from settlement import Files
+from settlement_exports import rows_of
 from settlement_files import event_data, read_file
 from settlement_matching import LedgerLine, sign_of
 from settlement_reports import reconcile, reconciled
@@ -69,9 +68,3 @@ def _journal_line(one):
 def stated(lines, files):
     """(a stand-in of the book, the parts of its reconciliation)."""
     return StandInBook(lines, files), reconciled(lines, files)
-
-
-def rows_of(text, *columns):
-    """The cells of a CSV in these columns, by default in all."""
-    rows = csv.DictReader(io.StringIO(text, newline=""))
-    return [tuple(row[column] for column in columns or row) for row in rows]

@@ -12,10 +12,11 @@ from generate_settlement_files import BALANCE_HEADER as HEADER
 from generate_settlement_plants import planted_purchases
 from generate_settlement_sales import Sales
 from settlement_entries import Entries, as_beancount, as_csv, as_hledger, receivable_balances
+from settlement_exports import rows_of
 from settlement_matching import ledger_lines
 from settlement_reports import reconciled
 from settlement_stand_in import Signer, StandInLedger
-from settlement_support import Imports, line, rows_of, stated
+from settlement_support import Imports, line, stated
 from settlement_values import micros, month_from_name
 from settlement_writing import financial, overview, sale
 from test_settlement import PUBLISHED, example_files, example_ledger

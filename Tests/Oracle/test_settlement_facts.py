@@ -5,10 +5,11 @@ import settlement_facts
 import support
 from journal import SALE
 from reports import Options
+from settlement_exports import rows_of
 from settlement_facts import Facts
 from settlement_matching import ledger_lines
 from settlement_reports import reconciled
-from settlement_support import Imports, line, rows_of, stated
+from settlement_support import Imports, line, stated
 from settlement_writing import detailed, financial, sale
 from test_settlement import example_files, example_ledger
 

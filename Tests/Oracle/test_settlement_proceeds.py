@@ -1,14 +1,18 @@
 # Hand-worked checks of shares, payouts, the split of a payment, sellers and maps (settlement rules, S13,
 # S16, S17).
+import json
 import random
 import unittest
 
 import sellers
 from dates import days_from_text
 from generate_settlement_files import BALANCE_HEADER as HEADER
+from log import read_log
+from settlement_exports import rows_of
+from settlement_files import event_data, read_file
 from settlement_overview import OWED, PaymentRow
 from settlement_proceeds import effective_rate, payout, payout_by, proceeds, split
-from settlement_support import Imports, line, rows_of
+from settlement_support import Imports, line
 from settlement_values import amount_text, micros, month_from_name
 from settlement_writing import detailed, financial, overview, sale
 from test_settlement import PUBLISHED, example_files
@@ -249,6 +253,24 @@ class Maps(unittest.TestCase):
                 self.assertEqual([cells for cells in found if cells[1] == product],
                                  [(expected, product)] * 2)
                 self.assertEqual(rows_of(proceeds(made.files), "product_id"), [(product,)] * 2)
+
+    def test_a_log_maps_as_of_the_event_s_position_and_a_malformed_event_maps_nothing(self):
+        report = read_file(financial(P01, sale(1, "9.99", product="sku.1")).encode(), "85_ZZ.txt")
+        events = [
+            ("settlement.declared", *event_data(report, "85_ZZ.txt")),
+            ("settlement.mapped", {"sku": "sku.1", "product_id": "pro"}),
+            ("settlement.mapped", {"sku": "sku.1", "product_id": 7}),
+            ("settlement.mapped", {"product_id": "other"}),
+            ("settlement.mapped", {"sku": "sku.1"}),
+        ]
+        about = {"v": 1, "at": "2026-11-01T00:00:00.000Z"}
+        lines = [json.dumps({"seq": seq, "type": kind, "data": data} | about)
+                 for seq, (kind, data) in enumerate(events)]
+        for end, product, malformed in ((1, "sku.1", 0), (2, "pro", 0), (4, "pro", 2), (5, "sku.1", 2)):
+            with self.subTest(end=end):
+                book = read_log([one.encode() for one in lines[:end]])
+                self.assertEqual(rows_of(proceeds(book.files), "product_id"), [(product,)])
+                self.assertEqual(len(book.findings(lambda environment: True)), malformed)
 
     def test_two_skus_of_one_product_are_one_cell(self):
         made = Imports()
