@@ -8,7 +8,8 @@ from settlement_exports import WITH_SETTLEMENT, rows_of, text_of
 
 WITH = {WITH_SETTLEMENT: None}
 ZONE = {"--timezone": "America/St_Johns"}
-PAID_ON = {"--paid-on": "FY2026-P02=2026-01-05"}
+# Two months on one day.
+PAID_ON = {"--paid-on": "FY2026-P02=2026-01-05,FY2026-P01=2026-01-05"}
 # Each report with its options.
 REPORTS = [
     ("proceeds", {}),

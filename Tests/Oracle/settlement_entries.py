@@ -52,6 +52,10 @@ class Entry:
         return f"{self.kind} {self.when} {self.of}"
 
     @property
+    def description(self):
+        return f"{PAYEE} | {self.name}"
+
+    @property
     def order(self):
         return self.day, KINDS.index(self.kind), self.when, self.of
 
@@ -210,7 +214,7 @@ def as_csv(entries):
         for account, currency, micros in postings:
             body.append([
                 Numeral(period_name(entry.day, "day")), entry.name, entry.kind, month,
-                f"{PAYEE} {entry.name}", account, money(micros, currency), currency,
+                entry.description, account, money(micros, currency), currency,
             ])
     return csv_text(COLUMNS, body)
 
@@ -221,7 +225,7 @@ def as_hledger(entries):
     lines = [f"account {account}" for account in accounts]
     for currency in currencies:
         lines += [f"commodity {currency}", f"  format 1000.000000 {currency}"]
-    return _text(lines, found, lambda name: f"{PAYEE} | {name}")
+    return _text(lines, found, lambda entry: entry.description)
 
 
 def as_beancount(entries):
@@ -229,7 +233,7 @@ def as_beancount(entries):
     accounts, _ = _named(found)
     first = period_name(found[0][0].day, "day") if found else ""
     lines = [f"{first} open {account}" for account in accounts]
-    return _text(lines, found, lambda name: f'"{PAYEE}" "{name}"')
+    return _text(lines, found, lambda entry: f'"{PAYEE}" "{entry.name}"')
 
 
 def _named(found):
@@ -241,7 +245,7 @@ def _named(found):
 def _text(directives, found, described):
     lines = [*directives, ""] if directives else []
     for entry, postings in found:
-        lines.append(f"{period_name(entry.day, 'day')} * {described(entry.name)}")
+        lines.append(f"{period_name(entry.day, 'day')} * {described(entry)}")
         lines += [f"  {account}  {amount_text(micros, currency)} {currency}"
                   for account, currency, micros in postings]
         lines.append("")

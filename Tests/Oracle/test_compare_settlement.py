@@ -8,14 +8,16 @@ from unittest import mock
 
 import compare
 import compare_settlement
+import generate_settlement_sellers
 from compare_settlement import SettlementComparison
 from generate_settlement_plants import PLANTS
 from settlement_matching import CLASSES
 from settlement_stand_in import Signer, StandInLedger
 
 
-# A few long rows are enough where no program is held to them.
+# A few long rows and countries are enough where no program is held to them.
 @mock.patch.object(compare_settlement, "LONG_ROWS", 3)
+@mock.patch.object(generate_settlement_sellers, "COUNTRIES", generate_settlement_sellers.COUNTRIES[::20])
 class FaithfulAndFaulty(unittest.TestCase):
     def verdict(self, mode=None, report=lambda name, text: text, events=lambda data: None, accepts=None,
                 **program):

@@ -56,7 +56,7 @@ class WorkedExample(unittest.TestCase):
     def test_sales_by_day(self):
         rows = rows_of(as_csv(self.entries(P01, P02, P03)))
         self.assertEqual([row for row in rows if row[2] == "sales"], [
-            (day, f"sales {day} EUR", "sales", "", f"App Store sales {day} EUR", account, amount, "EUR")
+            (day, f"sales {day} EUR", "sales", "", f"App Store | sales {day} EUR", account, amount, "EUR")
             for day, account, amount in (
                 ("2025-10-07", RECEIVABLE, "49.95"), ("2025-10-07", SALES, "-49.95"),
                 ("2025-10-08", RECEIVABLE, "9.99"), ("2025-10-08", SALES, "-9.99"),
