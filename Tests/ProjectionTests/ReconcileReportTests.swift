@@ -244,11 +244,11 @@ private let brief = "reconcile fiscal_month,class,line,ledger_units,apple_units"
       [october, payment],
       [
         "payout": [
-          "FY2026-P01,Region,EUR,1,0.00,22.93,0.00,0.00,0.00,22.93,1,0.436109900,10.00,EUR,true,"
+          "FY2026-P01,Region (EUR),EUR,1,0.00,22.93,0.00,0.00,0.00,22.93,1,0.436109900,10.00,EUR,true,"
             + "2025-12-04,2025-12-16",
-          "FY2026-P01,Region,USD,1,0.00,6.99,0.00,0.00,0.00,6.99,1,0.715307582,5.00,EUR,true,"
+          "FY2026-P01,Region (USD),USD,1,0.00,6.99,0.00,0.00,0.00,6.99,1,0.715307582,5.00,EUR,true,"
             + "2025-12-04,2025-12-16",
-          "FY2026-P01,Region,JPY,1,0,955,0,0,0,955,1,0.003141361,3.00,EUR,true,"
+          "FY2026-P01,Region (JPY),JPY,1,0,955,0,0,0,955,1,0.003141361,3.00,EUR,true,"
             + "2025-12-04,2025-12-16",
         ],
         "payout --by country": [

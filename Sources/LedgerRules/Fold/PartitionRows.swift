@@ -49,6 +49,7 @@ final class PartitionRows: ReportWriter {
     case .flag(let value): bytes.append(contentsOf: (value ? "true" : "false").utf8)
     case .list(let texts): append(texts)
     case .integers(let positions): append(positions)
+    case .decimal(let digits): bytes.append(contentsOf: digits.utf8)
     case .real: preconditionFailure("reports have no binary numbers")
     }
     ends.append(bytes.count)

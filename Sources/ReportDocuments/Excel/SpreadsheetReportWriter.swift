@@ -134,6 +134,9 @@ package final class SpreadsheetReportWriter: ReportWriter {
       } else {
         try write(index) { $0.append(contentsOf: "\(value)".utf8) }
       }
+    case .decimal(let digits):
+      // A rate of at most 12 decimals: a spreadsheet keeps 15 digits.
+      if let value = Double(digits) { try workbook.write(value, row, index) }
     case .real(let value):
       if value.isFinite {
         try workbook.write(value, row, index)

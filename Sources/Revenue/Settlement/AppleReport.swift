@@ -147,12 +147,5 @@ extension AppleReport {
     package var proceeds: Int64?
     /// `Symbol.none` where the cell is empty, which needs proceeds to be empty, too.
     package var bankCurrency: Symbol
-
-    /// The first cell without the currency in brackets at its end: `Euro-Zone` of `Euro-Zone (EUR)`.
-    package var regionName: String {
-      var name = region.dropLast("(EUR)".count)
-      while name.last?.isWhitespace == true { name.removeLast() }
-      return String(name)
-    }
   }
 }

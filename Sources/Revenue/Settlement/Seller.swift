@@ -23,7 +23,7 @@ package enum Seller: String, CaseIterable, Sendable {
   /// - Parameter region: of the report. In the month of the change the countries stand in two reports.
   package init?(country: Text, month: FiscalMonth, region: String?) {
     if region == Self.asiaRegion {
-      guard month.ordinal >= Self.firstMonth else { return nil }
+      guard Seller(country: country, month: month, day: month.firstDay) != nil else { return nil }
       self = .asia
       return
     }

@@ -54,6 +54,7 @@ final class TableReportWriter: ReportWriter {
   private static func text(_ cell: ReportCell) -> String {
     switch cell {
     case .empty: ""
+    case .decimal(let digits): digits
     case .text(let bytes): String(decoding: bytes, as: UTF8.self)
     case .word(let word): "\(word)"
     case .currency(let currency): currency.description

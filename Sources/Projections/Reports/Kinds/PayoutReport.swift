@@ -80,7 +80,7 @@ struct PayoutReport {
   ) throws {
     let row = payment.row
     try cells.text(month.name, writer)
-    try cells.text(row.regionName, writer)
+    try cells.text(row.region, writer)
     try cells.text(row.currency, writer)
     try writer.write(.integer(row.unitsSold))
     for amount in [
@@ -88,8 +88,8 @@ struct PayoutReport {
     ] {
       try cells.amount(Int128(amount), row.currency, writer)
     }
-    try cells.text(row.exchangeRate ?? "", writer)
-    try cells.text(payment.effectiveRate ?? "", writer)
+    try cells.decimal(row.exchangeRate, writer)
+    try cells.decimal(payment.effectiveRate, writer)
     try cells.amount(row.proceeds.map { Int128($0) }, row.bankCurrency, writer)
     try cells.text(row.bankCurrency, writer)
     try writer.write(.flag(payment.isPaid))

@@ -122,6 +122,11 @@ struct SettlementReportCells {
     try writer.write(.amount(micros, .statedBy(symbols.text(currency ?? .none))))
   }
 
+  /// A number that is not an amount.
+  func decimal(_ digits: String?, _ writer: any ReportWriter) throws {
+    try writer.write(digits.map { .decimal($0) } ?? .empty)
+  }
+
   func count(_ units: Int128) throws -> Int64 {
     guard let count = Int64(exactly: units) else {
       throw ReconciliationFault("there are more units than 64 bits hold")

@@ -47,6 +47,10 @@ package final class CSVReportWriter: ReportWriter {
       let start = buffer.bytes.count
       buffer.bytes.append(contentsOf: ReportCell.text(value).utf8)
       setDecimalSign(from: start)
+    case .decimal(let digits):
+      let start = buffer.bytes.count
+      buffer.bytes.append(contentsOf: digits.utf8)
+      setDecimalSign(from: start)
     case .amount(let micros, let currency):
       let start = buffer.bytes.count
       Amount.append(micros: micros, currency: currency, to: &buffer.bytes)

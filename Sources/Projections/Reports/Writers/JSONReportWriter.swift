@@ -102,6 +102,7 @@ package final class JSONReportWriter: ReportWriter {
     case .word(let word): writer.string(word.text)
     case .currency(let currency): writer.string(currency.description)
     case .integer(let value): writer.integer(value)
+    case .decimal(let digits): writer.string(digits)
     case .real(let value):
       let text = ReportCell.text(value)
       // JSON has no number for infinity.

@@ -147,7 +147,7 @@ extension Report {
     ],
     .payout: [
       "fiscal_month": "the month of the payment overview",
-      "region": "the region, as it stands, without the currency in brackets",
+      "region": "the region, as it stands",
       "currency": "the currency of the amounts before conversion",
       "units": "the units sold, as they stand",
       "balance": "what was carried forward",

@@ -27,6 +27,8 @@ package enum ReportCell {
   case integer(Int64)
   /// A binary number that a query computed; never an amount.
   case real(Double)
+  /// The digits of a number that is not an amount, perhaps with a sign and a point.
+  case decimal(String)
   /// Micros and their currency, which decides the number of digits.
   case amount(Int128, Currency?)
   /// Micros by currency, written as `9.99 EUR 4.00 USD`; no currency at all is an empty cell.

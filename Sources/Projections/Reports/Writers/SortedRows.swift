@@ -169,6 +169,7 @@ private enum SortValue {
       if text.isEmpty { return nil }
       self = .text(Array(text))
     case .word(let word): self = .text(Array(word.text))
+    case .decimal(let digits): self = .text(Array(digits.utf8))
     case .currency(let currency): self = .text(Array(currency.description.utf8))
     case .flag(let value): self = .text(Array((value ? "true" : "false").utf8))
     case .list(let texts):
