@@ -152,6 +152,16 @@ private func day(_ date: String, _ amount: String) -> [String] {
     expectEqual(try Self.rows("entries date", late), ["2025-10-01", "2025-10-01"])
   }
 
+  @Test func aDayForAMonthWithoutPaymentIsNamed() throws {
+    let ledger = try LedgerFixture()
+    try ledger.append(example)
+    let words = try ReportWords(
+      "entries --paid-on FY2026-P02=2026-01-02,FY2026-P01=2025-12-05")
+    let summary = try Report.write(
+      words.request, from: ledger.current(), to: CSVReportWriter { _ in })
+    expectEqual(summary.unknownNames, [.payment("FY2026-P02")])
+  }
+
   private static func rows(_ line: String, _ events: [TestEvent] = example) throws -> [String] {
     let ledger = try LedgerFixture()
     try ledger.append(events)

@@ -270,7 +270,8 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "export: --environment sandbox,Sandbox: is not a list of environments"),
     Mistake(
       "export revenue --format xls",
-      "export: --format xls: must be csv, json, ndjson, table, xlsx, hledger or beancount; did you mean xlsx?"),
+      "export: --format xls: must be csv, json, ndjson, table, xlsx, hledger or beancount; did you mean xlsx?"
+    ),
     Mistake(
       "export revenue -o report",
       "export: --output report: the name does not imply a format; give --format"

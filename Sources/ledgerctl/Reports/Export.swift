@@ -93,7 +93,7 @@ private let exportQuestionOptions: [Option] = [
   Option(
     "basis",
     value: .init("BASIS", allowed: EntryBasis.names, standard: EntryBasis.ledger.rawValue),
-    help: "what `entries` of sales rest on: the receipts of the ledger, or Apple's reports alone"),
+    help: "what `entries` rest on: the receipts, corrected by Apple's reports, or these alone"),
   Option(
     "paid-on", value: .init("LIST"),
     help: "the days of payments in `entries`, as in `FY2026-P01=2025-12-04`"),

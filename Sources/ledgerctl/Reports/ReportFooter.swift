@@ -157,6 +157,7 @@ extension ReportSummary {
       case .country(let text):
         "--country \(ShownArgument.text(text)): no data for this country"
           + (Self.countryCodes[text].map { "; did you mean \($0)?" } ?? "")
+      case .payment(let month): "--paid-on \(month): no payment of this month"
       case .user: "--user: no data for this user"
       }
     }

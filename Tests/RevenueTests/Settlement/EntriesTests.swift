@@ -17,7 +17,8 @@ import Testing
 
   private static let cases = [
     Case(
-      testDescription: "a Reversal gives a refund back; a day whose lines take each other away has no entry",
+      testDescription:
+        "a Reversal gives a refund back; a day whose lines take each other away has no entry",
       ledger: [
         "2025-10-01 S 2 DE EUR 9.99", "2025-10-01 R 1 DE EUR 9.99", "2025-10-01 V 1 FR EUR 4.00",
         "2025-10-02 R 1 DE EUR 9.99", "2025-10-02 V 1 DE EUR 9.99", "2025-10-03 S 1 US - -",
@@ -50,7 +51,8 @@ import Testing
         "2025-11-01 settlement FY2026-P01 BRL: Income:Apple:Unseen -40.00 BRL",
       ]),
     Case(
-      testDescription: "rounding is posted with the unsettled sales, once three months are complete",
+      testDescription:
+        "rounding is posted with the unsettled sales, once three months are complete",
       ledger: ["2025-10-01 S 3 DE EUR =10.00", "2025-11-05 S 3 DE EUR =10.00"],
       apple: [
         "FY2026-P01 - S 1 FR EUR 1.00 1.00 EUR", "FY2026-P02 - S 1 FR EUR 1.00 1.00 EUR",
@@ -88,7 +90,8 @@ import Testing
         "2025-11-01 settlement FY2026-P01 EUR: Income:Apple:Sales -19.98 EUR",
       ]),
     Case(
-      testDescription: "what was withheld, adjusted and taxed; in one currency conversion has the difference alone",
+      testDescription:
+        "what was withheld, adjusted and taxed; in one currency conversion has the difference alone",
       overview: (
         ["EUR 0 100.00 10.00 -2.00 -5.00 103.00 102.50 EUR", "JPY 50 100 0 0 0 150 0.90 EUR"],
         "103.40"
@@ -106,7 +109,8 @@ import Testing
         "2025-12-04 payment FY2026-P01 2: Equity:Conversion 150 JPY",
       ]),
     Case(
-      testDescription: "a list that is carried forward, and a row without proceeds, are no payments",
+      testDescription:
+        "a list that is carried forward, and a row without proceeds, are no payments",
       overview: (["EUR 0 100.00 0 0 0 100.00 99.00 EUR", "JPY 0 9 0 0 0 9 - -"], ""),
       postings: []),
     Case(

@@ -6,7 +6,8 @@ import Testing
 @Suite struct EntryAccountsTests {
   @Test func aMappingReplacesWhatItNames() throws {
     let accounts = try EntryAccounts(
-      parsing: "# ours\r\n\nbank = Assets:Bank:Giro Eins # the new one\n input_tax=Liabilities:MwSt\n")
+      parsing:
+        "# ours\r\n\nbank = Assets:Bank:Giro Eins # the new one\n input_tax=Liabilities:MwSt\n")
     expectEqual(accounts.texts, ["bank=Assets:Bank:Giro Eins", "input_tax=Liabilities:MwSt"])
     expectEqual(accounts[.bank], "Assets:Bank:Giro Eins")
     expectEqual(accounts[.sales], "Income:Apple:Sales")

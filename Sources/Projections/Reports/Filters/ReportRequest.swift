@@ -53,7 +53,7 @@ package enum ReportDimension: String, CaseIterable, Sendable {
   }
 }
 
-/// What entries of sales rest on (settlement rule S15).
+/// What entries rest on (settlement rule S15).
 package enum EntryBasis: String, CaseIterable, Sendable {
   /// The receipts, by day; Apple's reports correct them.
   case ledger
@@ -104,7 +104,7 @@ package struct ReportRequest: Sendable {
   /// R13: whether subscriptions are counted by month instead of listed.
   package var isByMonth = false
 
-  /// What entries of sales rest on, the days of payments by fiscal month, and what accounts are called.
+  /// What entries rest on, the days of payments by fiscal month, and what accounts are called.
   package var basis = EntryBasis.ledger
   package var paidOn: [String: CivilDate] = [:]
   package var accounts = EntryAccounts()

@@ -20,8 +20,10 @@ struct EntriesReport {
   private let symbols: StringInterner
   private let books: SettlementBooks
   private let postings: [Posting]
+  private let request: ReportRequest
 
   init(_ request: ReportRequest, _ database: Database) throws {
+    self.request = request
     var entries = EntryBook(request.accounts)
     switch request.basis {
     case .ledger:
@@ -89,6 +91,9 @@ struct EntriesReport {
       summary.rowCount += 1
     }
     summary.exceptions = books.exceptionCounts
+    let paid = Set(postings.filter { $0.entry.kind == .payment }.map(\.entry.monthName))
+    summary.unknownNames = request.paidOn.keys.filter { !paid.contains($0) }.sorted()
+      .map(UnknownName.payment)
     return summary
   }
 

@@ -70,6 +70,8 @@ package enum UnknownName: Equatable, Sendable {
   /// As given: an id, or a prefix with `*`; and the id that is most like it.
   case product(String, similar: String?)
   case country(String)
+  /// A fiscal month of which the ledger has no payment.
+  case payment(String)
   /// The identifier stands in no message.
   case user
 }
