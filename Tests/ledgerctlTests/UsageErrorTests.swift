@@ -118,10 +118,12 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "export revenu",
       "export: revenu: REPORT must be revenue, journal, sales, exceptions, receipts, users, "
-        + "subscriptions, reconcile or entries; did you mean revenue?"),
+        + "subscriptions, reconcile, proceeds, payout or entries; did you mean revenue?"
+    ),
     Mistake(
       "export receipts --month 2026-06",
-      "export: --month: can be used with revenue, journal, sales, exceptions or reconcile, not with receipts"
+      "export: --month: can be used with revenue, journal, sales, exceptions, reconcile, "
+        + "proceeds or payout, not with receipts"
     ),
     Mistake(
       "export journal --month 2026-13", "export: --month 2026-13: is not a month, as in 2026-06"),
@@ -133,22 +135,25 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "diff: --month: conflicts with --from-day and --to-day"),
     Mistake(
       "export revenue --by contry",
-      "export: --by contry: must be period, app, product, country, environment, basis, trust or "
-        + "month; did you mean country?"),
+      "export: --by contry: must be period, app, product, country, environment, basis, "
+        + "trust, month or seller; did you mean country?"
+    ),
     Mistake("export revenue --by app,app", "export: --by app: given twice"),
     Mistake(
       "export revenue --by app,",
-      "export: --by : must be period, app, product, country, environment, basis, trust or month"),
+      "export: --by : must be period, app, product, country, environment, basis, trust, month or seller"
+    ),
     Mistake(
       "export sales --by app",
-      "export: --by: can be used with revenue or subscriptions, not with sales"),
+      "export: --by: can be used with revenue, subscriptions or payout, not with sales"),
     Mistake(
       "export receipts --in EUR",
       "export: --in: can be used with revenue, journal, exceptions, users or subscriptions, "
         + "not with receipts"),
     Mistake(
       "export users --country DE",
-      "export: --country: can be used with revenue, journal, sales, exceptions or reconcile, not with users"
+      "export: --country: can be used with revenue, journal, sales, exceptions, reconcile or "
+        + "proceeds, not with users"
     ),
     Mistake(
       "export revenue --app a,,b",
