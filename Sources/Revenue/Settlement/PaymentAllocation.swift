@@ -5,7 +5,7 @@ package enum PaymentAllocation {
   /// The parts of a payment, in micros, in the order of the weights: each its share rounded down to a minor unit, and
   /// the minor units that remain to the largest remainders, of equal ones to the first.
   /// - Parameter total: the sum of the weights; not 0.
-  /// - Returns: nil if the payment is no whole number of minor units, or a product exceeds 128 bits.
+  /// - Returns: nil if the payment is not a whole number of minor units, or a product exceeds 128 bits.
   package static func parts(
     of payment: Int128, _ currency: Currency, by weights: [Int128], total: Int128
   ) -> [Int128]? {

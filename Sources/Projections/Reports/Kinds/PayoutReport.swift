@@ -196,7 +196,7 @@ private struct PayoutSplit {
     guard let bankCurrency = Currency.statedBy(symbols.text(bank)),
       let parts = PaymentAllocation.parts(
         of: proceeds, bankCurrency, by: weights.map(\.value), total: total)
-    else { return ([], "the payment is no whole number of minor units") }
+    else { return ([], "the payment is not a whole number of minor units") }
     let rows = zip(weights, parts).map { weight, part in
       Row(
         group: weight.key, currency: currency, shareMicros: weight.value, proceedsMicros: part,
