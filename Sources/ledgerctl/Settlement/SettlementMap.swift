@@ -74,7 +74,9 @@ extension SettlementMapped {
   /// `SKU=PRODUCT`, or `SKU=`, which takes a mapping back.
   fileprivate init(argument: String) throws(UsageError) {
     let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2, !parts[0].isEmpty, visible(argument) == argument else {
+    guard parts.count == 2, !parts[0].isEmpty, visible(argument) == argument,
+      !SecretText.isLikely(argument)
+    else {
       throw UsageError(
         "SKU=PRODUCT \(ShownArgument.text(argument))", "is not of the form SKU=PRODUCT")
     }
