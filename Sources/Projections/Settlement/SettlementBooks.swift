@@ -187,7 +187,7 @@ package struct SettlementBooks {
 }
 
 extension Currency {
-  /// S3: the currency with a code; for one that is not known, one that has 2 minor digits, too.
+  /// S3: the currency with a code; if the code is unknown, a currency that has 2 minor digits, as amounts then have.
   static func statedBy(_ code: Text) -> Currency? {
     if code.isEmpty { return nil }
     return parse(UnsafeRawBufferPointer(code)) ?? parse("EUR")
@@ -231,9 +231,11 @@ extension SettlementBooks {
       }
   }
 
-  /// Calls `body` with each row that counts.
-  func forEachCountingRow(_ body: (AppleReport.Row, OpenFile) -> Void) {
-    for file in open where file.counts {
+  /// Calls `body` with each row that counts, of one month or of all.
+  func forEachCountingRow(
+    of month: FiscalMonth? = nil, _ body: (AppleReport.Row, OpenFile) -> Void
+  ) {
+    for file in open where file.counts && (month == nil || file.month == month) {
       for row in file.report.rows { body(row, file) }
     }
   }

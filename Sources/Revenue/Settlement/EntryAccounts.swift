@@ -29,7 +29,7 @@ package enum EntryAccount: String, CaseIterable, Sendable {
 
 /// Why a mapping is refused.
 package struct EntryAccountsError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// From 1; 0 is no line of a file.
+  /// From 1; 0 if no line is at fault.
   package let line: Int
   package let message: String
 

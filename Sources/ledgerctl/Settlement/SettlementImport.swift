@@ -149,6 +149,11 @@ private struct SettlementIntake {
       }
       if let waiting { plans[index].positions += try writer.positions(of: waiting) }
     }
+    // A file that the command has twice is where its first copy is.
+    for index in plans.indices where plans[index].known == nil && plans[index].positions.isEmpty {
+      let digest = plans[index].file.sha256Hex
+      plans[index].known = plans[..<index].first { $0.file.sha256Hex == digest }?.positions.last
+    }
   }
 
   /// What an interruption left.

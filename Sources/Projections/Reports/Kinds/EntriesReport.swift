@@ -75,18 +75,18 @@ struct EntriesReport {
   func write(to writer: any ReportWriter) throws -> ReportSummary {
     var summary = ReportSummary()
     try writer.begin(Self.columns)
+    let cells = SettlementReportCells(symbols)
     for posting in postings {
       let entry = posting.entry
       let name = entry.name(symbols)
-      try text(CivilDate(dayNumber: entry.day).description, writer)
-      try text(name, writer)
+      try cells.text(CivilDate(dayNumber: entry.day).description, writer)
+      try cells.text(name, writer)
       try writer.write(.word(entry.kind.word))
-      try text(entry.monthName, writer)
-      try text("App Store | \(name)", writer)
-      try text(posting.account, writer)
-      let code = symbols.text(posting.currency)
-      try writer.write(.amount(posting.micros, .statedBy(code)))
-      try writer.write(.text(code))
+      try cells.text(entry.monthName, writer)
+      try cells.text("App Store | \(name)", writer)
+      try cells.text(posting.account, writer)
+      try cells.amount(posting.micros, posting.currency, writer)
+      try cells.text(posting.currency, writer)
       try writer.endRow()
       summary.rowCount += 1
     }
@@ -95,10 +95,5 @@ struct EntriesReport {
     summary.unknownNames = request.paidOn.keys.filter { !paid.contains($0) }.sorted()
       .map(UnknownName.payment)
     return summary
-  }
-
-  private func text(_ text: String, _ writer: any ReportWriter) throws {
-    if text.isEmpty { return try writer.write(.empty) }
-    try withText(text) { try writer.write(.text($0)) }
   }
 }

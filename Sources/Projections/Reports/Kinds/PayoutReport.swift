@@ -135,8 +135,7 @@ private struct PayoutSplit {
   /// The rows of a month, and its currencies that can't be split, each with the reason.
   func rows(of overview: SettlementBooks.Overview) -> (rows: [Row], leftOut: [String]) {
     var shares: [Symbol: [[String]: Int128]] = [:]
-    books.forEachCountingRow { row, file in
-      if file.month != overview.month { return }
+    books.forEachCountingRow(of: overview.month) { row, file in
       shares[row.shareCurrency, default: [:]][group(of: row, in: file), default: 0] +=
         Int128(row.shareMicros)
     }
