@@ -15,7 +15,8 @@ import Testing
       ("KR", "FY2024-P12", "WW", "Apple Distribution International Ltd."),
       ("KR", "FY2025-P01", "WW", nil), ("KR", "FY2025-P01", "AP", "Apple Services Pte. Ltd."),
       ("KR", "FY2025-P02", "WW", "Apple Services Pte. Ltd."), ("AQ", "FY2026-P01", "WW", nil),
-      ("US", "FY2020-P12", "US", nil), ("AQ", "FY2026-P01", "AP", nil), ("KR", "FY2020-P12", "AP", nil),
+      ("US", "FY2020-P12", "US", nil), ("AQ", "FY2026-P01", "AP", nil),
+      ("KR", "FY2020-P12", "AP", nil),
     ] as [(String, String, String, String?)])
   func seller(_ country: String, _ month: String, _ region: String, _ expected: String?) throws {
     let month = try #require(FiscalMonth(parsing: month))

@@ -77,7 +77,8 @@ struct SettlementSides {
     _ transactionMonth: FiscalMonthOrdinal = .noMonth
   ) {
     let ordinal = FiscalMonthOrdinal(month.ordinal)
-    apple.add(row, product: row.product, month: ordinal, transactionMonth: transactionMonth, file: 0)
+    apple.add(
+      row, product: row.product, month: ordinal, transactionMonth: transactionMonth, file: 0)
     counting.add(row, month: ordinal)
     rowsOfApple.append(row)
     months.reported.insert(ordinal)
