@@ -107,10 +107,17 @@ class MoneyReports:
             if account == ACCOUNTS["receivable"]:
                 for key in [currency, *([(date, currency)] if kind == "sales" else [])]:
                     sums[key] = sums.get(key, 0) + micros(amount)
-        expected |= receivable_balances(book.files, parts)
-        keys = [key for key in expected.keys() | sums.keys() if expected.get(key, 0) != sums.get(key, 0)]
-        self.note(f"{name}, what the receivable adds up to", [
-            f"{key}: {expected.get(key, 0)} micros expected, {sums.get(key, 0)} found" for key in keys])
+        balances = receivable_balances(book.files, parts)
+        text = self.export(ledger, "entries", "--check", *point)
+        self._note_sums(f"{name}, the balance of --check", balances, {
+            currency: micros(balance) for currency, balance in rows_of(text, "currency", "balance")})
+        expected |= balances
+        self._note_sums(f"{name}, what the receivable adds up to", expected, sums)
+
+    def _note_sums(self, name, expected, found):
+        keys = [key for key in expected.keys() | found.keys() if expected.get(key, 0) != found.get(key, 0)]
+        self.note(name, [
+            f"{key}: {expected.get(key, 0)} micros expected, {found.get(key, 0)} found" for key in keys])
 
     def map(self, ledger, words):
         """Maps an SKU; the event must say so."""

@@ -108,6 +108,40 @@ private func day(_ date: String, _ amount: String) -> [String] {
   @Test(
     arguments: [
       (
+        "entries currency,posted,open,not_reported,rounding,share,paid,balance --check", example,
+        [
+          "EUR,5.81,0.00,0.00,0.00,28.81,-23.00,5.81", "JPY,955,0,0,0,955,0,955",
+          "USD,6.99,0.00,0.00,0.00,6.99,0.00,6.99",
+        ]
+      ),
+      (
+        "entries currency,posted,share,paid,balance --check --basis apple", example,
+        ["EUR,5.81,28.81,-23.00,5.81", "JPY,955,955,0,955", "USD,6.99,6.99,0.00,6.99"]
+      ),
+      (
+        // P03's report is not there yet.
+        "entries currency,posted,open,not_reported,share,paid,balance --check",
+        Array(example.prefix(11) + example.suffix(1)),
+        [
+          "EUR,19.91,9.99,9.99,22.93,-23.00,19.91", "JPY,955,0,0,955,0,955",
+          "USD,6.99,0.00,0.00,6.99,0.00,6.99",
+        ]
+      ),
+      (
+        "entries currency,posted,not_reported,balance --check", Array(example.prefix(6)),
+        ["EUR,59.94,59.94,59.94"]
+      ),
+      ("entries currency --check", [], []),
+    ] as [(String, [TestEvent], [String])])
+  func theReceivableIsWhatIsOpenAndWhatAppleOwes(
+    _ words: String, _ events: [TestEvent], _ expected: [String]
+  ) throws {
+    expectEqual(try Self.rows(words, events), expected)
+  }
+
+  @Test(
+    arguments: [
+      (
         "entries date,entry,account,amount --basis apple",
         [
           "2025-11-01,settlement FY2026-P01 EUR,Assets:Apple:Receivable,22.93",

@@ -10,7 +10,9 @@ import Testing
     revenue.dimensions = ReportDimension.allCases
     var months = ReportRequest(.subscriptions)
     months.isByMonth = true
-    requests += [revenue, months]
+    var check = ReportRequest(.entries)
+    check.isCheck = true
+    requests += [revenue, months, check]
     return requests
   }()
 

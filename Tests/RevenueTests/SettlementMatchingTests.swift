@@ -106,8 +106,9 @@ import Testing
           "\(random.pick(["FY2026-P01", "FY2026-P02", "FY2026-P03"])) \(day) \(words(&random))\(price)"
         )
       }
-      // It throws unless the rows add up to both sides.
+      // They throw unless the rows add up to both sides, and the steps to Apple's.
       _ = try sides.rows()
+      for month in ["FY2026-P01", "FY2026-P02", "FY2026-P03"] { _ = try sides.waterfalls(month) }
     }
   }
 }

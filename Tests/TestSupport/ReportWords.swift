@@ -29,6 +29,10 @@ package struct ReportWords: Sendable {
         request.includesPending = true
         continue
       }
+      if option == "--check" {
+        request.isCheck = true
+        continue
+      }
       if option == "--without" {
         passedOver = words.popFirst()
         continue

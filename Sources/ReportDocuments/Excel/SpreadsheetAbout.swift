@@ -30,6 +30,9 @@ package struct SpreadsheetAbout: Sendable {
   /// The columns whose texts are days or months.
   package var periods: [String: Period.Granularity] = [:]
 
+  /// Whether there is a sheet of settlement.
+  package var hasSettlement = false
+
   /// The last remark on the sheet; nil for none.
   package var note: String? = reportNote
 
@@ -62,6 +65,7 @@ extension SpreadsheetAbout {
     hasExactTexts = Self.hasExactTexts(request)
     form = request.layout.spreadsheetForm
     note = request.note
+    hasSettlement = request.kind == .reconcile
     if request.kind == .revenue {
       periods[ReportDimension.period.column] = request.granularity
     }

@@ -2,7 +2,7 @@
 package import Base
 import CZlib
 
-/// The cells of both sheets of an Excel file, as the library writes them: inside `<sheetData>`, each text in its cell.
+/// The cells of all sheets of an Excel file, as the library writes them: inside `<sheetData>`, each text in its cell.
 package struct SpreadsheetCells: Equatable, Sendable {
   /// How many cells each sheet has, and the SHA-256 of their XML.
   package struct WorksheetDigest: Equatable, Sendable {
@@ -12,6 +12,8 @@ package struct SpreadsheetCells: Equatable, Sendable {
 
   package let rows: WorksheetDigest
   package let about: WorksheetDigest
+  /// Nil if the report has no such sheet.
+  package let settlement: WorksheetDigest?
 
   /// Reads a file, and checks that every part of it is complete.
   /// - Parameter read: fills the buffer from an offset in bytes and returns the count; less only at the file's end.
@@ -30,6 +32,7 @@ package struct SpreadsheetCells: Equatable, Sendable {
       let about = sheets[Array("xl/worksheets/sheet2.xml".utf8)]
     else { throw ZipFile.damaged }
     (self.rows, self.about) = (rows, about)
+    settlement = sheets[Array("xl/worksheets/sheet3.xml".utf8)]
   }
 }
 

@@ -35,7 +35,8 @@ package struct AmountNumber {
   }
 }
 
-/// Writes rows to the first sheet of an Excel file, and what they are based on to the second. The file's bytes follow
+/// Writes rows to the first sheet of an Excel file, and what they are based on to the second; what they say of a fiscal
+/// month to a third. The file's bytes follow
 /// from the rows, the facts, and the versions of libxlsxwriter and zlib.
 package final class SpreadsheetReportWriter: ReportWriter {
   /// From this number on, not every integer has its own binary number.
@@ -69,7 +70,7 @@ package final class SpreadsheetReportWriter: ReportWriter {
     self.sink = sink
     workbook = try Workbook(
       name: about.sheetName, title: about.title, createdAtMs: about.createdAtMs,
-      form: about.form)
+      form: about.form, hasSettlement: about.hasSettlement)
   }
 
   package func begin(_ columns: [ReportColumn]) throws {
@@ -199,6 +200,10 @@ package final class SpreadsheetReportWriter: ReportWriter {
     var sheet = AboutSheet(workbook)
     try sheet.write(about, summary)
     if let note = about.note { try sheet.note(note) }
+    if about.hasSettlement {
+      var sheet = SettlementSheet(workbook)
+      try sheet.write(summary.settlement)
+    }
     try check()
     try workbook.finish(rowCount: row, columnCount: columnCount) { [sink, check] bytes in
       try check()

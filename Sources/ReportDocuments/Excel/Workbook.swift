@@ -1,4 +1,4 @@
-// An Excel file of two sheets: any number of rows, and a description of them; its errors and its library.
+// An Excel file: a sheet of any number of rows, one that describes them, perhaps one of settlement; its errors and library.
 import Base
 import CXlsxWriter
 import CZlib
@@ -20,6 +20,7 @@ final class Workbook {
   private var workbook: UnsafeMutablePointer<lxw_workbook>?
   private let rows: UnsafeMutablePointer<lxw_worksheet>
   private let about: UnsafeMutablePointer<lxw_worksheet>
+  private let settlement: UnsafeMutablePointer<lxw_worksheet>?
   private var looks: [UnsafeMutablePointer<lxw_format>?] = []
   /// The formats of amounts, by number of decimals.
   private var amounts: [UnsafeMutablePointer<lxw_format>?] = []
@@ -27,7 +28,7 @@ final class Workbook {
   /// Whether sheets are made for paper, as earlier forms are not.
   private let isForPaper: Bool
   /// How many cells each sheet has.
-  private var (rowCellCount, aboutCellCount) = (0, 0)
+  private var cellCounts: [Worksheet: Int] = [:]
 
   /// How many texts were cut to Excel's limit.
   var cutTextCount: Int { text.cutCount }
@@ -36,7 +37,8 @@ final class Workbook {
   ///   - name: of the first sheet.
   ///   - createdAtMs: the creation time in the file; nothing else in it depends on a clock.
   ///   - form: the version of its form.
-  init(name: String, title: String, createdAtMs: Int64, form: Int) throws {
+  ///   - hasSettlement: whether there is a sheet of settlement.
+  init(name: String, title: String, createdAtMs: Int64, form: Int, hasSettlement: Bool) throws {
     isForPaper = form >= 3
     let folder: TemporaryFolder
     do throws(LedgerError) { folder = try TemporaryFolder() } catch {
@@ -51,12 +53,14 @@ final class Workbook {
       throw Self.outOfMemory
     }
     (self.rows, self.about) = (rows, about)
+    settlement = hasSettlement ? workbook_add_worksheet(made, Self.settlementName) : nil
     workbook = made
     setProperties(title, createdAtMs)
     makeLooks()
   }
 
   private static let fileName = "workbook.xlsx"
+  private static let settlementName = "From gross to bank"
 
   private static func make(in folder: TemporaryFolder) -> UnsafeMutablePointer<lxw_workbook>? {
     folder.path(fileName).withCString { path in
@@ -132,10 +136,14 @@ final class Workbook {
 
   // MARK: Cells
 
-  enum Worksheet { case rows, about }
+  enum Worksheet { case rows, about, settlement }
 
-  private func worksheet(_ sheet: Worksheet) -> UnsafeMutablePointer<lxw_worksheet> {
-    sheet == .rows ? rows : about
+  private func worksheet(_ sheet: Worksheet) -> UnsafeMutablePointer<lxw_worksheet>? {
+    switch sheet {
+    case .rows: rows
+    case .about: about
+    case .settlement: settlement
+    }
   }
 
   /// Sets a column's width, in characters, and the default format of its cells.
@@ -195,7 +203,7 @@ final class Workbook {
     _ result: lxw_error, _ what: String, on sheet: Worksheet
   ) throws(SpreadsheetError) {
     try check(result, "write \(what)")
-    if sheet == .rows { rowCellCount += 1 } else { aboutCellCount += 1 }
+    cellCounts[sheet, default: 0] += 1
   }
 
   private func check(_ result: lxw_error, _ operation: String) throws(SpreadsheetError) {
@@ -204,6 +212,55 @@ final class Workbook {
     if result == LXW_ERROR_ZIP_BAD_ZIP_FILE { throw .tooLarge }
     let cause = lxw_strerror(result).map { String(cString: $0) } ?? "error \(result.rawValue)"
     throw .library(operation: operation, cause: cause)
+  }
+
+  // MARK: Charts
+
+  /// Draws a waterfall next to its table on the sheet of settlement: bars from one column's numbers to the next one's.
+  /// - Parameters:
+  ///   - rows: those of the table, whose first column has the names.
+  ///   - from: the column in which bars begin; they end in the one after it.
+  func drawWaterfall(
+    _ title: String, rows: Range<Int>, from: Int, at column: Int
+  ) throws {
+    guard let settlement, let chart = workbook_add_chart(workbook, UInt8(LXW_CHART_LINE.rawValue))
+    else {
+      throw SpreadsheetError.library(operation: "draw a chart", cause: "no memory")
+    }
+    for values in [from, from + 1] {
+      let series = chart_add_series(chart, nil, nil)
+      func range(_ column: Int) -> (lxw_row_t, lxw_col_t, lxw_row_t, lxw_col_t) {
+        (
+          lxw_row_t(rows.lowerBound), lxw_col_t(column), lxw_row_t(rows.upperBound - 1),
+          lxw_col_t(column)
+        )
+      }
+      let (names, numbers) = (range(0), range(values))
+      chart_series_set_categories(
+        series, Self.settlementName, names.0, names.1, names.2, names.3)
+      chart_series_set_values(
+        series, Self.settlementName, numbers.0, numbers.1, numbers.2, numbers.3)
+      var line = lxw_chart_line()
+      line.none = 1
+      chart_series_set_line(series, &line)
+      chart_series_set_marker_type(series, UInt8(LXW_CHART_MARKER_NONE.rawValue))
+    }
+    var (up, down) = (lxw_chart_fill(), lxw_chart_fill())
+    (up.color, down.color) = (0x3C8799, 0xA8321A)
+    var (upLine, downLine) = (lxw_chart_line(), lxw_chart_line())
+    (upLine.none, downLine.none) = (1, 1)
+    chart_set_up_down_bars_format(chart, &upLine, &up, &downLine, &down)
+    chart_title_set_name(chart, title)
+    chart_legend_set_position(chart, UInt8(LXW_CHART_LEGEND_NONE.rawValue))
+    var options = lxw_chart_options()
+    (options.x_scale, options.y_scale) = (1.6, 1.25)
+    try title.withCString { text in
+      options.description = UnsafeMutablePointer(mutating: text)
+      try check(
+        worksheet_insert_chart_opt(
+          settlement, lxw_row_t(rows.lowerBound - 1), lxw_col_t(column), chart, &options),
+        "draw a chart")
+    }
   }
 
   // MARK: Finishing
@@ -239,7 +296,10 @@ final class Workbook {
     let cells = try? SpreadsheetCells(byteCount: byteCount) {
       try Self.read(file, into: $0, at: $1)
     }
-    guard cells?.rows.cellCount == rowCellCount, cells?.about.cellCount == aboutCellCount else {
+    guard let cells, cells.rows.cellCount == cellCounts[.rows] ?? 0,
+      cells.about.cellCount == cellCounts[.about] ?? 0,
+      cells.settlement?.cellCount ?? 0 == cellCounts[.settlement] ?? 0
+    else {
       throw SpreadsheetError.library(
         operation: "write an Excel file", cause: "cells are missing; is there room in TMPDIR?")
     }
@@ -249,7 +309,7 @@ final class Workbook {
   /// A4 across, as wide as the paper, with the heading on each page.
   private func prepareToPrint() {
     _ = worksheet_repeat_rows(rows, 0, 0)
-    for sheet in [rows, about] {
+    for sheet in [rows, about, settlement].compactMap(\.self) {
       worksheet_set_paper(sheet, 9)
       worksheet_set_landscape(sheet)
       worksheet_fit_to_pages(sheet, 1, 0)

@@ -119,10 +119,13 @@ package struct BarChart {
 struct RowBar {
   let scale: PageScale
   let value: Int128
+  /// Where it begins: in a waterfall at the end of the bar before.
+  var from: Int128 = 0
+  var isSum = false
 
   func write(to html: inout HTML) {
-    let zero = scale.offset(0)
-    let offset = scale.offset(value)
+    let start = scale.offset(from)
+    let end = scale.offset(from + value)
     html.element(
       "svg",
       [
@@ -131,12 +134,12 @@ struct RowBar {
       ]
     ) { html in
       guard value != 0 else { return }
-      let width = max(abs(offset - zero), 40)
+      let width = max(abs(end - start), 40)
       html.element(
         "rect",
         [
-          "class": value < 0 ? "below" : "bar",
-          "x": PageScale.text(max(0, min(zero, value < 0 ? zero - width : zero))), "y": "0",
+          "class": isSum ? "marked" : value < 0 ? "below" : "bar",
+          "x": PageScale.text(max(0, value < 0 ? start - width : start)), "y": "0",
           "width": PageScale.text(width), "height": "1",
         ]
       ) { _ in }

@@ -52,6 +52,8 @@ package struct PageFigures {
   var refunds: [RefundSums]
   var subscriptions: PageSubscriptions
   var changes: PageChanges?
+  /// Nil if Apple has reported no fiscal month by the last day, or if the page leaves out some of its sales.
+  var settlement: SettlementFigures?
   /// Whether rounding changed an amount of the page's days.
   private(set) var isRounded = false
 
@@ -73,6 +75,11 @@ package struct PageFigures {
     before = try runner.before(months)
     refunds = try runner.refunds()
     subscriptions = try PageSubscriptions(runner, lastEventAtMs: lastEventAtMs)
+    if request.report.filter.isEmpty,
+      request.report.environments?.contains("Production") ?? true
+    {
+      settlement = try SettlementFigures(database, untilDay: request.period.last.dayNumber)
+    }
     changes = try older.map { try PageChanges(request, from: $0, to: database) }
     currencies = []
     try check()

@@ -184,6 +184,13 @@ struct PageCommands {
           line(["subscriptions", "--by", "month"] + zone + moment)
         ))
     }
+    if let month = figures.settlement?.month.name {
+      commands += [
+        ("Settlement", line(["reconcile", "--month", month])),
+        ("Shares", line(["proceeds", "--month", month])),
+        ("Payments", line(["payout", "--month", month])),
+      ]
+    }
     return commands
   }
 

@@ -98,6 +98,7 @@ package enum PageStyle {
     thead th{color:var(--soft);font-size:.85rem;vertical-align:bottom;border-bottom-color:var(--soft)}
     thead td{border-bottom-color:var(--soft)}
     tfoot th,tfoot td{border-top:1px solid var(--soft);border-bottom:0;font-weight:640}
+    .sum th,.sum td{font-weight:640;border-bottom-color:var(--soft)}
     .n{text-align:right}
     td.n,.day{white-space:nowrap}
     td.soft{color:var(--soft)}

@@ -63,6 +63,8 @@ struct PageTable {
   let id: String
   let columns: [Column]
   var rows: [[Cell]] = []
+  /// The indexes of rows that sum others.
+  var sumRows: Set<Int> = []
   /// The row of sums; nil for none.
   var sums: [Cell]?
   /// Whether the caption is visible, not only for screen readers.
@@ -88,7 +90,9 @@ struct PageTable {
           }
         }
         html.element("tbody") { html in
-          for row in rows { write(row, widths, to: &html) }
+          for (index, row) in rows.enumerated() {
+            write(row, widths, isSum: sumRows.contains(index), to: &html)
+          }
         }
         if let sums { html.element("tfoot") { write(sums, widths, to: &$0) } }
       }
@@ -109,9 +113,11 @@ struct PageTable {
   }
 
   /// - Parameter widths: the room for small decimals in each column.
-  private func write(_ row: [Cell], _ widths: [Int], to html: inout HTML) {
+  private func write(
+    _ row: [Cell], _ widths: [Int], isSum: Bool = false, to html: inout HTML
+  ) {
     precondition(row.count == columns.count, "a row has other cells than its table has columns")
-    html.element("tr") { html in
+    html.element("tr", isSum ? ["class": "sum"] : [:]) { html in
       for (index, cell) in row.enumerated() {
         Self.write(cell, columns[index], isFirst: index == 0, widths[index], to: &html)
       }

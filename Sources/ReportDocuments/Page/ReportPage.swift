@@ -68,9 +68,12 @@ struct PageWriter {
       ),
       ("returns", "Returns and reversals", returns),
       ("subscriptions", "Subscriptions", subscriptions),
-      ("evidence", "What the figures rest on", evidence),
-      ("exceptions", "Exceptions", exceptions),
     ]
+      + (figures.settlement == nil ? [] : [("settlement", "From gross to bank", settlement)])
+      + [
+        ("evidence", "What the figures rest on", evidence),
+        ("exceptions", "Exceptions", exceptions),
+      ]
       + (figures.changes == nil ? [] : [("changes", "Changes in ended months", changes)])
       + [("facts", "Where the figures come from", facts)]
   }

@@ -83,6 +83,8 @@ package struct EntryBook {
   /// The index of each account's name.
   private var indexes: [EntryAccount: Int] = [:]
   private var sums: [Key: Int128] = [:]
+  /// What all postings to the receivable come to, by currency, whatever other account has its name. In micros.
+  package private(set) var receivable: [Symbol: Int128] = [:]
 
   package init(_ accounts: EntryAccounts) {
     let sorted = EntryAccount.allCases.sorted {
@@ -102,6 +104,7 @@ package struct EntryBook {
   ) {
     guard micros != 0, let index = indexes[account] else { return }
     sums[Key(entry: entry, account: index, currency: currency), default: 0] += micros
+    if account == .receivable { receivable[currency, default: 0] += micros }
   }
 
   /// All postings but those of 0, in the order of the rules. Throws unless every entry adds up to 0 in each of its

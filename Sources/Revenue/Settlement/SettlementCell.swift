@@ -90,7 +90,7 @@ struct SettlementAccount: Hashable {
 }
 
 /// Units, and their amount in micros.
-package struct SettlementSum: Equatable {
+package struct SettlementSum: Equatable, Sendable {
   package var units: Int128 = 0
   package var micros: Int128 = 0
 

@@ -100,6 +100,9 @@ private let exportQuestionOptions: [Option] = [
   Option(
     "accounts", value: .init("FILE"),
     help: "what accounts are called in `entries`: lines of `name = account`"),
+  Option(
+    "check",
+    help: "instead of `entries` the receivable's balance, as posted and as what is open and owed"),
 ]
 
 /// Where a report goes, and in which form.
@@ -157,7 +160,7 @@ private func export(
     {
       context.log("export: no rows match the filters")
     }
-    for text in summary.leftOut { context.log("export: left out: \(text)") }
+    for text in summary.remarks { context.log("export: \(text)") }
     if request.top != nil, summary.sortsSeveralCurrencies(request) {
       context.log(
         "export: --top: amounts of different currencies are not compared; --in converts them")

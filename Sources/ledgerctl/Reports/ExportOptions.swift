@@ -84,8 +84,8 @@ struct ExportOptions: Sendable {
         "--format \(format.rawValue)",
         "can be used with \(ReportKind.entries.rawValue), not with \(request.kind.rawValue)")
     }
-    if invocation.has("columns") {
-      throw UsageError("--columns", "cannot be used with \(format.rawValue)")
+    for option in ["check", "columns"] where invocation.has(option) {
+      throw UsageError("--\(option)", "cannot be used with \(format.rawValue)")
     }
     if let account = request.accounts.unreadable(in: form) {
       throw UsageError(

@@ -17,7 +17,8 @@ struct SettlementSides {
   private var apple = AppleCells()
   private var days: [DayCurrency: DaySums] = [:]
   private var counting = CountingSums()
-  private(set) var rowsOfApple: [AppleReport.Row] = []
+  private var rowsByMonth: [FiscalMonthOrdinal: [AppleReport.Row]] = [:]
+  var rowsOfApple: [AppleReport.Row] { rowsByMonth.values.flatMap(\.self) }
   private(set) var overviews: [(month: FiscalMonth, report: AppleReport)] = []
   private var lineCount = 0
 
@@ -80,7 +81,7 @@ struct SettlementSides {
     apple.add(
       row, product: row.product, month: ordinal, transactionMonth: transactionMonth, file: 0)
     counting.add(row, month: ordinal)
-    rowsOfApple.append(row)
+    rowsByMonth[ordinal, default: []].append(row)
     months.reported.insert(ordinal)
     months.complete.insert(ordinal)
   }
@@ -95,6 +96,10 @@ struct SettlementSides {
     let parts = text.split(separator: ".")
     let whole = try #require(Int64(parts[0])) * 1_000_000
     return whole + (parts.count > 1 ? try #require(Int64(parts[1])) * 10_000 : 0)
+  }
+
+  func rowsOfApple(of month: FiscalMonth) -> [AppleReport.Row] {
+    rowsByMonth[FiscalMonthOrdinal(month.ordinal)] ?? []
   }
 
   func reconciliation() throws -> Reconciliation {

@@ -13,7 +13,7 @@ package enum ReportOption: String, CaseIterable, Sendable {
   case settlementClass = "class"
   case basis
   case paidOn = "paid_on"
-  case accounts
+  case accounts, check
   case sort, top, amounts, columns, total
   case withSettlement = "with_settlement"
   case csvDelimiter = "csv_delimiter"
@@ -35,7 +35,7 @@ package enum ReportOption: String, CaseIterable, Sendable {
       [.revenue, .journal, .sales, .exceptions, .reconcile, .proceeds]
     case .month: [.reconcile, .proceeds, .payout]
     case .settlementClass: [.reconcile]
-    case .basis, .paidOn, .accounts: [.entries]
+    case .basis, .paidOn, .accounts, .check: [.entries]
     case .includePending, .sort, .top: [.revenue, .journal, .sales, .exceptions, .users]
     case .reportingCurrency, .ratesMaxAge:
       [.revenue, .journal, .exceptions, .users, .subscriptions]
@@ -63,7 +63,7 @@ package enum ReportOption: String, CaseIterable, Sendable {
   package func value(of text: String, for kind: ReportKind) -> JSONValue? {
     let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     switch self {
-    case .includePending, .total, .withSettlement: return .boolean(true)
+    case .includePending, .total, .withSettlement, .check: return .boolean(true)
     case .ratesMaxAge, .top:
       let isNumber = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
       return isNumber ? .number(text) : nil
@@ -95,7 +95,7 @@ package enum ReportOption: String, CaseIterable, Sendable {
   fileprivate func isRead(by kind: ReportKind) -> Bool {
     switch self {
     case .by, .period, .refunds, .at, .from, .to, .timezone, .environment, .month, .settlementClass,
-      .basis, .paidOn, .accounts:
+      .basis, .paidOn, .accounts, .check:
       reports.contains(kind)
     case .includePending: !kind.isOfSettlement
     default: true
@@ -163,6 +163,7 @@ extension ReportRequest {
     case .paidOn:
       return .refinement(paidOn.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" })
     case .accounts: return .refinement(accounts.texts)
+    case .check: return isCheck ? .boolean(true) : nil
     case .sort: return sort.map { .string($0.text) }
     case .top: return top.map { .number("\($0)") }
     case .amounts: return amounts == .exact ? nil : .string(amounts.rawValue)
@@ -241,6 +242,7 @@ extension ReportRequest {
       for text in try value.names({ $0 }) {
         do throws(EntryAccountsError) { try accounts.replace(text) } catch { throw option.fault }
       }
+    case .check: isCheck = try value.flag()
     case .sort: sort = try value.read(ReportSort.init)
     case .top: top = try value.number(in: 1...Int.max)
     case .amounts: amounts = try value.read(ReportAmounts.init)

@@ -108,6 +108,8 @@ package struct ReportRequest: Sendable {
   package var basis = EntryBasis.ledger
   package var paidOn: [String: CivilDate] = [:]
   package var accounts = EntryAccounts()
+  /// S15: whether entries are replaced by both ways of computing the receivable's balance.
+  package var isCheck = false
 
   /// What narrows the rows down, besides days and environments.
   package var filter = ReportFilter()

@@ -11,6 +11,14 @@ struct EntriesReport {
     ReportColumn("currency", isKey: true),
   ]
 
+  /// The columns of `--check`: what is posted, and what should be.
+  static let checkColumns = [
+    ReportColumn("currency", isKey: true), ReportColumn("posted", .amount),
+    ReportColumn("open", .amount), ReportColumn("not_reported", .amount),
+    ReportColumn("rounding", .amount), ReportColumn("share", .amount),
+    ReportColumn("paid", .amount), ReportColumn("balance", .amount),
+  ]
+
   /// What sums of sales are by.
   private struct DayCurrency: Hashable {
     let day: Int
@@ -20,11 +28,16 @@ struct EntriesReport {
   private let symbols: StringInterner
   private let books: SettlementBooks
   private let postings: [Posting]
+  private let posted: [Symbol: Int128]
+  private let balance: ReceivableBalance
+  /// Those of the receivable.
+  private let currencies: [Symbol]
   private let request: ReportRequest
 
   init(_ request: ReportRequest, _ database: Database) throws {
     self.request = request
     var entries = EntryBook(request.accounts)
+    var balance = ReceivableBalance()
     switch request.basis {
     case .ledger:
       let matched = try MatchedBooks(database)
@@ -34,23 +47,26 @@ struct EntriesReport {
       let rows = matched.reconciliation.rows
       entries.addDifferences(rows)
       entries.addUnsettled(rows, books.months)
+      balance.add(rows, books.months)
     case .apple:
       symbols = try ReportSource(database, request).symbols
       books = try SettlementBooks(database, symbols)
     }
     var counting = CountingSums()
-    for file in books.open where file.counts {
-      for row in file.report.rows {
-        counting.add(row, month: FiscalMonthOrdinal(file.month.ordinal))
-      }
+    books.forEachCountingRow { row, file in
+      counting.add(row, month: FiscalMonthOrdinal(file.month.ordinal))
+      balance.add(row)
     }
     if request.basis == .apple { entries.addGross(counting) }
     entries.addShares(counting)
     for file in books.open where file.file.kind == .overview {
       entries.addPayments(
         file.report, of: file.month, paidDay: request.paidOn[file.month.name]?.dayNumber)
+      balance.addPayments(file.report)
     }
     postings = try entries.postings(symbols)
+    currencies = try balance.currencies(checking: entries, symbols)
+    (self.balance, posted) = (balance, entries.receivable)
   }
 
   /// Adds what the revenue report has by day and currency.
@@ -73,9 +89,27 @@ struct EntriesReport {
 
   /// Writes the report; returns its totals and remarks.
   func write(to writer: any ReportWriter) throws -> ReportSummary {
-    var summary = ReportSummary()
-    try writer.begin(Self.columns)
     let cells = SettlementReportCells(symbols)
+    var summary = ReportSummary()
+    summary.rowCount =
+      try request.isCheck ? writeCheck(cells, writer) : writePostings(cells, writer)
+    summary.exceptions = books.exceptionCounts
+    let paid = Set(postings.filter { $0.entry.kind == .payment }.map(\.entry.monthName))
+    summary.unknownNames = request.paidOn.keys.filter { !paid.contains($0) }.sorted()
+      .map(UnknownName.payment)
+    if !request.isCheck, !currencies.isEmpty {
+      let amounts = currencies.map { cells.amountText(balance[$0].total, $0) }
+      summary.remarks = [
+        "the receivable's balance is \(amounts.joined(separator: ", ")): what is open and what Apple owes"
+      ]
+    }
+    return summary
+  }
+
+  private func writePostings(
+    _ cells: SettlementReportCells, _ writer: any ReportWriter
+  ) throws -> Int {
+    try writer.begin(Self.columns)
     for posting in postings {
       let entry = posting.entry
       let name = entry.name(symbols)
@@ -88,12 +122,26 @@ struct EntriesReport {
       try cells.amount(posting.micros, posting.currency, writer)
       try cells.text(posting.currency, writer)
       try writer.endRow()
-      summary.rowCount += 1
     }
-    summary.exceptions = books.exceptionCounts
-    let paid = Set(postings.filter { $0.entry.kind == .payment }.map(\.entry.monthName))
-    summary.unknownNames = request.paidOn.keys.filter { !paid.contains($0) }.sorted()
-      .map(UnknownName.payment)
-    return summary
+    return postings.count
+  }
+
+  /// Writes the receivable's balance as posted and as it should be, by currency.
+  private func writeCheck(
+    _ cells: SettlementReportCells, _ writer: any ReportWriter
+  ) throws -> Int {
+    try writer.begin(Self.checkColumns)
+    for currency in currencies {
+      let parts = balance[currency]
+      try cells.text(currency, writer)
+      for micros in [
+        posted[currency] ?? 0, parts.open, parts.notReported, parts.rounding, parts.share,
+        parts.paid, parts.total,
+      ] {
+        try cells.amount(micros, currency, writer)
+      }
+      try writer.endRow()
+    }
+    return currencies.count
   }
 }

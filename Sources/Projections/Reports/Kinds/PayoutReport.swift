@@ -66,7 +66,7 @@ struct PayoutReport {
         let (rows, leftOut) = split.rows(of: overview)
         for row in rows { try write(row, of: overview.month, to: writer) }
         summary.rowCount += rows.count
-        summary.leftOut += leftOut
+        summary.remarks += leftOut.map { "left out: \($0)" }
       }
     }
     summary.exceptions = books.exceptionCounts

@@ -122,6 +122,12 @@ struct SettlementReportCells {
     try writer.write(.amount(micros, .statedBy(symbols.text(currency ?? .none))))
   }
 
+  /// `28.81 EUR`.
+  func amountText(_ micros: Int128, _ currency: Symbol) -> String {
+    let code = symbols.text(currency)
+    return "\(Amount.text(micros: micros, currency: .statedBy(code))) \(symbols.string(currency))"
+  }
+
   /// A number that is not an amount.
   func decimal(_ digits: String?, _ writer: any ReportWriter) throws {
     try writer.write(digits.map { .decimal($0) } ?? .empty)

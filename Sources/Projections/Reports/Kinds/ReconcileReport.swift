@@ -40,6 +40,7 @@ struct ReconcileReport {
       summary.rowCount += 1
     }
     summary.exceptions = matched.books.exceptionCounts
+    summary.settlement = try SettlementFigures(matched) { filter.shows(month: $0.ordinal) }
     return summary
   }
 

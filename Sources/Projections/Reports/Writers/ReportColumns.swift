@@ -14,7 +14,7 @@ extension ReportRequest {
     case .reconcile: ReconcileReport.columns
     case .proceeds: ProceedsReport.columns
     case .payout: PayoutReport.columns(payoutGroups)
-    case .entries: EntriesReport.columns
+    case .entries: isCheck ? EntriesReport.checkColumns : EntriesReport.columns
     case .subscriptions:
       isByMonth
         ? SubscriptionMonthsReport.columns(ofVersion: version) : SubscriptionsReport.columns
@@ -180,6 +180,13 @@ extension Report {
       "account": "the account",
       "amount": "what is added to the account; debit is positive",
       "currency": "the currency of the amount, ISO 4217",
+      "posted": "with --check: what all postings to the receivable come to",
+      "open": "with --check: sales that Apple may still settle",
+      "not_reported": "with --check: sales in months without a report of Apple's",
+      "rounding": "with --check: rounding of months that are not closed",
+      "share": "with --check: what Apple's reports say the developer gets",
+      "paid": "with --check: what payments have settled of it, negative",
+      "balance": "with --check: the sum of these parts, equal to posted",
     ],
     .receipts: [
       "receipt_id": "a UUID made from the app family and the receipt's content",

@@ -99,8 +99,10 @@ package struct ReportSummary: Sendable {
   package var momentMs: Int64?
   /// How amounts are rounded to minor units; nil if they are exact.
   package var rounding: ReportRounding?
-  /// S13: months and currencies whose payment is not split, with the reason.
-  package var leftOut: [String] = []
+  /// What else the reader should know: S13, whose payment is not split; S15, the receivable's balance.
+  package var remarks: [String] = []
+  /// Of the newest fiscal month that the reconcile report shows.
+  package var settlement: SettlementFigures?
   /// Whether rounding changed an amount.
   package var isRounded = false
 
