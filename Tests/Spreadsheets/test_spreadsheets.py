@@ -80,6 +80,14 @@ def plain(value):
     return "" if value is None else str(value)
 
 
+# A report of Apple's: spaces are tabs, underscores spaces.
+APPLE_REPORT = """\
+Start_Date End_Date Vendor_Identifier Quantity Partner_Share Extended_Partner_Share Partner_Share_Currency \
+Sales_or_Return Product_Type_Identifier Country_Of_Sale Customer_Price Customer_Currency
+09/28/2025 11/01/2025 pro.month 2 5.88 11.76 EUR S IAY DE 9.99 EUR
+"""
+
+
 @unittest.skipUnless(LEDGERCTL, "LEDGERCTL is not set")
 @unittest.skipUnless(openpyxl, "openpyxl is not installed")
 class Spreadsheets(unittest.TestCase):
@@ -240,6 +248,34 @@ class Spreadsheets(unittest.TestCase):
             # CSV has no carriage return of its own inside a cell, and LibreOffice drops a 0.
             expected = plain(value).replace("\r", "\n").replace("\x00", "")
             self.assertEqual(shown.replace("\r", "\n").replace("\x00", ""), expected)
+
+    def test_a_third_sheet_of_reconcile_leads_from_gross_to_the_bank(self):
+        path = self.path / "settled"
+        ledger = Ledger(LEDGERCTL, path)
+        ledger.run("init", str(path), "--origin", "example.com/settled")
+        report = self.path / "85012345_0926_ZZ.txt"
+        report.write_text(
+            APPLE_REPORT.replace(" ", "\t").replace("_", " ") + "Total_Rows\t1\n", encoding="utf-8")
+        place = ("--ledger", str(path))
+        ledger.run(*place, "settlement", "import", str(report))
+        made = self.path / "reconcile.xlsx"
+        ledger.run(*place, "export", "reconcile", "-o", str(made), "--manifest")
+        ledger.run(*place, "audit", "report", f"{made}.manifest.json")
+        book = openpyxl.load_workbook(made)
+        self.assertEqual(book.sheetnames, ["reconcile", "About", "From gross to bank"])
+        sheet = book.worksheets[2]
+        steps = [tuple(cell.value for cell in row[:2]) for row in sheet.iter_rows(max_row=6)]
+        self.assertEqual(steps, [
+            ("FY2026-P01, EUR", None), ("Step", "Amount"), ("Without a receipt here", 19.98),
+            ("Gross of Apple’s reports", 19.98), ("Kept by Apple: commission and taxes", -8.22),
+            ("Share", 11.76)])
+        # What the chart stacks: a part that is not seen, then what each step adds, takes, or comes to.
+        parts = [tuple(cell.value for cell in row) for row in sheet["M3:P6"]]
+        self.assertEqual(parts, [(0, 19.98, 0, 0), (0, 0, 0, 19.98), (11.76, 0, 8.22, 0), (0, 0, 0, 11.76)])
+        self.assertEqual(len(sheet._charts), 1)
+        self.assertEqual(
+            [cell.value for cell in list(sheet.iter_rows())[-1][:8]],
+            ["FY2026-P01", "complete", "EUR", None, None, 19.98, None, 2])
 
     def test_totals_stand_below_the_rows(self):
         words = "revenue --by country --environment all"

@@ -28,6 +28,7 @@ struct SettlementSheet {
       try write(waterfall, settlement, hasChart: index < Self.chartsMax)
     }
     try write(settlement.rests, settlement)
+    workbook.print(.settlement, rowCount: row, columnCount: Self.chartColumn)
   }
 
   private mutating func write(
@@ -37,18 +38,22 @@ struct SettlementSheet {
     let title = "\(waterfall.month.name), \(code)"
     let start = row
     try line([title], .title)
-    try line(["Step"], .heading, numbers: ["Amount", "From", "To"])
+    try line(["Step"], .heading, numbers: ["Amount"])
+    if hasChart {
+      try Array("Parts of the chart".utf8).withUnsafeBytes {
+        try workbook.write($0, row - 1, Self.chartColumn, on: .settlement)
+      }
+    }
     let first = row
     for bar in waterfall.bars {
       try cell(bar.step.title, 0, bar.step.isSum ? .name : nil)
-      for (column, micros) in [bar.micros, bar.fromMicros, bar.fromMicros + bar.micros].enumerated()
-      {
-        try amount(micros, waterfall.currency, column + 1, settlement)
-      }
+      try amount(bar.micros, waterfall.currency, 1, settlement)
+      if hasChart { try chartCells(bar) }
       row += 1
     }
     if hasChart {
-      try workbook.drawWaterfall(title, rows: first..<row, from: 2, at: 5)
+      try workbook.drawColumns(
+        title, rows: first..<row, colors: Self.colors, first: Self.chartColumn, at: 3)
     }
     for (currency, micros) in waterfall.proceeds.sorted(by: { $0.key < $1.key }) {
       try cell("At the bank, \(settlement.code(currency))", 0, .name)
@@ -56,6 +61,27 @@ struct SettlementSheet {
       row += 1
     }
     row = max(row + 1, hasChart ? start + Self.chartRowCount : row)
+  }
+
+  /// Of the part below a bar, which is not seen; of increases, decreases and sums; of what a bar has beyond 0.
+  private static let colors: [UInt32?] = [nil, 0x3C8799, 0xA8321A, 0x0A5F73, 0xA8321A]
+  /// The first column that only the chart reads, to the right of it.
+  private static let chartColumn = 12
+
+  /// Writes the parts of a bar that the chart stacks, those above and those below 0 apart.
+  private func chartCells(_ bar: SettlementWaterfall.Bar) throws {
+    let (low, high) = (
+      min(bar.fromMicros, bar.fromMicros + bar.micros),
+      max(bar.fromMicros, bar.fromMicros + bar.micros)
+    )
+    let (above, below) = (max(0, high) - max(0, low), min(0, low) - min(0, high))
+    let place = bar.step.isSum ? 3 : bar.micros < 0 ? 2 : 1
+    var parts = [max(0, low) + min(0, high), 0, 0, 0, above == 0 ? 0 : below]
+    parts[place] = above == 0 ? below : above
+    for (index, micros) in parts.enumerated() {
+      try workbook.write(
+        Double(micros) / 1_000_000, row, Self.chartColumn + index, on: .settlement)
+    }
   }
 
   private mutating func write(
@@ -71,7 +97,8 @@ struct SettlementSheet {
     for rest in rests {
       try cell(SettlementFigures.name(rest.month), 0, nil)
       try cell(settlement.state(rest.month).word, 1, nil)
-      try cell(settlement.code(rest.currency), 2, nil)
+      let code = settlement.code(rest.currency)
+      try cell(code.isEmpty ? "no price" : code, 2, nil)
       for (column, kind) in SettlementRests.classes.enumerated() {
         guard let sum = rest.sums[kind] else { continue }
         try amount(sum.micros, rest.currency, column + 3, settlement)

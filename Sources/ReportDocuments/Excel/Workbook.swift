@@ -214,51 +214,45 @@ final class Workbook {
     throw .library(operation: operation, cause: cause)
   }
 
+  /// Leaves out on paper what is to the right of a sheet's first columns.
+  func print(_ sheet: Worksheet, rowCount: Int, columnCount: Int) {
+    _ = worksheet_print_area(
+      worksheet(sheet), 0, 0, lxw_row_t(max(rowCount - 1, 0)), lxw_col_t(columnCount - 1))
+  }
+
   // MARK: Charts
 
-  /// Draws a waterfall next to its table on the sheet of settlement: bars from one column's numbers to the next one's.
+  /// Draws stacked columns on the sheet of settlement, from a table whose first column has their names.
   /// - Parameters:
-  ///   - rows: those of the table, whose first column has the names.
-  ///   - from: the column in which bars begin; they end in the one after it.
-  func drawWaterfall(
-    _ title: String, rows: Range<Int>, from: Int, at column: Int
+  ///   - rows: those of the table.
+  ///   - colors: that of each part, from the bottom; nil is not seen.
+  ///   - first: the column of the lowest parts; the next ones follow.
+  func drawColumns(
+    _ title: String, rows: Range<Int>, colors: [UInt32?], first: Int, at column: Int
   ) throws {
-    guard let settlement, let chart = workbook_add_chart(workbook, UInt8(LXW_CHART_LINE.rawValue))
+    guard let settlement,
+      let chart = workbook_add_chart(workbook, UInt8(LXW_CHART_COLUMN_STACKED.rawValue))
     else {
       throw SpreadsheetError.library(operation: "draw a chart", cause: "no memory")
     }
-    for values in [from, from + 1] {
+    let (top, bottom) = (lxw_row_t(rows.lowerBound), lxw_row_t(rows.upperBound - 1))
+    for (place, color) in colors.enumerated() {
       let series = chart_add_series(chart, nil, nil)
-      func range(_ column: Int) -> (lxw_row_t, lxw_col_t, lxw_row_t, lxw_col_t) {
-        (
-          lxw_row_t(rows.lowerBound), lxw_col_t(column), lxw_row_t(rows.upperBound - 1),
-          lxw_col_t(column)
-        )
-      }
-      let (names, numbers) = (range(0), range(values))
-      chart_series_set_categories(
-        series, Self.settlementName, names.0, names.1, names.2, names.3)
-      chart_series_set_values(
-        series, Self.settlementName, numbers.0, numbers.1, numbers.2, numbers.3)
-      var line = lxw_chart_line()
-      line.none = 1
-      chart_series_set_line(series, &line)
-      chart_series_set_marker_type(series, UInt8(LXW_CHART_MARKER_NONE.rawValue))
+      let values = lxw_col_t(first + place)
+      chart_series_set_categories(series, Self.settlementName, top, 0, bottom, 0)
+      chart_series_set_values(series, Self.settlementName, top, values, bottom, values)
+      var fill = lxw_chart_fill(color: color ?? 0, none: color == nil ? 1 : 0, transparency: 0)
+      chart_series_set_fill(series, &fill)
     }
-    var (up, down) = (lxw_chart_fill(), lxw_chart_fill())
-    (up.color, down.color) = (0x3C8799, 0xA8321A)
-    var (upLine, downLine) = (lxw_chart_line(), lxw_chart_line())
-    (upLine.none, downLine.none) = (1, 1)
-    chart_set_up_down_bars_format(chart, &upLine, &up, &downLine, &down)
+    chart_set_series_gap(chart, 40)
     chart_title_set_name(chart, title)
     chart_legend_set_position(chart, UInt8(LXW_CHART_LEGEND_NONE.rawValue))
     var options = lxw_chart_options()
-    (options.x_scale, options.y_scale) = (1.6, 1.25)
+    (options.x_scale, options.y_scale) = (1.5, 1.25)
     try title.withCString { text in
       options.description = UnsafeMutablePointer(mutating: text)
       try check(
-        worksheet_insert_chart_opt(
-          settlement, lxw_row_t(rows.lowerBound - 1), lxw_col_t(column), chart, &options),
+        worksheet_insert_chart_opt(settlement, top - 1, lxw_col_t(column), chart, &options),
         "draw a chart")
     }
   }

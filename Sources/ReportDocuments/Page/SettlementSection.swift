@@ -13,19 +13,28 @@ extension PageWriter {
         + "\(PagePeriod.dayTitle(CivilDate(dayNumber: month.lastDay))), the newest that Apple has reported by then: "
         + "what the receipts say was sold, what Apple’s reports say was sold, kept and paid. "
         + "Amounts keep their currencies. \(stateText(settlement))")
-    let shown = settlement.waterfalls.prefix(Self.currenciesMax)
+    let waterfalls = ordered(settlement)
+    let shown = waterfalls.prefix(Self.currenciesMax)
     html.element("div", ["class": shown.count > 1 ? "panels" : "single"]) { html in
-      for waterfall in shown { table(waterfall, settlement, &html) }
+      for waterfall in shown { panel(waterfall, settlement, &html) }
     }
-    let more = settlement.waterfalls.dropFirst(Self.currenciesMax)
+    let more = waterfalls.dropFirst(Self.currenciesMax)
     if !more.isEmpty {
       details("\(more.count) more \(more.count == 1 ? "currency" : "currencies")", &html) { html in
         html.element("div", ["class": "panels"]) { html in
-          for waterfall in more { table(waterfall, settlement, &html) }
+          for waterfall in more { panel(waterfall, settlement, &html) }
         }
       }
     }
     rests(settlement, &html)
+  }
+
+  /// The currencies of the page first, in its order.
+  private func ordered(_ settlement: SettlementFigures) -> [SettlementWaterfall] {
+    let codes = figures.currencies.map { "\($0)" }
+    return settlement.waterfalls.enumerated().map { index, waterfall in
+      (codes.firstIndex(of: settlement.code(waterfall.currency)) ?? codes.count + index, waterfall)
+    }.sorted { $0.0 < $1.0 }.map(\.1)
   }
 
   private func stateText(_ settlement: SettlementFigures) -> String {
@@ -36,6 +45,23 @@ extension PageWriter {
     case .reported, .noReport:
       return "Whether its reports are complete is not known: there is no report of all regions, and no payment "
         + "overview that agrees."
+    }
+  }
+
+  private func panel(
+    _ waterfall: SettlementWaterfall, _ settlement: SettlementFigures, _ html: inout HTML
+  ) {
+    html.element("div") { html in
+      table(waterfall, settlement, &html)
+      if waterfall.proceeds.isEmpty { return }
+      let amounts = waterfall.proceeds.sorted { $0.key < $1.key }.map { currency, micros in
+        let text = Amount.shown(micros: micros, currency: settlement.currency(currency))
+        return "\(text) \(settlement.code(currency))"
+      }
+      let day = PagePeriod.dayTitle(CivilDate(dayNumber: settlement.month.expectedPaymentDay))
+      html.element(
+        "p", ["class": "soft"],
+        text: "At the bank: \(amounts.joined(separator: ", ")), expected on \(day).")
     }
   }
 
@@ -58,15 +84,6 @@ extension PageWriter {
       ])
     }
     table.write(to: &html)
-    if waterfall.proceeds.isEmpty { return }
-    let amounts = waterfall.proceeds.sorted { $0.key < $1.key }.map { currency, micros in
-      let text = Amount.shown(micros: micros, currency: settlement.currency(currency))
-      return "\(text) \(settlement.code(currency))"
-    }
-    let day = PagePeriod.dayTitle(CivilDate(dayNumber: settlement.month.expectedPaymentDay))
-    html.element(
-      "p", ["class": "soft"],
-      text: "At the bank: \(amounts.joined(separator: ", ")), expected on \(day).")
   }
 
   private func amount(
@@ -87,7 +104,7 @@ extension PageWriter {
       columns: [
         .text("Month"), .text("Reports"),
         .currency(of: Set(rests.map(\.currency)).count), .number("Open"),
-        .number("Missing at Apple"), .number("Without a receipt"), .number("Without a report"),
+        .number("Missing at Apple"), .wide("Without a receipt"), .wide("Without a report"),
         .wide("Units"),
       ])
     for rest in rests.prefix(Self.restsMax) {
@@ -95,7 +112,7 @@ extension PageWriter {
       table.rows.append(
         [
           .period(SettlementFigures.name(rest.month)), .text(settlement.state(rest.month).word),
-          .text(code.isEmpty ? "–" : code),
+          .text(code.isEmpty ? "no price" : code),
         ]
           + SettlementRests.classes.map { kind in
             rest.sums[kind].map { amount($0.micros, rest.currency, settlement) } ?? .empty

@@ -114,8 +114,11 @@ package enum EntryFormat: String, Sendable {
     if parts.contains(where: \.isEmpty) { return false }
     switch self {
     case .hledger:
-      // Two spaces end a name; a bracket, `*` or `!` in front of it means something else.
-      return !account.contains("  ") && !account.contains(";")
+      // Two spaces end a name, and all white space is one; a bracket, `*` or `!` in front of it means something else.
+      let hasOtherSpace = account.unicodeScalars.contains {
+        $0.properties.isWhitespace && $0 != " "
+      }
+      return !hasOtherSpace && !account.contains("  ") && !account.contains(";")
         && !"([*!".unicodeScalars.contains(account.unicodeScalars.first ?? "*")
     case .beancount:
       return parts.count > 1 && Self.roots.contains(String(parts[0]))

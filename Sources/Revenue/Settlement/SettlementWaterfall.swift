@@ -39,12 +39,13 @@ package struct SettlementWaterfall: Sendable {
     (self.month, self.currency, self.hasOverview) = (month, currency, hasOverview)
   }
 
-  /// The steps that change something, and the sums.
+  /// The steps that change something, and the sums; what is owed only if it is another sum than the share.
   package var bars: [Bar] {
     var total: Int128 = 0
     var bars: [Bar] = []
     for step in Step.allCases {
       if step == .notInReports, !hasOverview { break }
+      if step == .owed, bars.last?.step == .share { continue }
       if step.isSum {
         bars.append(Bar(step: step, micros: total, fromMicros: 0))
       } else if let micros = steps[step], micros != 0 {
@@ -216,12 +217,12 @@ package struct SettlementRests: Sendable {
     }
   }
 
-  /// The newest month first, then by currency as bytes.
+  /// The newest month first, then by currency as bytes; what has no price comes last.
   package func all(_ symbols: StringInterner) -> [Rest] {
     let order = SettlementOrder(symbols)
+    func place(_ rest: Rest) -> Int32 { rest.currency == .none ? .max : order.place(rest.currency) }
     return rests.values.sorted {
-      $0.month != $1.month
-        ? $0.month > $1.month : order.place($0.currency) < order.place($1.currency)
+      $0.month != $1.month ? $0.month > $1.month : place($0) < place($1)
     }
   }
 }

@@ -48,6 +48,7 @@ import Testing
       ("Assets::Bank", false, false), ("Assets:", false, false), ("Assets:A  B", false, false),
       ("(Assets:Bank)", false, false), ("[Assets:Bank]", false, false), ("* Bank", false, false),
       ("! Bank", false, false), ("Assets:A ;b", false, false),
+      ("A\u{A0}\u{A0}B", false, false), ("A \u{A0}B", false, false), ("A\u{3000}B", false, false),
     ])
   func aFormatTakesTheNamesThatItsProgramsRead(
     _ name: String, _ byHledger: Bool, _ byBeancount: Bool

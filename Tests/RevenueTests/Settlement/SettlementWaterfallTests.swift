@@ -146,8 +146,8 @@ extension SettlementSides {
     expectEqual(
       found,
       [
-        "FY2026-P03: not_reported 1 9.99 EUR", "FY2026-P01: open 1 0 ",
-        "FY2026-P01: open 3 29.97 EUR", "FY2026-P01: missing_here 1 1500 JPY",
+        "FY2026-P03: not_reported 1 9.99 EUR", "FY2026-P01: open 3 29.97 EUR",
+        "FY2026-P01: missing_here 1 1500 JPY", "FY2026-P01: open 1 0 ",
       ])
   }
 }

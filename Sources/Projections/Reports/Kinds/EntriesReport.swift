@@ -19,6 +19,9 @@ struct EntriesReport {
     ReportColumn("paid", .amount), ReportColumn("balance", .amount),
   ]
 
+  /// How many currencies a remark names.
+  private static let remarkedMax = 6
+
   /// What sums of sales are by.
   private struct DayCurrency: Hashable {
     let day: Int
@@ -97,10 +100,14 @@ struct EntriesReport {
     let paid = Set(postings.filter { $0.entry.kind == .payment }.map(\.entry.monthName))
     summary.unknownNames = request.paidOn.keys.filter { !paid.contains($0) }.sorted()
       .map(UnknownName.payment)
-    if !request.isCheck, !currencies.isEmpty {
-      let amounts = currencies.map { cells.amountText(balance[$0].total, $0) }
+    let open = currencies.filter { balance[$0].total != 0 }
+    if !request.isCheck, !open.isEmpty {
+      let amounts = open.prefix(Self.remarkedMax).map { cells.amountText(balance[$0].total, $0) }
+      let more = open.count - amounts.count
       summary.remarks = [
-        "the receivable's balance is \(amounts.joined(separator: ", ")): what is open and what Apple owes"
+        "the receivable's balance is \(amounts.joined(separator: ", "))"
+          + (more > 0 ? " and \(more) more ('--check' shows all)" : "")
+          + ": what is open and what Apple owes"
       ]
     }
     return summary
