@@ -120,7 +120,7 @@ class EntriesOfSales(unittest.TestCase):
             ):
                 with self.subTest(zone=zone, account=account):
                     of_days = sums(((row["period"], row["currency"]), expected(row)) for row in revenue)
-                    self.assertGreater(len(of_days), 20)
+                    self.assertTrue(of_days)
                     self.assertEqual(accounting.days_of_hledger(path, account, *query), of_days)
 
     def test_a_program_refuses_what_is_not_declared_or_does_not_add_up(self):
