@@ -110,6 +110,45 @@ import Testing
     #expect(Self.isBalanced(text))
   }
 
+  /// A report of Apple's on one of two sales of January, at another price, and what it paid for it.
+  private static let settled: [TestEvent] =
+    sales([("9.99", "EUR"), ("9.99", "EUR")])
+    + [
+      SettlementDeclared.of(
+        AppleReportText(
+          region: "ZZ", days: ("12/28/2025", "01/31/2026"), ["coins S 1 6.29 EUR DE 8.99 EUR"]),
+        "FY2026-P04", digit: "1"),
+      .overview("January, 2026", "FY2026-P04", digit: "2", ["EUR 6.29 6"]),
+    ].map {
+      .raw(
+        type: EventType.settlementDeclared.rawValue,
+        JSONText(raw: String(decoding: $0.data, as: UTF8.self)))
+    }
+
+  @Test func `The newest month that Apple has reported leads from gross to the bank`() throws {
+    let (_, text) = try Self.page(Self.settled, month: "2026-02")
+    for step in [
+      "Fiscal month FY2026-P04", "Its reports are complete.", "Sales of the receipts",
+      "Another price, currency or country", "Kept by Apple: commission and taxes", "Paid",
+      "At the bank: 6.00 EUR, expected on 5 March 2026.", "Open and missing, by fiscal month",
+      "ledgerctl export reconcile --month FY2026-P04 --as-of",
+    ] {
+      #expect(text.contains(step), "\(step)")
+    }
+    #expect(Self.isBalanced(text))
+  }
+
+  @Test(
+    arguments: [("2025-12", nil), ("2026-01", "coins"), ("2026-01", nil)] as [(String, String?)])
+  func `A page of earlier months or of some products has nothing of settlement`(
+    month: String, product: String?
+  ) throws {
+    var filter = ReportFilter()
+    filter.products = product.map { [ReportFilter.ProductPattern($0)] }
+    let (_, text) = try Self.page(Self.settled, month: month, filter: filter)
+    expectEqual(text.contains("From gross to bank"), month == "2026-01" && product == nil)
+  }
+
   @Test func `A currency without decimals keeps its form`() throws {
     let (_, text) = try Self.page(Self.sales([("375000", "VND"), ("1500", "JPY")]))
     #expect(text.contains("375<span>000</span>"))

@@ -10,7 +10,8 @@ let reportCommand = Command(
   "report", summary: "Write a page about revenue, for people to read",
   details: [
     "Writes one HTML file: key figures and their change, revenue over time, by app, country and product, "
-      + "returns, subscriptions, a fiscal month from gross to bank, exceptions in words, and the commands that give the same figures. "
+      + "returns, subscriptions, a fiscal month from gross to bank, exceptions in words, and the commands that "
+      + "give the same figures. "
       + "docs/reports.md describes it. Every figure is that of `export` with the same filters.",
     "Without days, the page is about the newest month with an entry, or else about the month of the last "
       + "event. `--from` requires `--to`.",
