@@ -321,6 +321,8 @@ CATALOGUE = {
         ("source_sha256", _is_text, False),
         ("days", _days, False),
     ],
+    "prices.withdrawn": [("position", _is_position, False)],
+    "rates.withdrawn": [("position", _is_position, False)],
     "settlement.declared": [
         ("source", _is_text, False),
         ("source_sha256", _is_digest, False),

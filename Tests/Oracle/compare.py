@@ -184,7 +184,7 @@ class Ledger:
         for path in imports:
             self.run(*place, "import", str(path), "--register-apps", allowed=refusals)
         for path in prices:
-            self.run(*place, "prices", "import", str(path))
+            self.run(*place, "prices", "import", "--allow-zero", str(path))
         for path in rates:
             self.run(*place, "rates", "import", str(path))
 

@@ -91,7 +91,19 @@ def events(lines, seed):
             data["reply_of"] = random_source.choice(positions)
         made.append(("receipt.verified", _text(data)))
         next_position += 1
+    made.extend(_withdrawals(log, random_source))
     return made
+
+
+def _withdrawals(log, random_source):
+    """Withdrawals of some declarations, some of them twice, and of what is none of the type."""
+    declared = [e["seq"] for e in log if e["type"] in ("prices.declared", "rates.declared")]
+    for kind in ("prices.withdrawn", "rates.withdrawn"):
+        positions = [*declared, log[0]["seq"], log[-1]["seq"] + 10_000]
+        for position in random_source.choices(positions, k=3):
+            yield kind, _text({"position": position})
+        for value in VALUES:
+            yield kind, "{" + f'"position":{value}' + "}"
 
 
 # The content of the new events: their signed objects, and verdicts on those inside a notification.

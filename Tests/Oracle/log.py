@@ -60,6 +60,8 @@ class LogReader:
         self.fold = Fold()
         self.prices = []
         self.rates = []
+        # The list that a declaration is in, by its position.
+        self._declared = {}
         self._uploads = {}
         self._bundles = set()
         # Well-formed fetched pages, by position.
@@ -129,9 +131,13 @@ class LogReader:
         elif kind == "signatures.accepted":
             self._accept(position, data)
         elif kind == "prices.declared":
+            self._declared[position] = self.prices
             self._declare_prices(position, data["entries"])
         elif kind == "rates.declared":
+            self._declared[position] = self.rates
             self._declare_rates(position, data["days"])
+        elif kind in ("prices.withdrawn", "rates.withdrawn"):
+            self._withdraw(kind, int(data["position"].text))
         elif kind == "settlement.declared":
             numbers = {name: int(data[name].text) for name in ("part", "parts")}
             self._files.declare(position, data | numbers)
@@ -240,6 +246,13 @@ class LogReader:
                 notified_ms=notified_ms,
             )
         )
+
+    def _withdraw(self, kind, named):
+        """The entries of a declaration count no longer; of one that was withdrawn before none are left."""
+        found = self._declared.get(named)
+        if found is not (self.prices if kind == "prices.withdrawn" else self.rates):
+            raise Malformed(f"{kind} position")
+        found[:] = [one for one in found if one.order[0] != named]
 
     def _declare_prices(self, position, entries):
         for place, entry in enumerate(entries):

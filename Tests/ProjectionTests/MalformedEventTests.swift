@@ -146,6 +146,7 @@ import Testing
         Member("days", [], [[]]),
       ]
     ),
+    ("prices.withdrawn", [Member("position", 7)]), ("rates.withdrawn", [Member("position", 7)]),
     (
       "trust.declared",
       [

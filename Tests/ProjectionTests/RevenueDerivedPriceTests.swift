@@ -6,6 +6,11 @@ import Testing
 @Suite struct RevenueDerivedPriceTests {
   @Test(arguments: carriedCases) func carriedForward(_ rule: RuleCase) throws { try rule.check() }
 
+  /// A withdrawal of the declaration at a position.
+  private static func withdrawn(_ what: String, _ position: Int) -> TestEvent {
+    .raw(type: "\(what).withdrawn", .object([("position", JSONText(raw: "\(position)"))]))
+  }
+
   /// A period of the subscription that began with transaction 1.
   private static func period(
     _ transaction: String, line: String, on day: String, _ members: Members = [:]
@@ -212,6 +217,54 @@ import Testing
       "R7.5: a later declaration prices an earlier sale",
       [.upload(reply(row("1"))), .prices(["coins DE JPY 120 2025-01-01"])],
       ["sales unit_price,price_basis,price_position": ["120,price_list,2"], "exceptions": []]),
+    RuleCase(
+      "R7.5: a list that is withdrawn prices nothing, and an earlier one counts again",
+      [
+        .prices(["coins DE EUR 1.00 2026-01-01", "gems DE EUR 5.00 2026-01-01"]),
+        .prices(["coins DE EUR 2.00 2026-01-01"]), .upload(reply(row("1"))),
+        .upload(reply(row("2", product: "gems")), receipt: "b"),
+        withdrawn("prices", 1), withdrawn("prices", 1),
+      ],
+      [
+        "sales sale_key,unit_price,price_position": ["1,1.00,0", "2,5.00,0"], "exceptions": [],
+      ]),
+    RuleCase(
+      "R7.5: the sales of a withdrawn list are unpriced, and the same prices can be declared again",
+      [
+        .prices(["coins DE EUR 1.00 2026-01-01", "gems DE EUR 5.00 2026-01-01"]),
+        .upload(reply(row("1"))), .upload(reply(row("2", product: "gems")), receipt: "b"),
+        withdrawn("prices", 0), .prices(["coins DE EUR 1.00 2026-01-01"]),
+      ],
+      [
+        "sales sale_key,unit_price,price_basis,price_position": ["1,1.00,price_list,6", "2,,none,"],
+        "exceptions exception,sale_key": ["unpriced,2"],
+      ]),
+    RuleCase(
+      "R7.5: only an earlier list is withdrawn",
+      [
+        .prices(["coins DE EUR 1.00 2026-01-01"]), .upload(reply(row("1"))),
+        .rates(source: "r", ["2026-01-01 EUR USD 1.1"]), withdrawn("prices", 3),
+        withdrawn("prices", 2), withdrawn("prices", 99), withdrawn("rates", 0),
+      ],
+      [
+        "sales unit_price": ["1.00"],
+        "exceptions exception,detail,position": [
+          "malformed_event,prices.withdrawn position,4",
+          "malformed_event,rates.withdrawn position,7",
+        ],
+      ]),
+    RuleCase(
+      "R10: rates that are withdrawn convert nothing, and earlier ones count again",
+      [
+        .upload(reply(row("1")), metadata: prices(entry(transaction: "1", "10.00"))),
+        .rates(source: "a", ["2026-01-01 EUR USD 1.1"]),
+        .rates(source: "b", ["2026-01-01 EUR USD 1.2", "2026-01-01 EUR GBP 0.9"]),
+        withdrawn("rates", 3),
+      ],
+      [
+        "journal amount,currency --in USD": ["11.00,USD"],
+        "journal amount,currency --in GBP": ["10.00,EUR"],
+      ]),
     RuleCase(
       "R7.5: regular sales only, and 0 is a price",
       [

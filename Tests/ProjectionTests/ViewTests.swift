@@ -35,7 +35,7 @@ private final class ViewFixture {
         bundle, app_family, notification_uuid, is_fetched)
         VALUES(8, 1, 0, 1, 3, 1, 2, 7, 'uuid-1', 0);
       INSERT INTO fetched_pages VALUES(9, 7, 2, 1, 0, 1, 't', NULL, NULL, 'r', NULL, 0, 0);
-      INSERT INTO declarations VALUES(5, 0, 'prices.csv', 'cd'), (6, 1, 'rates.csv', 'ef');
+      INSERT INTO declarations VALUES(5, 0, 'prices.csv', 'cd', 1, 1, NULL), (6, 1, 'rates.csv', 'ef', 1, 1, NULL);
       INSERT INTO price_list VALUES(5, 0, 3, NULL, 5, 9990000, 86400000);
       INSERT INTO rates VALUES(6, 0, 20454, 'EUR', 'USD', '1.17');
       INSERT INTO trust_declarations VALUES(7, 'a', 'b', 0, '{}');

@@ -17,30 +17,38 @@ enum RemoteAppendDrafts {
       ).data)
   }
 
-  /// A good draft of each type, to be changed; the verification names the upload at position 0.
-  static var goodOfEachType: [EventDraft] {
-    let digest = String(repeating: "0", count: 64)
-    let upload = TestEvent.upload(["status": 0]).drafts[0]
-    let verification = TestEvent.verify(0, ["status": 0]).drafts[0]
-    let prices = PricesDeclared(
+  private static let digest = String(repeating: "0", count: 64)
+
+  static let prices = EventDraft(
+    .pricesDeclared,
+    PricesDeclared(
       source: "p.csv", sourceSHA256Hex: digest,
       entries: [
         .init(
           productID: "coins", countryCode: "DE", currency: "EUR", price: "1.99",
           effectiveFrom: "2026-01-01")
-      ])
-    let rates = RatesDeclared(
+      ]).data)
+
+  static let rates = EventDraft(
+    .ratesDeclared,
+    RatesDeclared(
       source: "r.csv", sourceSHA256Hex: digest,
       days: [
         .init(date: "2026-01-02", base: "EUR", rates: [.init(quote: "USD", rate: "1.1")])
-      ])
+      ]).data)
+
+  /// A good draft of each type, to be changed; the verification names the upload at position 0.
+  static var goodOfEachType: [EventDraft] {
+    let upload = TestEvent.upload(["status": 0]).drafts[0]
+    let verification = TestEvent.verify(0, ["status": 0]).drafts[0]
     return [
       app("Tide"), upload, verification, TestEvent.signedUpload(signed("1")).drafts[0],
       TestEvent.notification("TEST", uuid: "1", nil).drafts[0],
       TestEvent.fetched(signed("1")).drafts[0],
       TestEvent.accepted(4, transactions: [0]).drafts[0],
-      EventDraft(type: "prices.declared", version: 1, data: prices.data),
-      EventDraft(type: "rates.declared", version: 1, data: rates.data),
+      prices, rates,
+      EventDraft(.pricesWithdrawn, DeclarationWithdrawn.data(position: 5)),
+      EventDraft(.ratesWithdrawn, DeclarationWithdrawn.data(position: 6)),
       TrustDeclared(
         productionHost: "buy.itunes.apple.com", sandboxHost: "localhost:8443", roots: [],
         intermediates: [], localTestingSigners: []
@@ -51,7 +59,7 @@ enum RemoteAppendDrafts {
 
 @Suite struct RemoteAppendDraftTests {
   /// A served ledger that holds an upload at 0, its verification with a reply at 1, an app at 2, a malformed
-  /// verification at 3, and a page at 4 whose second transaction is good.
+  /// verification at 3, a page at 4 whose second transaction is good, prices at 5 and rates at 6.
   private func served() throws -> ServedLedger {
     let ledger = try ServedLedger()
     _ = try ledger.writer.append(TestEvent.upload(["status": 0]).drafts)
@@ -64,6 +72,7 @@ enum RemoteAppendDrafts {
         SignedObjectPlan(signed("1"), .invalid(reason: "untrusted_root")),
         SignedObjectPlan(signed("2")), SignedObjectPlan(signed("3"), .invalid(reason: "x")),
       ]).drafts)
+    _ = try ledger.writer.append([RemoteAppendDrafts.prices, RemoteAppendDrafts.rates])
     return ledger
   }
 
@@ -95,7 +104,7 @@ enum RemoteAppendDrafts {
   @Test func goodDraftsOfEachTypeAreTaken() throws {
     let ledger = try served()
     #expect(try refusal(RemoteAppendDrafts.goodOfEachType, by: ledger) == nil)
-    expectEqual(ledger.writer.nextPosition, 15)
+    expectEqual(ledger.writer.nextPosition, 19)
   }
 
   @Test func aDraftWithoutAMemberThatItNeedsIsRefused() throws {
@@ -120,7 +129,7 @@ enum RemoteAppendDrafts {
   }
 
   @Test(arguments: [
-    ("a page that is not there yet", TestEvent.accepted(5, transactions: [0]), "page"),
+    ("a page that is not there yet", TestEvent.accepted(9, transactions: [0]), "page"),
     ("what is no page", .accepted(2, transactions: [0]), "page"),
     ("a place that the page does not have", .accepted(4, transactions: [3]), "page"),
     ("renewal information that it does not have", .accepted(4, renewals: [0]), "page"),
@@ -134,6 +143,17 @@ enum RemoteAppendDrafts {
     try expectEqual(
       refusal(event.drafts, by: try served())?.cause,
       "a draft cannot be read: signatures.accepted has no valid \(member)", "\(situation)")
+  }
+
+  @Test(arguments: [(EventType.pricesWithdrawn, [6, 4, 99]), (.ratesWithdrawn, [5, 0, 99])])
+  func onlyADeclarationOfItsOwnTypeIsWithdrawn(_ type: EventType, _ positions: [Int]) throws {
+    let ledger = try served()
+    for position in positions {
+      let draft = EventDraft(type, DeclarationWithdrawn.data(position: position))
+      expectEqual(
+        try refusal([draft], by: ledger)?.cause,
+        "a draft cannot be read: \(type.rawValue) has no valid position", "\(position)")
+    }
   }
 
   @Test func anErasureIsRefused() throws {

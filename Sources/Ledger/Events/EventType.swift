@@ -21,6 +21,10 @@ package enum EventType: String, CaseIterable, Sendable {
   case pricesDeclared = "prices.declared"
   /// Exchange rates were declared.
   case ratesDeclared = "rates.declared"
+  /// A price list was withdrawn.
+  case pricesWithdrawn = "prices.withdrawn"
+  /// Exchange rates were withdrawn.
+  case ratesWithdrawn = "rates.withdrawn"
   /// A report of Apple's about what it sold and paid was declared.
   case settlementDeclared = "settlement.declared"
   /// A vendor identifier of Apple's reports was mapped to a product.
@@ -65,6 +69,8 @@ package enum EventType: String, CaseIterable, Sendable {
     case "app.registered": self = .appRegistered
     case "prices.declared": self = .pricesDeclared
     case "rates.declared": self = .ratesDeclared
+    case "prices.withdrawn": self = .pricesWithdrawn
+    case "rates.withdrawn": self = .ratesWithdrawn
     case "settlement.declared": self = .settlementDeclared
     case "settlement.mapped": self = .settlementMapped
     case "snapshot.created": self = .snapshotCreated
@@ -140,7 +146,8 @@ extension EventType {
     case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
       .transactionsFetched, .signaturesAccepted:
       .purchases
-    case .appRegistered, .pricesDeclared, .ratesDeclared, .settlementDeclared, .settlementMapped:
+    case .appRegistered, .pricesDeclared, .ratesDeclared, .pricesWithdrawn, .ratesWithdrawn,
+      .settlementDeclared, .settlementMapped:
       .declaration
     case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted: .record
     }
@@ -159,6 +166,7 @@ extension EventType {
     case .signaturesAccepted: _ = try SignaturesAccepted(data: data)
     case .pricesDeclared: _ = try PricesDeclared(data: data)
     case .ratesDeclared: _ = try RatesDeclared(data: data)
+    case .pricesWithdrawn, .ratesWithdrawn: _ = try DeclarationWithdrawn(self, data: data)
     case .settlementDeclared: _ = try SettlementDeclared(data: data)
     case .settlementMapped: _ = try SettlementMapped(data: data)
     case .snapshotCreated: _ = try SnapshotCreated(data: data)

@@ -75,6 +75,18 @@ package struct EventDraft: Sendable {
   }
 }
 
+extension EventDraft {
+  /// The line of an event that is not appended, for folding a plan: its digest and salt are no event's.
+  package func plannedLine(position: Position, recordedAtMs: Int64) -> [UInt8] {
+    let head =
+      "{\"seq\":\(position),\"type\":\"\(type)\",\"v\":\(version),\"at\":\""
+      + Timestamp.fixedText(ms: recordedAtMs) + "\",\"digest\":\""
+      + String(repeating: "0", count: 64) + "\",\"salt\":\""
+      + String(repeating: "A", count: SaltText.characterCount - 2) + "==\",\"data\":"
+    return Array(head.utf8) + data + [0x7D]
+  }
+}
+
 /// Writes event lines. Not thread-safe.
 final class EventEncoder {
   private let hasher = SHA256()

@@ -7,7 +7,7 @@ package enum Schema {
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
     ("apps", 2), ("receipts", 7), ("sales", 9), ("journal", 5), ("users", 4),
-    ("verifications", 3), ("exceptions", 7), ("declarations", 3), ("uploads", 5),
+    ("verifications", 3), ("exceptions", 7), ("declarations", 4), ("uploads", 5),
     ("notifications", 3), ("statements", 1), ("fetches", 2), ("subscriptions", 4),
     ("redactions", 1), ("views", 10),
   ]
@@ -181,7 +181,8 @@ package enum Schema {
       PRIMARY KEY(position, ordinal)) WITHOUT ROWID;
     CREATE TABLE declarations(
       position INTEGER PRIMARY KEY, type INTEGER NOT NULL, source TEXT NOT NULL,
-      source_sha256 TEXT NOT NULL);
+      source_sha256 TEXT NOT NULL, recorded_at_ms INTEGER NOT NULL, entries INTEGER NOT NULL,
+      withdrawn_by INTEGER);
     CREATE TABLE settlement_files(
       position INTEGER PRIMARY KEY, kind TEXT NOT NULL, month TEXT NOT NULL, region TEXT,
       source TEXT NOT NULL, source_sha256 TEXT NOT NULL, part INTEGER NOT NULL,

@@ -244,9 +244,15 @@ final class EventFold {
         catalogue.add(app)
         hasNewApps = true
       case .pricesDeclared:
-        try declarations.add(try PricesDeclared(data: data), position: event.position)
+        try declarations.add(
+          try PricesDeclared(data: data), position: event.position,
+          recordedAtMs: event.recordedAtMs)
       case .ratesDeclared:
-        try declarations.add(try RatesDeclared(data: data), position: event.position)
+        try declarations.add(
+          try RatesDeclared(data: data), position: event.position,
+          recordedAtMs: event.recordedAtMs)
+      case .pricesWithdrawn, .ratesWithdrawn:
+        return try fold(try DeclarationWithdrawn(type, data: data), type, event)
       case .transactionsReceived:
         keeper.removeAll()
         let view = try TransactionsReceivedView(data: data, isRedacted: isRedacted)
@@ -376,6 +382,23 @@ final class EventFold {
       } catch { throw Self.projectionError(error, at: event.position) }
       return nil
     }
+  }
+
+  // MARK: prices.withdrawn, rates.withdrawn
+
+  /// Folds a withdrawal. Returns what is wrong if it names no earlier declaration of its type.
+  private func fold(
+    _ withdrawn: DeclarationWithdrawn, _ type: EventType, _ event: EventLine
+  ) throws -> EventError? {
+    let fault = EventError.badField(type, field: "position")
+    var named = withdrawn.position
+    if let origins {
+      guard let known = origins.position(named: named, by: event) else { return fault }
+      named = known
+    }
+    let isKnown = try declarations.withdraw(
+      withdrawn.declared, at: named, position: event.position)
+    return isKnown ? nil : fault
   }
 
   // MARK: receipt.verified

@@ -1,5 +1,7 @@
 // The projections at an earlier size of the log.
-import Ledger
+import Base
+package import Ledger
+import Revenue
 
 extension Projector {
   /// A state that a fold can start from.
@@ -229,6 +231,42 @@ extension Projector {
       throw ProjectionError.snapshot(
         name: snapshot.name, cause: "its database does not match its header")
     }
+  }
+
+  // MARK: Plans
+
+  /// The projections at the head, and as they would be if these declarations were appended now. Both are read-only and
+  /// have no file.
+  package func books(
+    adding declarations: [EventDraft]
+  ) throws(ProjectionError) -> (before: Database, after: Database) {
+    let before = try books(at: reader.head.size)
+    let scratch = try scratch(of: before)
+    defer { withExtendedLifetime(scratch) {} }
+    do {
+      let database = try Self.openAlone(scratch.path)
+      let progress = try Progress(database)
+      let events = EventReader(reader.directory)
+      let fold = try EventFold(
+        database, isFresh: false, nextPosition: progress.position, projections: projections
+      ) { (position) throws(LedgerError) in try events.line(at: position) }
+      try database.execute("BEGIN IMMEDIATE")
+      for (index, draft) in declarations.enumerated() {
+        let line = draft.plannedLine(
+          position: progress.position + index, recordedAtMs: progress.lastEventAtMs ?? 0)
+        try withText(line) { (line) throws in
+          guard let event = EventLine(line) else {
+            throw ProjectionError.inconsistent("a planned event has another form than events have")
+          }
+          try fold.fold(event)
+        }
+      }
+      try fold.finish()
+      try database.execute("COMMIT")
+    } catch { throw Self.projectionError(error) }
+    do throws(DatabaseError) {
+      return (before, try Database(path: scratch.path, mode: .read))
+    } catch { throw .database(error) }
   }
 
   // MARK: Restoring

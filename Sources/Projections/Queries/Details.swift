@@ -243,10 +243,13 @@ package struct UserDetail: Equatable, Sendable {
 package enum DeclarationDetail: Equatable, Sendable {
   /// The number of receipts that the family has.
   case app(receipts: Int)
-  /// The number of entries in the list, and of sales priced from it.
-  case prices(entries: Int, pricedSales: Int)
-  /// The number of rates, the number of days they cover, and the first and last of these days.
-  case rates(rates: Int, days: Int, firstDay: String?, lastDay: String?)
+  /// The number of entries in the list, of sales priced from it, and the event that withdrew it.
+  case prices(entries: Int, pricedSales: Int, withdrawnBy: Position?)
+  /// The number of rates, the number of days they cover, the first and last of these days, and the event that withdrew
+  /// them; withdrawn rates have no days.
+  case rates(rates: Int, days: Int, firstDay: String?, lastDay: String?, withdrawnBy: Position?)
+  /// The declaration that is withdrawn, and how many entries it has.
+  case withdrawal(of: Position, entries: Int)
   case mapping(sku: String, productID: String?)
   case settlement(kind: String, SettlementIdentity, part: Int, parts: Int)
 }

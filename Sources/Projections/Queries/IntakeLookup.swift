@@ -34,7 +34,10 @@ package final class IntakeLookup {
       selectFamily = try database.prepare(
         "SELECT app_family_id FROM app_bundles WHERE bundle_id = ?")
       selectDeclaration = try database.prepare(
-        "SELECT position FROM declarations WHERE source_sha256 = ? AND type = ? ORDER BY position")
+        """
+        SELECT position FROM declarations WHERE source_sha256 = ? AND type = ? AND withdrawn_by IS NULL
+        ORDER BY position
+        """)
     } catch { throw .database(error) }
   }
 
@@ -88,13 +91,13 @@ package final class IntakeLookup {
     try TrustQueries(database).newest()
   }
 
-  /// The positions of the events that declare a file with this SHA-256, in ascending order.
+  /// The positions of the events that declare a file with this SHA-256 and were not withdrawn, in ascending order.
   package func declarations(
     _ type: EventType, sha256Hex: String
   ) throws(DatabaseError) -> [Position] {
     defer { selectDeclaration.reset() }
     selectDeclaration.bind(1, text: sha256Hex)
-    selectDeclaration.bind(2, type == .pricesDeclared ? 0 : 1)
+    selectDeclaration.bind(2, DeclarationTable.code(type))
     var positions: [Position] = []
     while try selectDeclaration.step() { positions.append(try selectDeclaration.ordinal(0)) }
     return positions

@@ -238,6 +238,17 @@ package final class LedgerQueries {
     return result
   }
 
+  /// How many entries a declaration has, and the event that withdrew it.
+  private func declared(
+    at position: Position
+  ) throws -> (entries: Int, withdrawnBy: Position?)? {
+    let row = try database.prepare(
+      "SELECT entries, withdrawn_by FROM declarations WHERE position = ?")
+    row.bind(1, position)
+    guard try row.step() else { return nil }
+    return (try row.ordinal(0), row.isNull(1) ? nil : try row.ordinal(1))
+  }
+
   /// The effect of the registration or declaration at a position; nil if the event is of another type.
   package func declaration(_ type: EventType, at position: Position) throws -> DeclarationDetail? {
     func count(_ sql: String) throws -> Int {
@@ -254,24 +265,32 @@ package final class LedgerQueries {
           JOIN symbols s ON s.text = a.app_family_id WHERE a.position = ?)
           """))
     case .pricesDeclared:
+      guard let known = try declared(at: position) else { return nil }
       return .prices(
-        entries: try count("SELECT count(*) FROM price_list WHERE position = ?"),
+        entries: known.entries,
         pricedSales: try count(
           """
           SELECT count(*) FROM sales WHERE price_position = ?
           AND price_basis = \(PriceBasis.priceList.rawValue)
-          """))
+          """), withdrawnBy: known.withdrawnBy)
     case .ratesDeclared:
       let row = try database.prepare(
-        "SELECT count(*), count(DISTINCT day), min(day), max(day) FROM rates WHERE position = ?")
+        "SELECT count(DISTINCT day), min(day), max(day) FROM rates WHERE position = ?")
       row.bind(1, position)
-      guard try row.step() else { return nil }
+      guard let known = try declared(at: position), try row.step() else { return nil }
       func day(_ index: Int32) throws(DatabaseError) -> String? {
         row.isNull(index) ? nil : "\(CivilDate(dayNumber: try row.day(index)))"
       }
       return .rates(
-        rates: try row.ordinal(0), days: try row.ordinal(1), firstDay: try day(2),
-        lastDay: try day(3))
+        rates: known.entries, days: try row.ordinal(0), firstDay: try day(1),
+        lastDay: try day(2), withdrawnBy: known.withdrawnBy)
+    case .pricesWithdrawn, .ratesWithdrawn:
+      let row = try database.prepare(
+        "SELECT position, entries FROM declarations WHERE withdrawn_by = ?")
+      row.bind(1, position)
+      // One that was withdrawn before is not withdrawn again.
+      guard try row.step() else { return nil }
+      return .withdrawal(of: try row.ordinal(0), entries: try row.ordinal(1))
     case .settlementMapped:
       let row = try database.prepare(
         "SELECT sku, product_id FROM settlement_maps WHERE position = ?")

@@ -51,11 +51,15 @@ final class DeclarationTable {
   // MARK: Prices
 
   /// Writes a price list. Skips entries that the rules cannot parse; the importer rejects such entries.
-  func add(_ prices: PricesDeclared, position: Int) throws(DatabaseError) {
+  func add(
+    _ prices: PricesDeclared, position: Int, recordedAtMs: Int64
+  ) throws(DatabaseError) {
     try load()
     guard let rows else { return }
     try rows.drain()
-    try addDeclaration(.pricesDeclared, prices.source, prices.sourceSHA256Hex, position)
+    try addDeclaration(
+      .pricesDeclared, prices.source, prices.sourceSHA256Hex, position, recordedAtMs,
+      entryCount: prices.entries.count)
     let target = try rows.target("INSERT INTO price_list", valueCount: 7)
     for (ordinal, entry) in prices.entries.enumerated() {
       var price = entry.price
@@ -115,10 +119,14 @@ final class DeclarationTable {
   // MARK: Rates
 
   /// Writes exchange rates. A report reads them when it converts to a currency (rule R10).
-  func add(_ rates: RatesDeclared, position: Int) throws(DatabaseError) {
+  func add(
+    _ rates: RatesDeclared, position: Int, recordedAtMs: Int64
+  ) throws(DatabaseError) {
     guard let rows else { return }
     try rows.drain()
-    try addDeclaration(.ratesDeclared, rates.source, rates.sourceSHA256Hex, position)
+    try addDeclaration(
+      .ratesDeclared, rates.source, rates.sourceSHA256Hex, position, recordedAtMs,
+      entryCount: rates.days.reduce(0) { $0 + $1.rates.count })
     let target = try rows.target("INSERT INTO rates", valueCount: 6)
     var ordinal = 0
     for day in rates.days {
@@ -135,6 +143,37 @@ final class DeclarationTable {
         ordinal += 1
       }
     }
+  }
+
+  // MARK: Withdrawals
+
+  /// Removes the entries of a declaration. Returns whether there is such a declaration; one that was withdrawn before
+  /// stays so.
+  func withdraw(
+    _ type: EventType, at named: Position, position: Int
+  ) throws(DatabaseError) -> Bool {
+    try load()
+    guard let rows else { return true }
+    try rows.drain()
+    let mark = try database.prepare(
+      """
+      UPDATE declarations SET withdrawn_by = coalesce(withdrawn_by, ?)
+      WHERE position = ? AND type = ? RETURNING 1
+      """)
+    mark.bind(1, position)
+    mark.bind(2, named)
+    mark.bind(3, Self.code(type))
+    guard try mark.step() else { return false }
+    mark.reset()
+    let table = type == .pricesDeclared ? "price_list" : "rates"
+    let remove = try database.prepare("DELETE FROM \(table) WHERE position = ?")
+    remove.bind(1, named)
+    try remove.run()
+    if type == .pricesDeclared {
+      priceList.remove(position: named)
+      hasNewPrices = true
+    }
+    return true
   }
 
   // MARK: Settlement
@@ -198,15 +237,21 @@ final class DeclarationTable {
   }
 
   private func addDeclaration(
-    _ type: EventType, _ source: String, _ sha256Hex: String, _ position: Int
+    _ type: EventType, _ source: String, _ sha256Hex: String, _ position: Int,
+    _ recordedAtMs: Int64, entryCount: Int
   ) throws(DatabaseError) {
-    let insert = try database.prepare("INSERT INTO declarations VALUES(?, ?, ?, ?)")
+    let insert = try database.prepare("INSERT INTO declarations VALUES(?, ?, ?, ?, ?, ?, NULL)")
     insert.bind(1, position)
-    insert.bind(2, type == .pricesDeclared ? 0 : 1)
+    insert.bind(2, Self.code(type))
     insert.bind(3, text: source)
     insert.bind(4, text: sha256Hex)
+    insert.bind(5, Int(recordedAtMs))
+    insert.bind(6, entryCount)
     try insert.run()
   }
+
+  /// What the table has for a type of declarations.
+  static func code(_ type: EventType) -> Int { type == .pricesDeclared ? 0 : 1 }
 }
 
 // MARK: Redactions

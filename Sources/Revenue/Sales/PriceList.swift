@@ -30,6 +30,13 @@ package struct PriceList {
     isSorted = false
   }
 
+  /// Removes the entries of a declaration.
+  package mutating func remove(position: Int) {
+    for product in Array(entries.keys) {
+      entries[product]?.removeAll { $0.position == position }
+    }
+  }
+
   /// Call this after adding entries and before looking up prices.
   package mutating func sort() {
     if isSorted { return }

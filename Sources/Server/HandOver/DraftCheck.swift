@@ -50,6 +50,9 @@ struct DraftCheck {
         if type == .dataRedacted { throw EventError.badField(type, field: "type") }
         try type.validate(bytes, version: draft.version)
         if type == .signaturesAccepted { try resolve(SignaturesAccepted(data: bytes)) }
+        if type == .pricesWithdrawn || type == .ratesWithdrawn {
+          try resolve(DeclarationWithdrawn(type, data: bytes), type)
+        }
         guard type == .receiptVerified else { return }
         for (member, named) in try Self.named(bytes, offsets, draft) {
           try resolve(member, named, at: index, of: drafts)
@@ -149,6 +152,14 @@ struct DraftCheck {
       throw EventError.badField(.signaturesAccepted, field: "page")
     }
     try line.withUnsafeBytes { _ = try AcceptedObjects(accepted, page: $0, TextKeeper()) }
+  }
+
+  /// Throws unless an event of the log is what is withdrawn.
+  private mutating func resolve(_ withdrawn: DeclarationWithdrawn, _ type: EventType) throws {
+    let isRight = try line(at: withdrawn.position)?.withUnsafeBytes { line in
+      EventLine(line).flatMap { EventType($0.type) } == withdrawn.declared
+    }
+    guard isRight == true else { throw EventError.badField(type, field: "position") }
   }
 
   private mutating func holds(_ position: Position, _ member: String) throws(Refusal) -> Bool {

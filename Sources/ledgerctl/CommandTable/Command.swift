@@ -159,7 +159,8 @@ struct CommandTable: Sendable {
     (
       "Take in",
       [
-        importCommand, pricesImportCommand, ratesImportCommand, settlementImportCommand,
+        importCommand, pricesImportCommand, pricesListCommand, pricesWithdrawCommand,
+        ratesImportCommand, ratesListCommand, ratesWithdrawCommand, settlementImportCommand,
         settlementListCommand, settlementMapCommand, appStoreSyncCommand,
       ]
     ),

@@ -10,11 +10,18 @@ let pricesImportCommand = Command(
   details: [
     "FILE is CSV with the columns `product_id`, `country_code`, `currency`, `price` and `effective_from`, in "
       + "any order. An empty country means all countries without an entry of their own. The list also prices "
-      + "earlier sales that have no price from a client. If any line is bad, nothing is declared."
+      + "earlier sales that have no price from a client. If any line is bad, or a price is 0 without `--allow-zero`, "
+      + "nothing is declared."
   ],
   positionals: [Positional("FILE", help: "a CSV file; `-` is standard input")],
-  options: [.declareAgain, .json],
-  examples: [Example("ledgerctl prices import prices.csv", "Declare a price list")]
+  options: [
+    .declareAgain,
+    Option("allow-zero", help: "accept prices of 0: sales count with amount 0, not as unpriced"),
+  ] + Option.dryRun + [.json],
+  examples: [
+    Example("ledgerctl prices import prices.csv --dry-run", "Show which sales a list would price"),
+    Example("ledgerctl prices import prices.csv", "Declare a price list"),
+  ]
 ) { invocation, context in
   try declare(.pricesDeclared, invocation, context) { file, stop in
     try PriceListFile.read(path: file, stop: stop)
@@ -29,7 +36,7 @@ let ratesImportCommand = Command(
       + "`export`, `diff` and `report` uses rates. If any line is bad, nothing is declared."
   ],
   positionals: [Positional("FILE", help: "a CSV file; `-` is standard input")],
-  options: [.declareAgain, .json],
+  options: [.declareAgain] + Option.dryRun + [.json],
   examples: [
     Example("ledgerctl rates import eurofxref-hist.csv", "Declare the ECB's reference rates")
   ]
@@ -52,6 +59,7 @@ func declare(
   _ read: (_ file: String, StopFlag) throws -> Declaration
 ) throws -> ExitCode {
   let file = invocation.positionals[0]
+  let plan = try invocation.dryRun(type)
   let ledger = try OpenLedger(invocation, context)
   let interruption = context.interruption
   let declaration = try read(file, StopFlag { interruption.isRequested })
@@ -59,10 +67,27 @@ func declare(
     context.log(visible("\(file): \(warning)"))
   }
   if let zero = declaration.zeroPrices {
+    let place = "line \(zero.firstLine)"
+    let what = zero.count == 1 ? "a price is 0" : "the first of \(zero.count) prices that are 0"
+    let meaning = "sales priced by it count with amount 0, not as unpriced"
+    guard invocation.has("allow-zero") else {
+      throw Failure(
+        operation: invocation.command.name, object: file,
+        cause: "\(place): \(what): \(meaning); --allow-zero declares it")
+    }
     context.diagnostics.writeLine(
-      visible("ledgerctl: \(file)") + ": line \(zero.firstLine): "
-        + (zero.count == 1 ? "a price is 0" : "the first of \(zero.count) prices that are 0")
-        + ": sales priced by it count with amount 0, not as unpriced")
+      visible("ledgerctl: \(file)") + ": \(place): \(what): \(meaning)")
+  }
+  if let plan {
+    let lookup = try IntakeLookup(try ledger.projections())
+    let isKnown = try !lookup.declarations(type, sha256Hex: declaration.sourceSHA256Hex).isEmpty
+    if isKnown, !invocation.has("again") {
+      context.log("\(invocation.command.name): the same file is declared already")
+    }
+    try showPlan(
+      of: isKnown && !invocation.has("again") ? [] : declaration.drafts, plan, ledger, invocation,
+      context)
+    return declaration.warnings.isEmpty ? .done : .partlyDone
   }
   var appended = Appended([], eventCount: declaration.drafts.count)
   do {

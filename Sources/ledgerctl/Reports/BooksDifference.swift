@@ -2,36 +2,60 @@
 import Base
 import Ledger
 import Projections
+import ReportDocuments
 import Revenue
 
-/// The differences between two sizes of the log.
+/// The differences between two sizes of the log, or between its head and what a plan makes of it.
 struct BooksDifference {
   private struct Side {
     let size: Int
     let root: String
   }
 
-  private let before: Side
-  private let after: Side
+  /// Nil for a plan, whose events are in no log.
+  private let sides: (before: Side, after: Side)?
   private let eventCounts: [(type: String, count: Int)]
   private let lines: ComparedLines
   private let revenue: RevenueDifference
   /// Whether the environment is one of the App Store's or named by an event.
   private let isOfKnownEnvironment: Bool
   let journal: JournalDifference
+  /// The month of the last event before; those before it have ended. Nil if there is none.
+  private let lastMonth: String?
 
   init(
     _ ledger: OpenLedger, _ range: Range<Position>, _ lines: ComparedLines, _ context: Context
   ) throws {
-    self.lines = lines
     let projector = try ledger.projector()
     let older = try projector.books(at: range.lowerBound)
     let newer = try projector.books(at: range.upperBound, from: older)
     let heads = (try Report.head(of: older), try Report.head(of: newer))
-    before = Side(size: heads.0.size, root: heads.0.root.base64)
-    after = Side(size: heads.1.size, root: heads.1.root.base64)
+    try self.init(
+      from: older, to: newer, lines, context,
+      sides: (
+        Side(size: heads.0.size, root: heads.0.root.base64),
+        Side(size: heads.1.size, root: heads.1.root.base64)
+      ), eventCounts: Self.counts(ledger.reader, range, context))
+  }
+
+  /// What would change if these declarations were appended.
+  init(
+    adding declarations: [EventDraft], to ledger: OpenLedger, _ lines: ComparedLines,
+    _ context: Context
+  ) throws {
+    let (before, after) = try ledger.projector().books(adding: declarations)
+    try self.init(from: before, to: after, lines, context, sides: nil, eventCounts: [])
+  }
+
+  private init(
+    from older: Database, to newer: Database, _ lines: ComparedLines, _ context: Context,
+    sides: (before: Side, after: Side)?, eventCounts: [(type: String, count: Int)]
+  ) throws {
+    (self.lines, self.sides, self.eventCounts) = (lines, sides, eventCounts)
     isOfKnownEnvironment = try Report.knows(environment: lines.environment, newer)
-    eventCounts = try Self.counts(ledger.reader, range, context)
+    lastMonth = try Report.lastEventAtMs(of: older).map {
+      PagePeriod(monthAtMs: $0, in: lines.zone).monthText
+    }
     let isCancelled = { context.interruption.isRequested }
     // Its sales are those whose lines are listed.
     revenue = try RevenueDifference(
@@ -74,25 +98,42 @@ struct BooksDifference {
 
   /// - Parameter amounts: how amounts are shown; whether something differs depends on all digits.
   func write(to sheet: inout TextSections, _ amounts: ReportAmounts) throws {
-    try sheet.line("since  \(counted(before.size, "event")), root \(before.root)")
-    try sheet.line("until  \(counted(after.size, "event")), root \(after.root)")
-    if !lines.words.isEmpty { try sheet.line("lines  \(visible(lines.words))") }
-    if before.size == after.size { return try sheet.line("There are no events in between.") }
-    try sheet.table(
-      "Events, positions \(before.size) to \(after.size - 1)",
-      TextTable(
-        ["type", .number("events")], eventCounts.map { ["type": $0.type, "events": $0.count] }))
+    if let (before, after) = sides {
+      try sheet.line("since  \(counted(before.size, "event")), root \(before.root)")
+      try sheet.line("until  \(counted(after.size, "event")), root \(after.root)")
+      if !lines.words.isEmpty { try sheet.line("lines  \(visible(lines.words))") }
+      if before.size == after.size { return try sheet.line("There are no events in between.") }
+      try sheet.table(
+        "Events, positions \(before.size) to \(after.size - 1)",
+        TextTable(
+          ["type", .number("events")], eventCounts.map { ["type": $0.type, "events": $0.count] }))
+    }
     if revenue.isEmpty, journal.entries.isEmpty {
-      try sheet.line()
+      if sides != nil { try sheet.line() }
       return try sheet.line(
         isOfKnownEnvironment
-          ? "Revenue did not change." : "There is no revenue for this environment.")
+          ? sides == nil ? "Revenue would not change." : "Revenue did not change." : "There is no revenue for this environment.")
     }
     try sheet.table("Revenue", revenueTable(amounts))
     try sheet.table("Journal lines", lineTable(amounts))
     try sheet.line()
     for line in rateLines { try sheet.line(visible(line)) }
+    if sides == nil { try sheet.line(endedText) }
     try sheet.line(reportNote)
+  }
+
+  /// The months that had ended by the last event before, and differ.
+  private var endedMonths: [String] {
+    guard let lastMonth else { return [] }
+    return Set(revenue.rows.map(\.place.month)).filter { $0 < lastMonth }.sorted()
+  }
+
+  private var endedText: String {
+    let months = endedMonths
+    return months.isEmpty
+      ? "No month that has ended would change."
+      : "\(counted(months.count, "month")) that \(months.count == 1 ? "has" : "have") ended would change: "
+        + months.joined(separator: ", ")
   }
 
   /// The rates of both sides, and how much of the difference is theirs alone; empty if nothing is converted.
@@ -147,11 +188,18 @@ struct BooksDifference {
   // MARK: JSON
 
   var record: Record {
-    var record: Record = [
-      "since": ["events": before.size, "root": before.root] as Record,
-      "until": ["events": after.size, "root": after.root] as Record,
-      "filters": lines.record,
-      "events": eventCounts.map { ["type": $0.type, "count": $0.count] as Record },
+    var record: Record = [:]
+    if let (before, after) = sides {
+      record = [
+        "since": ["events": before.size, "root": before.root] as Record,
+        "until": ["events": after.size, "root": after.root] as Record,
+        "filters": lines.record,
+        "events": eventCounts.map { ["type": $0.type, "count": $0.count] as Record },
+      ]
+    } else {
+      record = ["filters": lines.record, "ended_months": endedMonths]
+    }
+    record = record + [
       "revenue": revenue.rows.map(self.record),
       "lines": journal.entries.map { entry in
         [

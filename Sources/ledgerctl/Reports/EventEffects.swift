@@ -53,8 +53,8 @@ enum EventEffects {
       .signaturesAccepted:
       self = try Self.shown(type, event.position, line, queries)
     case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted: self = .nothing
-    case .appRegistered, .pricesDeclared, .ratesDeclared, .settlementDeclared,
-      .settlementMapped:
+    case .appRegistered, .pricesDeclared, .ratesDeclared, .pricesWithdrawn, .ratesWithdrawn,
+      .settlementDeclared, .settlementMapped:
       self = try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none
     }
   }
@@ -156,12 +156,19 @@ enum EventEffects {
   private static func text(_ detail: DeclarationDetail) -> String {
     switch detail {
     case .app(let receipts): return "The app family has \(counted(receipts, "receipt"))."
-    case .prices(let entries, let pricedSales):
+    case .prices(let entries, _, let withdrawnBy?):
+      return "The list has \(counted(entries, "price")); the event \(withdrawnBy) withdrew it."
+    case .prices(let entries, let pricedSales, nil):
       return "The list has \(counted(entries, "price")); \(counted(pricedSales, "sale")) "
         + "\(pricedSales == 1 ? "takes its" : "take their") price from it."
-    case .rates(let rates, let days, let firstDay, let lastDay):
+    case .rates(let rates, _, _, _, let withdrawnBy?):
+      return "The event declares \(counted(rates, "rate")); the event \(withdrawnBy) withdrew them."
+    case .rates(let rates, let days, let firstDay, let lastDay, nil):
       let span = firstDay.flatMap { first in lastDay.map { ", \(first) to \($0)" } } ?? ""
       return "The event declares \(counted(rates, "rate")) for \(counted(days, "day"))\(span)."
+    case .withdrawal(let position, let entries):
+      return "The event withdraws the declaration at position \(position), with "
+        + "\(counted(entries, "entry", "entries"))."
     case .mapping(let sku, let product):
       return product.map {
         "Rows of Apple's with the vendor identifier \(sku) are of the product \($0)."
@@ -188,10 +195,15 @@ enum EventEffects {
       return ["verification": Record?.none] + Self.record([], exceptions, at: -1)
     case .malformed(let exceptions): return ["exceptions": exceptions.map(\.record)]
     case .declaration(.app(let receipts)): return ["receipts": receipts]
-    case .declaration(.prices(let entries, let pricedSales)):
-      return ["entries": entries, "priced_sales": pricedSales]
-    case .declaration(.rates(let rates, let days, let firstDay, let lastDay)):
-      return ["rates": rates, "days": days, "first_day": firstDay, "last_day": lastDay]
+    case .declaration(.prices(let entries, let pricedSales, let withdrawnBy)):
+      return ["entries": entries, "priced_sales": pricedSales, "withdrawn_by": withdrawnBy]
+    case .declaration(.rates(let rates, let days, let firstDay, let lastDay, let withdrawnBy)):
+      return [
+        "rates": rates, "days": days, "first_day": firstDay, "last_day": lastDay,
+        "withdrawn_by": withdrawnBy,
+      ]
+    case .declaration(.withdrawal(let position, let entries)):
+      return ["withdrawn_position": position, "entries": entries]
     case .declaration(.mapping(let sku, let product)): return ["sku": sku, "product_id": product]
     case .declaration(.settlement(let kind, let identity, let part, let parts)):
       return [

@@ -1,0 +1,56 @@
+// The price lists and exchange rates that were declared, and whether they still count.
+package import Base
+package import Ledger
+import Revenue
+
+/// A declaration of prices or rates: one event. A large file is several.
+package struct DeclarationListing: Equatable, Sendable {
+  package let position: Position
+  package let recordedAtMs: Int64
+  /// The name of the file.
+  package let source: String
+  package let sha256Hex: String
+  package let entryCount: Int
+  /// How many sales take their price from it; nil for rates.
+  package let pricedSaleCount: Int?
+  /// The first and the last day for which there are rates; nil for prices, and once they are withdrawn.
+  package let days: ClosedRange<CivilDate>?
+  /// The event that withdrew it; nil if it counts.
+  package let withdrawnBy: Position?
+}
+
+/// What is declared, as of the state of a database.
+package struct DeclarationQueries {
+  private let database: Database
+
+  package init(_ database: Database) { self.database = database }
+
+  /// The declarations of a type, in the order of the log.
+  package func all(_ type: EventType) throws(ProjectionError) -> [DeclarationListing] {
+    do throws(DatabaseError) {
+      let rows = try database.prepare(
+        """
+        SELECT d.position, d.recorded_at_ms, d.source, d.source_sha256, d.entries, d.withdrawn_by,
+          (SELECT count(*) FROM sales WHERE price_position = d.position AND price_basis = ?2),
+          (SELECT min(day) FROM rates r WHERE r.position = d.position),
+          (SELECT max(day) FROM rates r WHERE r.position = d.position)
+        FROM declarations d WHERE d.type = ?1 ORDER BY d.position
+        """)
+      rows.bind(1, DeclarationTable.code(type))
+      rows.bind(2, Int(PriceBasis.priceList.rawValue))
+      var listings: [DeclarationListing] = []
+      while try rows.step() {
+        let hasDays = !rows.isNull(7) && !rows.isNull(8)
+        listings.append(
+          DeclarationListing(
+            position: try rows.ordinal(0), recordedAtMs: try rows.instant(1),
+            source: rows.text(2), sha256Hex: rows.text(3), entryCount: try rows.ordinal(4),
+            pricedSaleCount: type == .pricesDeclared ? try rows.ordinal(6) : nil,
+            days: hasDays
+              ? CivilDate(dayNumber: try rows.day(7))...CivilDate(dayNumber: try rows.day(8)) : nil,
+            withdrawnBy: rows.isNull(5) ? nil : try rows.ordinal(5)))
+      }
+      return listings
+    } catch { throw .database(error) }
+  }
+}
