@@ -272,9 +272,7 @@ def _bundle(named, reply, receipt):
         if named is None:
             raise BadLine("no bundle id")
     elif found is not None and integer(reply.get("status")) in (0, 21006):
-        rows = list(source_rows(reply))
-        is_of_others = rows and (found.transactions or found.line_items) and not found.shares(rows)
-        if found.bundle_id != named or is_of_others:
+        if found.bundle_id != named or found.is_of_others(list(source_rows(reply))):
             raise BadLine("the reply is not about the receipt")
     return named
 

@@ -30,6 +30,12 @@ class ReceiptFile:
                 return True
         return False
 
+    def is_of_others(self, rows):
+        """Whether both show ids, and none in common; rows without ids may be of any receipt."""
+        names = ("transaction_id", "original_transaction_id", "web_order_line_item_id")
+        shows_ids = any(row.identifier(name) not in (None, "0") for row in rows for name in names)
+        return bool(self.transactions or self.line_items) and shows_ids and not self.shares(rows)
+
 
 def read_receipt(data):
     """The receipt in either form, or None if it cannot be read."""

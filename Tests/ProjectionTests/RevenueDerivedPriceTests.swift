@@ -236,7 +236,9 @@ import Testing
         withdrawn("prices", 0), .prices(["coins DE EUR 1.00 2026-01-01"]),
       ],
       [
-        "sales sale_key,unit_price,price_basis,price_position": ["1,1.00,price_list,6", "2,,none,"],
+        "sales sale_key,unit_price,price_basis,price_position": [
+          "1,1.00,price_list,6", "2,,none,",
+        ],
         "exceptions exception,sale_key": ["unpriced,2"],
       ]),
     RuleCase(

@@ -27,7 +27,8 @@ enum RemoteAppendDrafts {
         .init(
           productID: "coins", countryCode: "DE", currency: "EUR", price: "1.99",
           effectiveFrom: "2026-01-01")
-      ]).data)
+      ]
+    ).data)
 
   static let rates = EventDraft(
     .ratesDeclared,
@@ -35,7 +36,8 @@ enum RemoteAppendDrafts {
       source: "r.csv", sourceSHA256Hex: digest,
       days: [
         .init(date: "2026-01-02", base: "EUR", rates: [.init(quote: "USD", rate: "1.1")])
-      ]).data)
+      ]
+    ).data)
 
   /// A good draft of each type, to be changed; the verification names the upload at position 0.
   static var goodOfEachType: [EventDraft] {

@@ -27,7 +27,9 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     // Commands.
     Mistake("exprot", "exprot: unknown command; did you mean export?"),
     Mistake("frobnicate", "frobnicate: unknown command"),
-    Mistake("prices", "prices: incomplete command; available: prices import, prices list, prices withdraw"),
+    Mistake(
+      "prices",
+      "prices: incomplete command; available: prices import, prices list, prices withdraw"),
     Mistake("prices imprt", "prices: imprt: unknown command; did you mean prices import?"),
     Mistake("help exprot", "help: exprot: unknown command; did you mean export?"),
     Mistake("--json status", "--json: must come after the command"),

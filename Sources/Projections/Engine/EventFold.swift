@@ -243,16 +243,6 @@ final class EventFold {
         try declarations.add(app, data: data, position: event.position)
         catalogue.add(app)
         hasNewApps = true
-      case .pricesDeclared:
-        try declarations.add(
-          try PricesDeclared(data: data), position: event.position,
-          recordedAtMs: event.recordedAtMs)
-      case .ratesDeclared:
-        try declarations.add(
-          try RatesDeclared(data: data), position: event.position,
-          recordedAtMs: event.recordedAtMs)
-      case .pricesWithdrawn, .ratesWithdrawn:
-        return try fold(try DeclarationWithdrawn(type, data: data), type, event)
       case .transactionsReceived:
         keeper.removeAll()
         let view = try TransactionsReceivedView(data: data, isRedacted: isRedacted)
@@ -268,16 +258,9 @@ final class EventFold {
       case .signaturesAccepted:
         keeper.removeAll()
         return try fold(try SignaturesAccepted(data: data), event)
-      case .settlementDeclared, .settlementMapped:
-        try declarations.add(
-          settlement: data, type, position: event.position, isOfOneLedger: origins == nil)
-      case .trustDeclared:
-        try declarations.add(
-          try TrustDeclared(data: data), data: data, position: event.position)
-      case .dataRedacted:
-        try declarations.add(
-          try DataRedacted(data: data), position: event.position,
-          recordedAtMs: event.recordedAtMs)
+      case .pricesDeclared, .ratesDeclared, .pricesWithdrawn, .ratesWithdrawn,
+        .settlementDeclared, .settlementMapped, .trustDeclared, .dataRedacted:
+        return try declarations.fold(type, event, data, origins)
       default:
         precondition(type.role == .record, "an event that affects figures must be folded")
         try type.validate(data, version: event.version)
@@ -382,23 +365,6 @@ final class EventFold {
       } catch { throw Self.projectionError(error, at: event.position) }
       return nil
     }
-  }
-
-  // MARK: prices.withdrawn, rates.withdrawn
-
-  /// Folds a withdrawal. Returns what is wrong if it names no earlier declaration of its type.
-  private func fold(
-    _ withdrawn: DeclarationWithdrawn, _ type: EventType, _ event: EventLine
-  ) throws -> EventError? {
-    let fault = EventError.badField(type, field: "position")
-    var named = withdrawn.position
-    if let origins {
-      guard let known = origins.position(named: named, by: event) else { return fault }
-      named = known
-    }
-    let isKnown = try declarations.withdraw(
-      withdrawn.declared, at: named, position: event.position)
-    return isKnown ? nil : fault
   }
 
   // MARK: receipt.verified

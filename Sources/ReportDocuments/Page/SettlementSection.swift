@@ -7,11 +7,13 @@ extension PageWriter {
   func settlement(_ html: inout HTML) {
     guard let settlement = figures.settlement else { return }
     let month = settlement.month
+    let days = [month.firstDay, month.lastDay].map {
+      PagePeriod.dayTitle(CivilDate(dayNumber: $0))
+    }
     html.element(
       "p", ["class": "soft"],
-      text: "Fiscal month \(month.name), \(PagePeriod.dayTitle(CivilDate(dayNumber: month.firstDay))) to "
-        + "\(PagePeriod.dayTitle(CivilDate(dayNumber: month.lastDay))), the newest that Apple has reported by then: "
-        + "what the receipts say was sold, what Apple’s reports say was sold, kept and paid. "
+      text: "Fiscal month \(month.name), \(days.joined(separator: " to ")), the newest that Apple "
+        + "has reported by then: what the receipts say was sold, what Apple’s reports say was sold, kept and paid. "
         + "Amounts keep their currencies. \(stateText(settlement))")
     let waterfalls = ordered(settlement)
     let shown = waterfalls.prefix(Self.currenciesMax)
@@ -43,8 +45,8 @@ extension PageWriter {
     case .complete:
       return "Its reports are complete."
     case .reported, .noReport:
-      return "Whether its reports are complete is not known: there is no report of all regions, and no payment "
-        + "overview that agrees."
+      return "Whether its reports are complete is not known: there is no report of all regions, "
+        + "and no payment overview that agrees."
     }
   }
 

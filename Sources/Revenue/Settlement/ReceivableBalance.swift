@@ -66,7 +66,8 @@ package struct ReceivableBalance {
     let currencies = Set(parts.keys).union(book.receivable.keys)
     for currency in currencies where book.receivable[currency, default: 0] != self[currency].total {
       throw EntriesFault(
-        cause: "the receivable's balance in '\(symbols.string(currency))' is not what is open and owed")
+        cause: "the receivable's balance in '\(symbols.string(currency))' is not what is open "
+          + "and owed")
     }
     return currencies.sorted { order.place($0) < order.place($1) }
   }

@@ -149,8 +149,8 @@ private func known(
     guard let listing = listings.first(where: { $0.position == position }) else {
       throw Failure(
         operation: invocation.command.name, object: "position \(position)",
-        cause: "it declares no \(type == .pricesDeclared ? "prices" : "rates"); '\(type.listCommand)' "
-          + "lists what can be withdrawn")
+        cause: "it declares no \(type == .pricesDeclared ? "prices" : "rates"); "
+          + "'\(type.listCommand)' lists what can be withdrawn")
     }
     return listing
   }

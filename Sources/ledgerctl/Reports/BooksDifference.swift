@@ -112,7 +112,8 @@ struct BooksDifference {
       if sides != nil { try sheet.line() }
       return try sheet.line(
         isOfKnownEnvironment
-          ? sides == nil ? "Revenue would not change." : "Revenue did not change." : "There is no revenue for this environment.")
+          ? sides == nil ? "Revenue would not change." : "Revenue did not change."
+          : "There is no revenue for this environment.")
     }
     try sheet.table("Revenue", revenueTable(amounts))
     try sheet.table("Journal lines", lineTable(amounts))
@@ -132,8 +133,8 @@ struct BooksDifference {
     let months = endedMonths
     return months.isEmpty
       ? "No month that has ended would change."
-      : "\(counted(months.count, "month")) that \(months.count == 1 ? "has" : "have") ended would change: "
-        + months.joined(separator: ", ")
+      : "\(counted(months.count, "month")) that \(months.count == 1 ? "has" : "have") ended would "
+        + "change: \(months.joined(separator: ", "))"
   }
 
   /// The rates of both sides, and how much of the difference is theirs alone; empty if nothing is converted.
@@ -199,16 +200,17 @@ struct BooksDifference {
     } else {
       record = ["filters": lines.record, "ended_months": endedMonths]
     }
-    record = record + [
-      "revenue": revenue.rows.map(self.record),
-      "lines": journal.entries.map { entry in
-        [
-          "change": entry.change.rawValue, "before": entry.before.map(self.record),
-          "after": entry.after.map(self.record), "position": entry.position,
-          "events": entry.events,
-        ] as Record
-      },
-    ]
+    record =
+      record + [
+        "revenue": revenue.rows.map(self.record),
+        "lines": journal.entries.map { entry in
+          [
+            "change": entry.change.rawValue, "before": entry.before.map(self.record),
+            "after": entry.after.map(self.record), "position": entry.position,
+            "events": entry.events,
+          ] as Record
+        },
+      ]
     if lines.currency != nil {
       record =
         record + [
