@@ -82,6 +82,7 @@ let package = Package(
       "Erasure",
       knows: ["Base", "Ledger", "AppStore", "Revenue", "Projections", "CLinux"]),
     library("Replication", knows: ["Base", "Ledger", "HTTPClient", "CCrypto"]),
+    library("Merge", knows: ["Base", "Ledger", "Revenue"]),
     library(
       "Server",
       knows: [
@@ -93,7 +94,7 @@ let package = Package(
       name: "Commands",
       dependencies: [
         "Base", "Ledger", "AppStore", "HTTPClient", "Revenue", "Projections", "Intake",
-        "Erasure", "Replication", "Server", "AdditionalProjections",
+        "Erasure", "Replication", "Merge", "Server", "AdditionalProjections",
         "ReportDocuments",
       ],
       path: "Sources/ledgerctl", exclude: ["Main"], swiftSettings: strict),
@@ -185,6 +186,9 @@ let package = Package(
       of: [
         "Erasure", "Projections", "Revenue", "AppStore", "AppStoreAuthority", "Ledger", "Base",
       ]),
+    tests(
+      "MergeTests",
+      of: ["Merge", "Erasure", "Projections", "Revenue", "Ledger", "Base"]),
     tests(
       "ServerTests",
       of: [

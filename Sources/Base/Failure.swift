@@ -25,10 +25,12 @@ package enum ExitCode: Int32, CaseIterable, Sendable {
     case .noLedger: "there is no ledger"
     case .locked: "another process is writing to the ledger"
     case .newerFormat: "a newer version of the program wrote the ledger"
-    case .standby: "the ledger was restored, or another writer has taken over: nothing was written"
+    case .standby:
+      "the ledger was restored or merged, or another writer has taken over: nothing was written"
     case .corrupted: "corruption or tampering was found"
     case .mismatch:
-      "a projection or a report does not match the log, or data that was erased is still there"
+      "a projection, a report or a merged ledger does not match its log or its sources, or data that was "
+        + "erased is still there"
     case .interrupted: "interrupted by a signal, after cleaning up"
     }
   }

@@ -60,6 +60,7 @@ package final class LedgerServer: Sendable {
     _ directory: LedgerDirectory, options: LedgerServerOptions = LedgerServerOptions(),
     observer: Projector.Observer = Projector.Observer()
   ) throws {
+    try MergedLedger.refuseAppends(directory, operation: "serve")
     self.options = options
     let log = options.log
     let failed = Latch()

@@ -100,6 +100,30 @@ def _signed_heads(value):
     return _head(value) and _is_position(value.get("checkpoints"))
 
 
+def _merged_ledger(value):
+    return (
+        _head(value)
+        and _is_text(value.get("origin"))
+        and _is_text(value.get("id"))
+        and _is_position(value.get("first"))
+        and int(value["first"].text) <= int(value["size"].text)
+        and ("user_prefix" not in value or _is_text(value["user_prefix"]))
+    )
+
+
+def _merged_ledgers(value):
+    return isinstance(value, list) and all(map(_merged_ledger, value))
+
+
+def _merged_erasures(value):
+    return isinstance(value, list) and all(
+        isinstance(erasure, dict)
+        and _is_text(erasure.get("origin"))
+        and _is_position(erasure.get("position"))
+        for erasure in value
+    )
+
+
 def _is_name(value):
     return _is_text(value) and value != ""
 
@@ -358,6 +382,13 @@ CATALOGUE = {
         ("roots_sha256", _digests, False),
         ("intermediates", _certificates, False),
         ("local_testing_signers_sha256", _digests, False),
+    ],
+    "merged.from": [
+        ("before", _is_time, False),
+        ("chosen_by", _word("ledgers", "operator"), False),
+        ("ledgers", _merged_ledgers, False),
+        ("events", _is_position, False),
+        ("erasures", _merged_erasures, False),
     ],
     # The opening of an erasure; its lists are below.
     "data.redacted": [

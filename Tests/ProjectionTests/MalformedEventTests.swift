@@ -174,6 +174,21 @@ import Testing
         Member("scope", "user"), Member("reason", "user_request", ["x"]),
       ]
     ),
+    (
+      "merged.from",
+      [
+        Member("before", "2026-01-10T00:00:00.000Z"), Member("chosen_by", "operator"),
+        Member(
+          "ledgers",
+          [
+            [
+              "origin": "a", "id": "b", "first": 0, "size": 1,
+              "root": "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+            ]
+          ], [[]]),
+        Member("events", 1, [5]), Member("erasures", [["origin": "a", "position": 1]], [[]]),
+      ]
+    ),
   ]
 
   private static var history: [TestEvent] {

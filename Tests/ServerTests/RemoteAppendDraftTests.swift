@@ -158,7 +158,7 @@ enum RemoteAppendDrafts {
     }
   }
 
-  @Test func anErasureIsRefused() throws {
+  @Test func anErasureAndARunOfAMergeAreRefused() throws {
     let ledger = try served()
     let opening = DataRedacted.Opening(request: .random(), scope: .user, reason: "user_request")
     let line = DataRedacted.Line(position: 0, digest: SHA256Digest(1, 2, 3, 4))
@@ -169,6 +169,11 @@ enum RemoteAppendDrafts {
         refusal([EventDraft(.dataRedacted, event.data)], by: ledger)?.cause,
         "a draft cannot be read: data.redacted has no valid type")
     }
+    let run = MergedFrom(
+      beforeMs: 0, isByOperator: false, sources: [], eventCount: 0, erasures: [])
+    try expectEqual(
+      refusal([EventDraft(.mergedFrom, run.data)], by: ledger)?.cause,
+      "a draft cannot be read: merged.from has no valid type")
   }
 
   private static func verification(

@@ -21,12 +21,13 @@ package final class LedgerFixture {
 
   /// - Parameter id: the byte that fills the ledger's id.
   package init(
-    id: UInt8 = 1, blockByteCount: Int = 16 << 10, segmentByteCount: Int = 256 << 20
+    id: UInt8 = 1, origin: String = "receipts.example/test", blockByteCount: Int = 16 << 10,
+    segmentByteCount: Int = 256 << 20
   ) throws {
     temporary = try TemporaryDirectory()
     path = temporary.path("ledger")
     directory = try LedgerDirectory.create(
-      path: path, origin: "receipts.example/test",
+      path: path, origin: origin,
       id: LedgerID(random: Array(repeating: id, count: 16)), createdAtMs: ms("2026-02-01"))
     var options = WriterOptions()
     options.blockByteCount = blockByteCount
@@ -42,12 +43,21 @@ package final class LedgerFixture {
     self.options = options
   }
 
+  /// Reads a ledger that another fixture's folder holds; nothing is appended.
+  package init(opening path: String, in temporary: TemporaryDirectory) throws {
+    self.temporary = temporary
+    self.path = path
+    directory = try LedgerDirectory.open(path: path)
+    options = WriterOptions()
+  }
+
   /// A number that closures share.
   private final class Counter: Sendable {
     private let number: Atomic<Int64>
     init(_ first: Int64) { number = Atomic(first) }
     var value: Int64 { number.load(ordering: .relaxed) }
     func advance(by step: Int64) { number.add(step, ordering: .relaxed) }
+    func set(_ value: Int64) { number.store(value, ordering: .relaxed) }
   }
 
   // MARK: Events
@@ -70,6 +80,12 @@ package final class LedgerFixture {
     try writer.close()
     eventCount += drafts.count
     return position
+  }
+
+  /// Opens the ledger for writing, with a clock that shows this time from now on.
+  package func writer(atMs: Int64) throws -> LedgerWriter {
+    clockMs.set(atMs)
+    return try LedgerWriter.open(directory, options: options)
   }
 
   /// Saves a snapshot, and appends the event that vouches for it.

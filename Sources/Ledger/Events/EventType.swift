@@ -37,6 +37,8 @@ package enum EventType: String, CaseIterable, Sendable {
   case trustDeclared = "trust.declared"
   /// An erasure was begun, or lines were redacted by it.
   case dataRedacted = "data.redacted"
+  /// Events of other ledgers follow, merged.
+  case mergedFrom = "merged.from"
 
   /// The version of the type that this program writes; some events have `laterVersion`.
   package var currentVersion: Int { 1 }
@@ -77,6 +79,7 @@ package enum EventType: String, CaseIterable, Sendable {
     case "history.accepted": self = .historyAccepted
     case "trust.declared": self = .trustDeclared
     case "data.redacted": self = .dataRedacted
+    case "merged.from": self = .mergedFrom
     default: return nil
     }
   }
@@ -149,7 +152,7 @@ extension EventType {
     case .appRegistered, .pricesDeclared, .ratesDeclared, .pricesWithdrawn, .ratesWithdrawn,
       .settlementDeclared, .settlementMapped:
       .declaration
-    case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted: .record
+    case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted, .mergedFrom: .record
     }
   }
 
@@ -173,6 +176,7 @@ extension EventType {
     case .historyAccepted: _ = try HistoryAccepted(data: data)
     case .trustDeclared: _ = try TrustDeclared(data: data)
     case .dataRedacted: _ = try DataRedacted(data: data)
+    case .mergedFrom: _ = try MergedFrom(data: data)
     }
   }
 
@@ -205,9 +209,12 @@ package enum MalformedEvent {
     var cursor = JSONCursor(event.data)
     do throws(JSONError) {
       try cursor.beginObject()
-      guard let key = try cursor.nextKey(), key == "malformed", try cursor.kind() == .string else {
-        return nil
+      var key = try cursor.nextKey()
+      if let first = key, first == MergedEvent.member {
+        try cursor.skipValue()
+        key = try cursor.nextKey()
       }
+      guard let key, key == "malformed", try cursor.kind() == .string else { return nil }
       return .badField(type, field: try cursor.readString().string)
     } catch { return nil }
   }

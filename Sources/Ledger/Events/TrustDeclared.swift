@@ -22,6 +22,8 @@ package struct TrustDeclared: Equatable, Sendable {
   package var intermediates: [Certificate]
   /// SHA-256 fingerprints of signers of `Xcode` and `LocalTesting` receipts, ascending.
   package var localTestingSigners: [SHA256Digest]
+  /// The origin of the ledger for whose events alone it holds; nil for all.
+  package private(set) var mergedFrom: String?
 
   package init(
     productionHost: String, sandboxHost: String, roots: [SHA256Digest],
@@ -78,6 +80,7 @@ package struct TrustDeclared: Equatable, Sendable {
       productionHost: productionHost, sandboxHost: sandboxHost, roots: roots,
       intermediates: intermediates,
       localTestingSigners: try members.digests("local_testing_signers_sha256"))
+    mergedFrom = MergedEvent.source(of: data)?.origin
   }
 }
 

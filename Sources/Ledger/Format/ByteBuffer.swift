@@ -51,7 +51,7 @@ package final class ByteBuffer: @unchecked Sendable {
     count = 0
   }
 
-  func append(_ bytes: UnsafeRawBufferPointer) {
+  package func append(_ bytes: UnsafeRawBufferPointer) {
     guard let source = bytes.baseAddress else { return }
     reserve(bytes.count)
     (base + count).copyMemory(from: source, byteCount: bytes.count)

@@ -1,5 +1,5 @@
 // Event drafts, their salts, and their encoding as event lines with digests and inserted positions.
-import Base
+package import Base
 import Glibc
 
 /// A reference to the position of another event in the same append. The position is known only when the event is
@@ -16,6 +16,39 @@ package struct PositionReference: Sendable, Equatable {
   }
 }
 
+/// What an event that another ledger holds keeps when it is copied: the time, the salt, and whether data was redacted.
+package struct StoredForm: Sendable {
+  /// A line that lost its data: the draft has what was kept, the salt is that of the kept part.
+  package struct Redaction: Sendable {
+    /// The position here of the erasure, after the event.
+    package let erasure: Position
+    /// The digest of the lost data.
+    package let digest: SHA256Digest
+  }
+
+  package let recordedAtMs: Int64
+  package let redaction: Redaction?
+  /// 16 bytes.
+  let salt: [UInt8]
+
+  /// - Parameter erasure: the position here of the erasure, for a redacted line.
+  package init(_ line: EventLine, redactedBy erasure: Position?) {
+    recordedAtMs = line.recordedAtMs
+    salt = SaltText.withDecoded(line.saltText) { Array($0) } ?? []
+    redaction = erasure.flatMap { erasure in
+      SHA256Digest(hex: line.digestHex).map { Redaction(erasure: erasure, digest: $0) }
+    }
+  }
+
+  /// For an event without secrets that must come out the same whenever it is made: the salt follows from the data.
+  package init(recordedAtMs: Int64, saltFrom data: [UInt8]) {
+    self.recordedAtMs = recordedAtMs
+    redaction = nil
+    let digest = data.withUnsafeBytes { SHA256.hash($0) }
+    salt = digest.withUnsafeBytes { Array($0.prefix(SaltText.byteCount)) }
+  }
+}
+
 /// An event that has no position yet.
 package struct EventDraft: Sendable {
   /// The type: `[a-z][a-z0-9_.]*`, at most 64 bytes.
@@ -26,6 +59,8 @@ package struct EventDraft: Sendable {
   package let data: [UInt8]
   /// The positions to insert, by increasing `offsetBytes`.
   package let references: [PositionReference]
+  /// Of a copied event. Its time must not be before that of the last event.
+  package var stored: StoredForm?
 
   package init(type: String, version: Int, data: [UInt8], references: [PositionReference] = []) {
     self.type = type
@@ -41,7 +76,12 @@ package struct EventDraft: Sendable {
   }
 
   /// An upper limit for the length of this draft's line.
-  var lineByteCountLimit: Int { data.count + references.count * 18 + 320 }
+  var lineByteCountLimit: Int {
+    data.count + references.count * 18 + (stored == nil ? 320 : 400)
+  }
+
+  /// Whether its line would be larger than an event may be.
+  package var isTooLarge: Bool { lineByteCountLimit > Format.lineByteCountMax }
 
   /// Why this draft cannot become an event; nil if it can.
   func fault(eventCount: Int) -> String? {
@@ -68,7 +108,7 @@ package struct EventDraft: Sendable {
       else { return "a position reference is out of range" }
       previous = reference.offsetBytes
     }
-    if lineByteCountLimit > Format.lineByteCountMax {
+    if isTooLarge {
       return "the event is larger than \(Format.lineByteCountMax) bytes"
     }
     return nil
@@ -103,7 +143,7 @@ final class EventEncoder {
       let digest =
         salted.digest
         ?? salted.withSalt { PreparedEvent.digest(salt: $0, data: content, hasher) }
-      buffer.reserve(content.count + 320)
+      buffer.reserve(content.count + 400)
       buffer.append("{\"seq\":")
       buffer.appendDecimal(position)
       buffer.append(",\"type\":\"")
@@ -114,11 +154,17 @@ final class EventEncoder {
       buffer.append(fixedTimestampMs: timeMs)
       buffer.append("\",\"digest\":\"")
       digest.withUnsafeBytes { buffer.append(hexOf: $0) }
-      buffer.append("\",\"salt\":\"")
+      if let redaction = draft.stored?.redaction {
+        buffer.append("\",\"salt\":null,\"data\":null,\"redacted\":{\"by\":")
+        buffer.appendDecimal(redaction.erasure)
+        buffer.append(",\"salt\":\"")
+      } else {
+        buffer.append("\",\"salt\":\"")
+      }
       salted.withSalt { SaltText.append($0, to: buffer) }
-      buffer.append("\",\"data\":")
+      buffer.append(draft.stored?.redaction == nil ? "\",\"data\":" : "\",\"kept\":")
       buffer.append(content)
-      buffer.append("}\n")
+      buffer.append(draft.stored?.redaction == nil ? "}\n" : "}}\n")
     }
   }
 
@@ -156,9 +202,13 @@ struct PreparedEvent: Sendable {
       salt.loadUnaligned(as: UInt64.self),
       salt.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
     )
-    digest =
-      draft.references.isEmpty
-      ? draft.data.withUnsafeBytes { Self.digest(salt: salt, data: $0, hasher) } : nil
+    if let redaction = draft.stored?.redaction {
+      digest = redaction.digest
+    } else if draft.references.isEmpty {
+      digest = draft.data.withUnsafeBytes { Self.digest(salt: salt, data: $0, hasher) }
+    } else {
+      digest = nil
+    }
   }
 
   /// Passes the 16 bytes of the salt to a closure.
@@ -189,11 +239,17 @@ final class Salter {
     self.random = random
   }
 
-  /// Adds a different salt to each draft.
+  /// Adds a different salt to each draft; copied events keep theirs.
   func salt(_ drafts: [EventDraft]) throws(LedgerError) -> [PreparedEvent] {
     var salted: [PreparedEvent] = []
     salted.reserveCapacity(drafts.count)
-    for draft in drafts { salted.append(PreparedEvent(draft, salt: try nextSalt(), hasher)) }
+    for draft in drafts {
+      if let stored = draft.stored {
+        stored.salt.withUnsafeBytes { salted.append(PreparedEvent(draft, salt: $0, hasher)) }
+      } else {
+        salted.append(PreparedEvent(draft, salt: try nextSalt(), hasher))
+      }
+    }
     return salted
   }
 

@@ -133,6 +133,13 @@ package struct EventLine {
 
   /// The SHA-256 of salt and data; in a redacted line, of the kept ones, which its erasure lists.
   package func contentDigest(_ hasher: SHA256) -> SHA256Digest {
+    contentDigest(of: data, hasher)
+  }
+
+  /// The SHA-256 of this event's salt and other data.
+  package func contentDigest(
+    of data: UnsafeRawBufferPointer, _ hasher: SHA256
+  ) -> SHA256Digest {
     let digest = SaltText.withDecoded(saltText) { salt in
       hasher.update(salt)
       hasher.update(data)
@@ -189,15 +196,29 @@ extension EventLine {
       return hasher.finish()
     }
     guard let salt else { preconditionFailure("a parsed line has a canonical salt") }
+    return redacted(by: erasure, kept: kept) { line in
+      salt.withUnsafeBytes {
+        SaltText.append(UnsafeRawBufferPointer(rebasing: $0[..<SaltText.byteCount]), to: line)
+      }
+    }
+  }
+
+  /// As above, with the salt of another redacted line: that of the event in the ledger that this one was merged from.
+  package func redacted(by erasure: Position, kept: [UInt8], as other: EventLine) -> [UInt8] {
+    precondition(erasure > position, "an erasure comes after what it redacts")
+    return redacted(by: erasure, kept: kept) { $0.append(other.saltText) }
+  }
+
+  private func redacted(
+    by erasure: Position, kept: [UInt8], appendSalt: (ByteBuffer) -> Void
+  ) -> [UInt8] {
     let line = ByteBuffer(capacity: kept.count + 400)
     // The record ends with the digest's closing quote.
     line.append(leafRecordStart)
     line.append(",\"salt\":null,\"data\":null,\"redacted\":{\"by\":")
     line.appendDecimal(erasure)
     line.append(",\"salt\":\"")
-    salt.withUnsafeBytes {
-      SaltText.append(UnsafeRawBufferPointer(rebasing: $0[..<SaltText.byteCount]), to: line)
-    }
+    appendSalt(line)
     line.append("\",\"kept\":")
     kept.withUnsafeBytes { line.append($0) }
     line.append("}}")

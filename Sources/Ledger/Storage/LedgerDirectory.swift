@@ -43,6 +43,7 @@ package struct LedgerDirectory: Sendable {
   /// The files in its directory that every command checks first.
   private static let fileNames = [
     Format.identityName, Format.lockName, "config.json", "config.lock", Standby.fileName,
+    MergedLedger.markerName,
   ]
 
   /// Creates a ledger in a new or empty directory, durably. The directory gets mode 0700.
@@ -84,9 +85,10 @@ package struct LedgerDirectory: Sendable {
   /// Opens a ledger; reads only `ledger.json`.
   ///
   /// Throws `noLedger`, `newerFormat`, or `corruption` if `ledger.json` is damaged; `invalidInput` if a folder or
-  /// file of the ledger is a link or is writable by other users.
+  /// file of the ledger is a link or is writable by other users; `standby` if a merge into it is not finished.
+  /// - Parameter isForMerge: whether the caller finishes such a merge.
   package static func open(
-    path: String, storage: any Storage = PosixStorage()
+    path: String, storage: any Storage = PosixStorage(), isForMerge: Bool = false
   ) throws(LedgerError) -> LedgerDirectory {
     let root = try openRoot(path, storage)
     // If the directory is not a ledger, report that first.
@@ -98,6 +100,7 @@ package struct LedgerDirectory: Sendable {
     try root.refuseIfWritableByOthers(openOperation)
     for name in fileNames { try root.inspect(name, .regular, openOperation) }
     for name in folderNames { try root.inspect(name, .directory, openOperation) }
+    if !isForMerge { try MergedLedger.refuseUnfinished(root, path: path) }
     let identity = try readIdentity(root, path)
     let directory = LedgerDirectory(path, identity, root)
     do throws(LedgerError) { _ = try directory.logFolder() } catch {

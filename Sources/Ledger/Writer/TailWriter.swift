@@ -116,13 +116,18 @@ final class TailWriter {
 
   private func encode(_ tickets: [AppendTicket]) -> [AppendResult] {
     let nowMs = options.clock()
-    let timeMs = min(max(nowMs, lastEventAtMs), Timestamp.fixedRangeMs.upperBound)
+    var timeMs = min(max(nowMs, lastEventAtMs), Timestamp.fixedRangeMs.upperBound)
     let firstOfAll = nextPosition
     var results: [AppendResult] = []
     results.reserveCapacity(tickets.count)
     for ticket in tickets {
       let first = nextPosition
       for draft in ticket.drafts {
+        if let stored = draft.draft.stored {
+          precondition(stored.recordedAtMs >= lastEventAtMs, "times of copied events never fall")
+          timeMs = stored.recordedAtMs
+          lastEventAtMs = timeMs
+        }
         encoder.append(
           draft, position: nextPosition, firstPosition: first, timeMs: timeMs, to: events)
         nextPosition += 1
@@ -130,7 +135,8 @@ final class TailWriter {
       results.append(
         AppendResult(firstPosition: first, count: ticket.drafts.count, recordedAtMs: timeMs))
     }
-    if nowMs < lastEventAtMs {
+    let areCopied = tickets.contains { $0.drafts.contains { $0.draft.stored != nil } }
+    if nowMs < lastEventAtMs, !areCopied {
       clockSetBack.distanceMsMax = max(clockSetBack.distanceMsMax, lastEventAtMs &- nowMs)
       clockSetBack.eventCount += nextPosition - firstOfAll
     }

@@ -31,7 +31,7 @@ extension TrustDeclared {
       words.append("intermediate '\(certificate.name)' \(certificate.sha256.hex)")
     }
     add("local testing signer", localTestingSigners)
-    return words
+    return mergedFrom.map { origin in words.map { "\($0), by \(origin)" } } ?? words
   }
 }
 

@@ -213,7 +213,8 @@ package struct DivergedLines {
   ) throws -> [UInt8]? {
     let type = EventType(event.type)
     switch type {
-    case .receiptVerified, .trustDeclared, .snapshotCreated, .historyAccepted: return nil
+    case .receiptVerified, .trustDeclared, .snapshotCreated, .historyAccepted, .mergedFrom:
+      return nil
     case .receiptUploaded, .transactionsReceived, .notificationReceived:
       if event.isRedacted {
         report.leave(event, "redacted")

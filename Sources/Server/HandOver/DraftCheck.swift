@@ -46,8 +46,10 @@ struct DraftCheck {
       try data.withUnsafeBytes { (bytes) throws in
         try Self.checkForm(bytes)
         try type.checkVersion(draft.version)
-        // Only the process that rewrites the lines may say that it does.
-        if type == .dataRedacted { throw EventError.badField(type, field: "type") }
+        // Only the process that rewrites the lines, or merges the events, may say that it does.
+        if type == .dataRedacted || type == .mergedFrom {
+          throw EventError.badField(type, field: "type")
+        }
         try type.validate(bytes, version: draft.version)
         if type == .signaturesAccepted { try resolve(SignaturesAccepted(data: bytes)) }
         if type == .pricesWithdrawn || type == .ratesWithdrawn {

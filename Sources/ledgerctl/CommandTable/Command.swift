@@ -190,6 +190,7 @@ struct CommandTable: Sendable {
     ),
     ("Privacy", [redactCommand, redactListCommand, userExportCommand]),
     ("Copies", [replicateCommand, restoreCommand, promoteCommand, divergenceCommand]),
+    ("Many ledgers", [mergeCommand]),
   ])
 
   let groups: [Group]

@@ -16,14 +16,17 @@ struct SignatureAudit {
   private enum Trust: Hashable {
     case root(SHA256Digest)
     case signer(SHA256Digest)
-    /// The latest declared trust, for verdicts that name neither.
-    case declared
+    /// The latest trust that a ledger declared, for verdicts that name neither.
+    case declared(Ledger)
   }
+
+  /// The origin of a ledger whose events were merged; nil for the events of the audited one.
+  private typealias Ledger = String?
 
   /// The verifiers of recent trusts only: a log may name many.
   private var verifiers: [Trust: SignedObjectVerifier] = [:]
   private static let verifierCountMax = 64
-  private var declared: TrustDeclared?
+  private var declared: [Ledger: TrustDeclared] = [:]
 
   /// Reads an intact log, and adds findings to the report, which keeps the first ones and counts the others. An object
   /// is judged at the time when its event was recorded.
@@ -75,8 +78,8 @@ struct SignatureAudit {
   }
 
   private mutating func declare(_ trust: TrustDeclared) {
-    declared = trust
-    verifiers[.declared] = nil
+    declared[trust.mergedFrom] = trust
+    verifiers[.declared(trust.mergedFrom)] = nil
   }
 
   /// What is wrong with the recorded verdict; nil if the object gets the same verdict again.
@@ -92,7 +95,7 @@ struct SignatureAudit {
     case .locallyValid(let signer):
       trust = .signer(signer)
       foreignCount += 1
-    case .invalid: trust = .declared
+    case .invalid: trust = .declared(MergedEvent.source(of: event.data)?.origin)
     }
     let verdict: SignedObjectVerdict
     do throws(SignedObjectFault) {
@@ -126,7 +129,8 @@ struct SignatureAudit {
     switch trust {
     case .root(let root): made = SignedObjectVerifier(pinnedRoots: [root])
     case .signer(let signer): made = SignedObjectVerifier(localTestingSigners: [signer])
-    case .declared:
+    case .declared(let ledger):
+      let declared = declared[ledger]
       made = SignedObjectVerifier(
         pinnedRoots: Set((declared?.roots ?? []) + [.appleRootG3]),
         localTestingSigners: Set(declared?.localTestingSigners ?? []))

@@ -103,6 +103,7 @@ final class OwnWriter {
     }
     replication = try? asked.get()
     options.confirmation = replication?.confirmation
+    try MergedLedger.refuseAppends(ledger.directory, operation: "open for writing")
     // Opened before the configuration can fail: a server that holds the ledger continues with an earlier configuration.
     let writer = try LedgerWriter.open(ledger.directory, options: options)
     self.writer = writer

@@ -148,6 +148,7 @@ private func redact(
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
   if let damage = ledger.reader.damage { throw damage }
+  if !options.isDry { try MergedLedger.refuseAppends(ledger.directory, operation: "redact") }
   switch options.task {
   case .erase(var subject, let reason, let isFromInput, let request):
     if isFromInput, case .user(_, let family) = subject {

@@ -52,7 +52,8 @@ enum EventEffects {
     case .receiptVerified, .transactionsReceived, .notificationReceived, .transactionsFetched,
       .signaturesAccepted:
       self = try Self.shown(type, event.position, line, queries)
-    case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted: self = .nothing
+    case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted, .mergedFrom:
+      self = .nothing
     case .appRegistered, .pricesDeclared, .ratesDeclared, .pricesWithdrawn, .ratesWithdrawn,
       .settlementDeclared, .settlementMapped:
       self = try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none

@@ -1,0 +1,127 @@
+// What is known of a merge so far: where each event of the sources stands, and what several of them have in common.
+import Base
+import Ledger
+import Revenue
+
+/// The tables of a merge. They grow run by run; positions take 8 bytes an event.
+final class MergeState {
+  /// An erasure of a source that the merged ledger repeats before it merges the erasure's own events.
+  struct EarlyErasure {
+    /// Where the merged ledger opens it.
+    let erasure: Position
+    /// It redacts events of the source before this position.
+    let limit: Position
+  }
+
+  /// By origin.
+  let sources: [SourceLedger]
+  /// What precedes user identifiers, by source.
+  var prefixes: [String?]
+  /// For each source, where its events stand in the merged ledger; -1 for those that are not copied.
+  private(set) var positions: [[Position]]
+  var families = AppFamilies()
+  /// For each source, its early erasures by their positions there.
+  private(set) var early: [[Position: [EarlyErasure]]]
+  /// For each source, the ids of receipts that follow from other uploads of them.
+  var receiptIDs: [[String: String]]
+  private var copies = CopiedOnce()
+
+  /// A position that no event has.
+  static let nowhere = 999_999_999_999_999_999
+
+  init(_ sources: [SourceLedger]) {
+    self.sources = sources
+    prefixes = sources.map { _ in nil }
+    positions = sources.map { _ in [] }
+    early = sources.map { _ in [:] }
+    receiptIDs = sources.map { _ in [:] }
+  }
+
+  /// How many events of a source are placed.
+  func count(of source: Int) -> Int { positions[source].count }
+
+  /// Notes where the next event of a source stands.
+  func place(_ position: Position?, of source: Int) { positions[source].append(position ?? -1) }
+
+  /// Notes that the events of a source up to a position are not copied.
+  func placeNone(of source: Int, upTo end: Position) {
+    while positions[source].count < end { positions[source].append(-1) }
+  }
+
+  /// Where an event of a source stands; nil if it is not there.
+  func position(of position: Position, in source: Int) -> Position? {
+    guard positions[source].indices.contains(position) else { return nil }
+    let merged = positions[source][position]
+    return merged < 0 ? nil : merged
+  }
+
+  func addEarly(_ erasure: EarlyErasure, of position: Position, in source: Int) {
+    early[source][position, default: []].append(erasure)
+  }
+
+  /// The early erasure that redacts an event of a source, whose line names an erasure there.
+  func earlyErasure(_ erasure: Position, of position: Position, in source: Int) -> Position? {
+    early[source][erasure]?.first { position < $0.limit }?.erasure
+  }
+
+  /// By which erasure of the merged ledger an event is redacted.
+  func erasure(_ erasure: Position, of position: Position, in source: Int) -> Position? {
+    earlyErasure(erasure, of: position, in: source) ?? self.position(of: erasure, in: source)
+  }
+
+  /// The erasure after which the merged ledger names what one of a source has erased.
+  func namingErasure(_ erasure: Position, in source: Int) -> Position? {
+    early[source][erasure]?.first?.erasure ?? position(of: erasure, in: source)
+  }
+
+  /// Whether an event of a source is copied, which was not asked before.
+  func copies(_ line: EventLine, _ type: EventType, of source: Int) -> Bool {
+    copies.copies(line, type, of: source)
+  }
+}
+
+/// Tells which events are copied, each asked for once and in merged order.
+private struct CopiedOnce {
+  /// Of the UUIDs of notifications, half of their digests.
+  private var notifications: Set<UInt128> = []
+  /// The source that first had all of a file of Apple's, by identity and digest.
+  private var files: [String: Int] = [:]
+
+  mutating func copies(_ line: EventLine, _ type: EventType, of source: Int) -> Bool {
+    switch type {
+    case .snapshotCreated, .historyAccepted, .mergedFrom: return false
+    case .notificationReceived:
+      let view = try? NotificationReceivedView(data: line.data, isRedacted: line.isRedacted)
+      guard let uuid = view?.notificationUUID else { return true }
+      let digest = uuid.bytes.withUnsafeBytes { SHA256.hash($0) }
+      return notifications.insert(
+        digest.withUnsafeBytes { $0.loadUnaligned(as: UInt128.self) }
+      ).inserted
+    case .settlementDeclared:
+      guard let file = try? SettlementDeclared(data: line.data, readsLines: false) else {
+        return true
+      }
+      let key = "\(file.kind.rawValue) \(file.month) \(file.region ?? "") \(file.sourceSHA256Hex)"
+      if let first = files[key] { return first == source }
+      if file.part == file.partCount { files[key] = source }
+      return true
+    case .appRegistered, .receiptUploaded, .receiptVerified, .transactionsReceived,
+      .transactionsFetched, .signaturesAccepted, .pricesDeclared, .ratesDeclared,
+      .settlementMapped, .trustDeclared, .dataRedacted:
+      return true
+    }
+  }
+}
+
+extension SourceLedger {
+  /// The type of an event of this ledger.
+  func type(of line: EventLine) throws(MergeError) -> EventType {
+    guard let type = EventType(line.type) else {
+      throw .unreadableEvent(origin: origin, position: line.position, .unknownType)
+    }
+    do throws(EventError) { try type.checkVersion(line.version) } catch {
+      throw .unreadableEvent(origin: origin, position: line.position, error)
+    }
+    return type
+  }
+}
