@@ -70,9 +70,8 @@ struct RunEvents {
     let source = state.sources[erasure.source]
     var opening = try opening(of: erasure)
     // The source's own opening is merged later, with its request.
-    opening.request = Array("merge".utf8).withUnsafeBytes {
-      UUID16.named($0, in: opening.request)
-    }
+    let name = Array("merge \(opening.request)".utf8).withUnsafeBytes { SHA256.hash($0) }
+    opening.request = UUID16(random: Array(name.bytes.prefix(UUID16.byteCount))) ?? opening.request
     let data = MergedEvent.data(
       DataRedacted.opening(opening).data, from: source.origin, at: erasure.position)
     return own(.dataRedacted, data, atMs: run.lastAtMs)

@@ -66,6 +66,9 @@ def read_event(data):
         members = json.loads(data, object_pairs_hook=_unique)
     except (ValueError, RecursionError):
         return None
+    # A merged event names its source first.
+    if next(iter(members), None) == "merged":
+        del members["merged"]
     if not _matches(REASON, members.get("reason")):
         return None
     if list(members) == ["request", "scope", "reason"]:
