@@ -18,8 +18,8 @@ LEDGERCTL = os.environ.get("LEDGERCTL", "ledgerctl")
 def upload(number, user):
     row = {"product_id": "coins", "transaction_id": str(number), "original_transaction_id": str(number),
            "purchase_date_ms": "1767323040000", "quantity": "1"}
-    reply = {"status": 0, "environment": "Production",
-             "receipt": {"bundle_id": "com.example.game", "request_date_ms": "1767323046000", "in_app": [row]}}
+    receipt = {"bundle_id": "com.example.game", "request_date_ms": "1767323046000", "in_app": [row]}
+    reply = {"status": 0, "environment": "Production", "receipt": receipt}
     return json.dumps({"receipt": "c2FtcGxlIHJlY2VpcHQ" + "ABCDEFGH"[number % 8], "user_identifier": user,
                        "verification": {"reply": reply}})
 
@@ -52,7 +52,8 @@ class MergedTests(unittest.TestCase):
     def merge(self, until=None):
         """Up to now, or to an earlier moment, which is returned."""
         time.sleep(0.05)
-        until = until or datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        now = datetime.datetime.now(datetime.timezone.utc)
+        until = until or now.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
         time.sleep(0.05)
         self.ledgerctl("merge", "eu", "us", "-o", "all", "--until", until, codes=(0, 3))
         return until
