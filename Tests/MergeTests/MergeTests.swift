@@ -171,6 +171,24 @@ import Testing
     #expect(try place.verification([shop]).isEqual)
   }
 
+  @Test("what a ledger trusts is named with it")
+  func trust() throws {
+    let shops = [try Shop(1), try Shop(2)]
+    for (shop, host) in zip(shops, ["one.example", "buy.itunes.apple.com"]) {
+      let trust = TrustDeclared(
+        productionHost: host, sandboxHost: "sandbox.itunes.apple.com", roots: [],
+        intermediates: [], localTestingSigners: [])
+      try shop.append(drafts: [trust.draft], atMs: ms("2026-02-01"))
+    }
+    let place = try MergedPlace()
+    try place.merge(shops, until: "2026-02-02")
+    let foreign = try TrustQueries(try place.fixture().rebuilt()).foreign()
+    expectEqual(
+      foreign.flatMap(\.trust.foreignTrust),
+      ["host one.example for production, by shop.example/1"])
+    expectEqual(foreign.map(\.trust.mergedFrom), ["shop.example/1"])
+  }
+
   // MARK: Figures
 
   @Test(
