@@ -88,6 +88,7 @@ extension EventType {
     case .notificationReceived: NotificationReceived.Member(key)?.mapping ?? .kept
     case .transactionsFetched: TransactionsFetched.Member(key)?.mapping ?? .kept
     case .signaturesAccepted: key == "page" ? .position : .kept
+    case .pricesWithdrawn, .ratesWithdrawn: key == "position" ? .position : .kept
     // They name no event, family or user.
     case .pricesDeclared, .ratesDeclared, .settlementDeclared, .settlementMapped, .trustDeclared:
       .kept

@@ -106,8 +106,8 @@ private struct CopiedOnce {
       if file.part == file.partCount { files[key] = source }
       return true
     case .appRegistered, .receiptUploaded, .receiptVerified, .transactionsReceived,
-      .transactionsFetched, .signaturesAccepted, .pricesDeclared, .ratesDeclared,
-      .settlementMapped, .trustDeclared, .dataRedacted:
+      .transactionsFetched, .signaturesAccepted, .pricesDeclared, .ratesDeclared, .pricesWithdrawn,
+      .ratesWithdrawn, .settlementMapped, .trustDeclared, .dataRedacted:
       return true
     }
   }
