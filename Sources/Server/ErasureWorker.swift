@@ -16,8 +16,8 @@ package final class ErasureWorker: Sendable {
     /// Carries out all open requests, and retention, in one pass.
     package var run: @Sendable (Retention?) throws(ErasureError) -> Result
     package var metrics: Metrics
-    /// Receives messages for the operator: one line, without an identifier.
-    package var log: @Sendable (String) -> Void
+    /// No message names a person.
+    package var log: OperatorLog
     package var clock = WorkflowClock()
     /// How often the queue is checked.
     package var pauseMs: Int64 = 1_000
@@ -26,7 +26,7 @@ package final class ErasureWorker: Sendable {
       directory: LedgerDirectory, configuration: @escaping @Sendable () -> Configuration,
       finish: @escaping @Sendable () throws(ErasureError) -> Void,
       run: @escaping @Sendable (Retention?) throws(ErasureError) -> Result,
-      metrics: Metrics, log: @escaping @Sendable (String) -> Void
+      metrics: Metrics, log: @escaping OperatorLog
     ) {
       self.directory = directory
       self.configuration = configuration
@@ -128,7 +128,9 @@ package final class ErasureWorker: Sendable {
     } catch {
       memory.failedAtMs = nowMs
       memory.stamp = nil
-      if !stopFlag.isSet { parts.log("erasures: \(error); the next attempt is in a minute") }
+      if !stopFlag.isSet {
+        parts.log(.error, "erasures: \(error); the next attempt is in a minute")
+      }
     }
   }
 
@@ -187,6 +189,7 @@ package final class ErasureWorker: Sendable {
     if let held = result.heldRetention {
       parts.metrics.count(.alarms, label: OperatorAlarm.retentionHeld.metricLabel)
       parts.log(
+        .warning,
         "retention: \(held.eventCount) events, recorded from "
           + "\(Timestamp.text(ms: held.firstRecordedAtMs)) to "
           + "\(Timestamp.text(ms: held.lastRecordedAtMs)): \(OperatorAlarm.retentionHeld.text)")
@@ -197,12 +200,14 @@ package final class ErasureWorker: Sendable {
     parts.metrics.count(.erasuresDone, by: certificates.count)
     parts.metrics.count(.redactedEvents, by: eventCount)
     if !certificates.isEmpty {
-      parts.log("erasures: \(certificates.count) carried out, \(eventCount) events redacted")
+      parts.log(
+        .information, "erasures: \(certificates.count) carried out, \(eventCount) events redacted")
     }
     // Each request is tried once; its record keeps the cause.
     let failures = records.filter { $0.state == .failed }
     if let first = failures.first {
       parts.log(
+        .error,
         "erasures: \(failures.count) failed, the first of them \(first.id): \(first.failure ?? "")")
     }
   }

@@ -16,16 +16,15 @@ package final class LedgerReplication: Sendable {
   /// Takes the lock for replication; sends no request to the store yet.
   ///
   /// Throws what is wrong with the target (`ReplicationTarget.Fault`).
-  /// - Parameter log: receives messages for the operator: one line, without a secret.
   package init(
     _ directory: LedgerDirectory, _ configuration: Configuration.Replication,
-    log: @escaping @Sendable (String) -> Void
+    log: @escaping OperatorLog
   ) throws(ReplicationTarget.Fault) {
     mode = configuration.mode
     let onFenced = Monitor<(@Sendable (LedgerError) -> Void)?>(nil)
     self.onFenced = onFenced
     var options = ReplicatorOptions()
-    options.notice = log
+    options.notice = { log(.warning, $0) }
     options.onFenced = { error in onFenced.withLock { $0 }?(error) }
     replicator = Replicator(directory, try configuration.store(), options: options)
     gate = mode == .sync ? replicator.gate(limitMs: configuration.syncLimitMs) : nil

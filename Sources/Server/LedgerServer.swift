@@ -20,8 +20,7 @@ package struct LedgerServerOptions: Sendable {
   package var graceMs: Int64 = 8_000
   /// The projections in the ledger's database.
   package var projections = ProjectionSet.standard
-  /// Receives messages for the operator: one line, without a secret. Called on any thread.
-  package var log: @Sendable (String) -> Void = { _ in }
+  package var log: OperatorLog = { _, _ in }
 
   package init() {}
 }
@@ -73,7 +72,7 @@ package final class LedgerServer: Sendable {
     writerOptions.confirmation = replication?.confirmation
     let writer = try LedgerWriter.open(directory, options: writerOptions)
     self.writer = writer
-    for note in writer.recovery.notes { log(note) }
+    for note in writer.recovery.notes { log(.warning, note) }
     // A writer's thread keeps the writer alive until it is closed.
     func part<Part>(_ make: () throws -> Part) throws -> Part {
       do { return try make() } catch {
@@ -92,7 +91,9 @@ package final class LedgerServer: Sendable {
     try part {
       let eraser = Eraser(
         directory, writer, projections: options.projections, observer: observer)
-      if try eraser.finishInterrupted() { log("an erasure that was interrupted is finished") }
+      if try eraser.finishInterrupted() {
+        log(.information, "an erasure that was interrupted is finished")
+      }
     }
     let projections = try part {
       try LiveProjections(directory, observer: observer, projections: options.projections)
@@ -101,8 +102,8 @@ package final class LedgerServer: Sendable {
     let changes = ConfigurationChanges(log: log)
     watcher = try part {
       try ConfigurationWatcher(
-        directory, onChange: { changes.adopt($0) }, onProblem: { log("\($0)") },
-        onRecovery: { log("config.json: valid again") })
+        directory, onChange: { changes.adopt($0) }, onProblem: { log(.error, "\($0)") },
+        onRecovery: { log(.information, "config.json: valid again") })
     }
     let configuration = watcher.current
     appStore = try part { try ReplaceableAppStore(configuration.appStore) }
@@ -121,7 +122,7 @@ package final class LedgerServer: Sendable {
         if try writer.record(trust, after: projections.newestTrust()) { try projections.catchUp() }
       } catch let error as LedgerError where error.kind == .unconfirmed {
         // The event is on disk, and no client waits for it.
-        log("\(error)")
+        log(.warning, "\(error)")
         try projections.catchUp()
       }
       return checker
@@ -169,11 +170,11 @@ package final class LedgerServer: Sendable {
         claim: { [workflow] in workflow.claim(notification: $0) },
         release: { [workflow] in workflow.release(notification: $0, $1) },
         onAppend: { [workflow] in workflow.recordForeignAppend($0) }, metrics: metrics, log: log))
-    do throws(LedgerError) { try sync.start() } catch { log("app-store sync: \(error)") }
+    do throws(LedgerError) { try sync.start() } catch { log(.error, "app-store sync: \(error)") }
     erasures = Self.erasures(
       directory, writer, workflow, webhooks, watcher, metrics: metrics, options: options)
-    do throws(LedgerError) { try erasures.start() } catch { log("erasures: \(error)") }
-    if let note = http.connectionsNote { log(note) }
+    do throws(LedgerError) { try erasures.start() } catch { log(.error, "erasures: \(error)") }
+    if let note = http.connectionsNote { log(.warning, note) }
     webhooks.apply(configuration)
     changes.begin(
       ConfigurationTargets(
@@ -197,7 +198,8 @@ package final class LedgerServer: Sendable {
     @Sendable func eraser() -> Eraser {
       Eraser(
         directory, writer, projections: options.projections,
-        observer: Projector.Observer(notice: log, isCancelled: { stopFlag.isSet }),
+        observer: Projector.Observer(
+          notice: { log(.warning, $0) }, isCancelled: { stopFlag.isSet }),
         onProjectionsReplaced: {
           // In this order: webhooks read again from the projections that the first call has replaced.
           try workflow.forgetRedacted()

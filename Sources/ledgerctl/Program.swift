@@ -2,6 +2,7 @@
 import Base
 import Glibc
 import Ledger
+import Server
 
 /// Runs one command line and handles every error.
 /// - Parameter arguments: those after the program's name.
@@ -78,7 +79,7 @@ private func report(_ error: any Error, command: String, _ context: Context) -> 
   let report = ErrorReport(error, command: command)
   // Output written before the error is kept; a second error would add nothing.
   if !(error is OutputError) { try? context.output.flush() }
-  for line in report.lines { context.diagnostics.writeLine(line) }
+  for line in report.lines { context.diagnostics.writeLine(line, .error) }
   if report.exitCode == .failed, let user = context.owner.actsAs {
     context.log("the command acted as \(user), the ledger's owner")
   }

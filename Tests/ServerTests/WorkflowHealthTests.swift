@@ -76,4 +76,17 @@ import Testing
     try fixture.workflow.beginStopping()
     try expectEqual(fixture.workflow.refusal, .stopping)
   }
+
+  @Test("a message has the level of its kind")
+  func levels() throws {
+    let fixture = try WorkflowFixture(.saying(.status(21004))) {
+      $0.verification.retryFirstMs = 60_000
+      $0.verification.retryCeilingMs = 60_000
+    }
+    try fixture.upload("1")
+    expectEqual(fixture.notes.levels("app family"), [.warning])
+    fixture.foldFault.set(true)
+    try fixture.upload("2")
+    expectEqual(fixture.notes.levels("bring the projections up to date"), [.error])
+  }
 }

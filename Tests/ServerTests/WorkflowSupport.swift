@@ -172,12 +172,18 @@ extension ClientResponse {
 
 /// What a workflow logged, and how often it gave up.
 final class WorkflowNotes: Sendable {
-  private let said = Monitor<[String]>([])
+  private let said = Monitor<[(level: LogLevel, text: String)]>([])
   private let fatal = Atomic<Int>(0)
 
-  func say(_ text: String) { said.withLock { $0.append(text) } }
+  func say(_ text: String, _ level: LogLevel = .information) {
+    said.withLock { $0.append((level, text)) }
+  }
   func noteFatal() { fatal.add(1, ordering: .relaxed) }
-  var lines: [String] { said.withLock { $0 } }
+  var lines: [String] { said.withLock { $0.map(\.text) } }
+  /// The levels of the messages that contain a text.
+  func levels(_ part: String) -> [LogLevel] {
+    said.withLock { $0.filter { $0.text.contains(part) }.map(\.level) }
+  }
   var fatalCount: Int { fatal.load(ordering: .relaxed) }
 }
 
@@ -254,7 +260,7 @@ final class WorkflowFixture {
     options.uploadsMax = uploadsMax
     options.questionsMax = questionsMax
     options.clock = clock
-    options.log = { [notes] in notes.say($0) }
+    options.log = { [notes] in notes.say($1, $0) }
     options.onFatal = { [notes] in notes.noteFatal() }
     let live = try LiveProjections(directory)
     projections = live

@@ -29,9 +29,9 @@ final class ConfigurationChanges: Sendable {
   private let state = Monitor(State())
   // Held while one takes effect, so that the newest is the last to.
   private let applying = Monitor(())
-  private let log: @Sendable (String) -> Void
+  private let log: OperatorLog
 
-  init(log: @escaping @Sendable (String) -> Void) { self.log = log }
+  init(log: @escaping OperatorLog) { self.log = log }
 
   /// - Parameter configuration: the one that the targets were made with.
   func begin(_ targets: ConfigurationTargets, from configuration: Configuration) {
@@ -62,7 +62,7 @@ final class ConfigurationChanges: Sendable {
     targets.authenticator.replace(new.tokens)
     if new.appStore != old.appStore {
       do { try targets.appStore.replace(new.appStore) } catch {
-        log("config.json: app_store: \(error); the old endpoints stay in effect")
+        log(.error, "config.json: app_store: \(error); the old endpoints stay in effect")
         recordKept(old.appStore, insteadOf: new.appStore, new.trust, checker ?? oldChecker, targets)
         new.appStore = old.appStore
       }
@@ -71,7 +71,7 @@ final class ConfigurationChanges: Sendable {
     targets.http.replaceNotificationsPath(new.notifications.path)
     if new.trustedProxies != old.trustedProxies {
       do { try targets.http.replaceTrustedProxies(new.trustedProxies) } catch {
-        log("config.json: trusted_proxies: \(error); the old ones stay in effect")
+        log(.error, "config.json: trusted_proxies: \(error); the old ones stay in effect")
         new.trustedProxies = old.trustedProxies
       }
     }
@@ -80,7 +80,7 @@ final class ConfigurationChanges: Sendable {
       state.inEffect = new
       if let checker { state.checker = checker }
     }
-    log("config.json: the change is in effect")
+    log(.information, "config.json: the change is in effect")
   }
 
   /// Records that the old endpoints stay in effect after the new ones were recorded.
@@ -91,7 +91,7 @@ final class ConfigurationChanges: Sendable {
     do {
       try targets.recordTrust(
         TrustDeclared(kept, trust, checker), TrustDeclared(recorded, trust, checker))
-    } catch { log("config.json: app_store: cannot record the old endpoints: \(error)") }
+    } catch { log(.error, "config.json: app_store: cannot record the old endpoints: \(error)") }
   }
 
   /// Records whom the new configuration trusts. Where that can't be done, or it trusts what can't be used, `new` keeps
@@ -106,7 +106,7 @@ final class ConfigurationChanges: Sendable {
       do {
         checker = try ReceiptVerifier(configuration: new.trust.verifierConfiguration)
       } catch {
-        log("config.json: trust: \(error); the old trust settings stay in effect")
+        log(.error, "config.json: trust: \(error); the old trust settings stay in effect")
         new.trust = old.trust
       }
     }
@@ -117,11 +117,12 @@ final class ConfigurationChanges: Sendable {
         TrustDeclared(old.appStore, old.trust, oldChecker))
       return checker
     } catch let error as VerifyReceiptOptionsError {
-      log("config.json: app_store: \(error); the old endpoints stay in effect")
+      log(.error, "config.json: app_store: \(error); the old endpoints stay in effect")
       new.appStore = old.appStore
       return recordedChecker(&new, old, oldChecker, targets)
     } catch {
       log(
+        .error,
         "config.json: trust: cannot be recorded (\(error)); the old trust settings stay in effect")
       (new.trust, new.appStore) = (old.trust, old.appStore)
       return nil

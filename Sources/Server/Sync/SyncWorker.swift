@@ -25,7 +25,7 @@ final class SyncWorker: Sendable {
     /// Called with the outcome of each append.
     let onAppend: @Sendable (LedgerError?) -> Void
     let metrics: Metrics
-    let log: @Sendable (String) -> Void
+    let log: OperatorLog
     var clock = WorkflowClock()
   }
 
@@ -126,6 +126,7 @@ final class SyncWorker: Sendable {
     for problem in summary.problems { report(problem, &memory) }
     for gap in summary.gaps where gap.notifications > 0 {
       parts.log(
+        .information,
         "app-store sync: \(gap.bundleID), \(gap.environment): \(gap.notifications) missing notifications appended"
       )
     }
@@ -155,7 +156,7 @@ final class SyncWorker: Sendable {
       onAnswer: { metrics.count(.syncCalls, label: $0.metricLabel) },
       onPause: { [parts] host, pauseMs in
         guard pauseMs >= Self.longPauseMs else { return }
-        parts.log("app-store sync: \(host) accepts no calls for \(pauseMs / 1000) s")
+        parts.log(.warning, "app-store sync: \(host) accepts no calls for \(pauseMs / 1000) s")
       }
     ).run()
     metrics.count(.syncNotifications, by: summary.newNotifications)
@@ -183,7 +184,9 @@ final class SyncWorker: Sendable {
   /// Reports each problem once between two whole synchronizations.
   private func report(_ problem: String, _ memory: inout Memory) {
     if memory.problems.count >= 100 { memory.problems = [] }
-    if memory.problems.insert(problem).inserted { parts.log("app-store sync: \(problem)") }
+    if memory.problems.insert(problem).inserted {
+      parts.log(.warning, "app-store sync: \(problem)")
+    }
   }
 }
 

@@ -4,6 +4,16 @@ import Intake
 import Ledger
 package import Projections
 
+/// How bad a message is, numbered as by syslog.
+package enum LogLevel: Int, Sendable {
+  case error = 3
+  case warning = 4
+  case information = 6
+}
+
+/// Receives messages for the operator: one line, without a secret. Called on any thread.
+package typealias OperatorLog = @Sendable (LogLevel, String) -> Void
+
 /// Watches the results of all appends and folds.
 final class AppendHealth: Sendable {
   /// How long after a failure the server makes an attempt itself: a full disk may have space again.
@@ -82,11 +92,9 @@ package final class OperatorNotes: Sendable {
   private let lastReportedMs = Monitor<[String: Int64]>([:])
   private let clock: WorkflowClock
   private let metrics: Metrics
-  private let write: @Sendable (String) -> Void
+  private let write: OperatorLog
 
-  package init(
-    _ clock: WorkflowClock, _ metrics: Metrics, write: @escaping @Sendable (String) -> Void
-  ) {
+  package init(_ clock: WorkflowClock, _ metrics: Metrics, write: @escaping OperatorLog) {
     self.clock = clock
     self.metrics = metrics
     self.write = write
@@ -113,11 +121,11 @@ package final class OperatorNotes: Sendable {
     // Errors of the ledger and of the projections contain no event data.
     let text = "\(error)"
     report(
-      text.hasPrefix("\(operation): ") ? text : "\(operation): \(text)", key: operation)
+      text.hasPrefix("\(operation): ") ? text : "\(operation): \(text)", key: operation, .error)
   }
 
   /// Writes a message, unless one with this key was written recently.
-  func report(_ text: String, key: String) {
+  func report(_ text: String, key: String, _ level: LogLevel = .warning) {
     let nowMs = clock.monotonicMs()
     let isDue = lastReportedMs.withLock { reported in
       if let last = reported[key], nowMs - last < Self.pauseMs { return false }
@@ -125,7 +133,7 @@ package final class OperatorNotes: Sendable {
       reported[key] = nowMs
       return true
     }
-    if isDue { write(text) }
+    if isDue { write(level, text) }
   }
 }
 

@@ -53,8 +53,7 @@ package struct WorkflowOptions: Sendable {
   /// seal and serve. One handles more than 9,000 uploads a second.
   package var workerCount = max(1, processorCount / 2)
   package var clock = WorkflowClock()
-  /// Receives messages for the operator: one line, without a secret.
-  package var log: @Sendable (String) -> Void = { _ in }
+  package var log: OperatorLog = { _, _ in }
   /// Called once when nothing can be appended any more.
   package var onFatal: @Sendable () -> Void = {}
   /// Waits until erasure requests that are on disk may be acknowledged.

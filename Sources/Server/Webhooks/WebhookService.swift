@@ -16,7 +16,7 @@ package final class WebhookService: Sendable {
   ///   - log: told what an operator should know; one line, without a secret.
   package init(
     _ directory: LedgerDirectory, _ source: any WebhookSource, metrics: Metrics,
-    clock: WorkflowClock = WorkflowClock(), log: @escaping @Sendable (String) -> Void
+    clock: WorkflowClock = WorkflowClock(), log: @escaping OperatorLog
   ) {
     let notes = OperatorNotes(clock, metrics, write: log)
     self.notes = notes

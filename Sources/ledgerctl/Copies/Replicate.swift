@@ -49,7 +49,7 @@ private func replicate(_ invocation: Invocation, _ context: Context) throws -> E
   let diagnostics = context.diagnostics
   let progress = Progress("Copying", unit: .count("events"), context: context)
   let replication = try LedgerReplication(ledger.directory, configuration) {
-    diagnostics.writeLine(visible("ledgerctl: \($0)"))
+    diagnostics.writeLine(visible("ledgerctl: \($1)"), $0)
   }
   let interruption = context.interruption
   try replication.start(onFenced: { _ in })

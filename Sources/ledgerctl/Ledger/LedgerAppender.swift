@@ -98,7 +98,7 @@ final class OwnWriter {
       let configuration = try ConfigurationFile(ledger.directory).read().replication
       guard let configuration, replicates || configuration.mode == .sync else { return nil }
       return try LedgerReplication(ledger.directory, configuration) {
-        diagnostics.writeLine(visible("ledgerctl: \($0)"))
+        diagnostics.writeLine(visible("ledgerctl: \($1)"), $0)
       }
     }
     replication = try? asked.get()

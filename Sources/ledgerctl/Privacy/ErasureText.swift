@@ -3,6 +3,7 @@ import Base
 import Erasure
 import Ledger
 import Projections
+import Server
 
 extension ErasurePreview {
   var record: Record {
@@ -307,6 +308,6 @@ let userExportCommand = Command(
   }
   try file.output.write("\n]}\n")
   try file.commit()
-  context.log("user export: wrote \(counted(count, "event"))")
+  context.log("user export: wrote \(counted(count, "event"))", .information)
   return .done
 }

@@ -297,7 +297,8 @@ private func waitForServer(_ queue: ErasureQueue, _ context: Context) throws -> 
     progress.update(records.count - open, of: records.count)
     if context.interruption.isRequested {
       progress.erase()
-      context.log("redact: the server continues; 'ledgerctl redact list' shows the result")
+      context.log(
+        "redact: the server continues; 'ledgerctl redact list' shows the result", .information)
       throw Interrupted()
     }
     usleep(waitMicroseconds)
@@ -361,7 +362,7 @@ private func retain(
     isCancelled: { context.interruption.isRequested })
   if !options.isDry, preview.eventCount > 0 {
     if let pass = preview.retention, pass.isUnusual {
-      context.log("redact: \(pass.text)")
+      context.log("redact: \(pass.text)", .information)
       try confirm(options, context)
     }
     try carryOut(rules, nowMs: nowMs, ledger, context)
@@ -389,7 +390,7 @@ private func carryOut(
     try queue.orderRetention(nowMs: nowMs)
     while try queue.orderedRetentionMs() != nil {
       if context.interruption.isRequested {
-        context.log("redact: the server continues, and logs the result")
+        context.log("redact: the server continues, and logs the result", .information)
         throw Interrupted()
       }
       usleep(waitMicroseconds)

@@ -127,7 +127,7 @@ private func synchronize(_ invocation: Invocation, _ context: Context) throws ->
           return
         }
         saidAtMs = MonotonicClock.nowMs()
-        context.log("app-store sync: \(counted(summary.pages, "page")) so far")
+        context.log("app-store sync: \(counted(summary.pages, "page")) so far", .information)
       },
       onPause: { host, pauseMs in
         progress.erase()

@@ -81,7 +81,7 @@ private func run(
   let progress = Progress("Asking the App Store", unit: .count("receipts"), context: context)
   var options = WorkflowOptions()
   options.workerCount = 1
-  options.log = { diagnostics.writeLine(visible("ledgerctl: retry: \($0)")) }
+  options.log = { diagnostics.writeLine(visible("ledgerctl: retry: \($1)"), $0) }
   let checker = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
   let trust = try TrustDeclared(configuration.appStore, configuration.trust, checker)
   if try writer.record(trust, after: projections.newestTrust()) { try projections.catchUp() }

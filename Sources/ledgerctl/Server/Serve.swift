@@ -65,7 +65,7 @@ private func serve(
   serverOptions.listen = options.listen
   serverOptions.metricsListen = options.metricsListen
   serverOptions.projections = .ofProgram
-  serverOptions.log = { diagnostics.writeLine(visible("ledgerctl: serve: \($0)")) }
+  serverOptions.log = { diagnostics.writeLine(visible("ledgerctl: serve: \($1)"), $0) }
   if let path = options.accessLog {
     serverOptions.accessLogDescriptor = try openLog(path, outside: directory)
   }
@@ -75,7 +75,7 @@ private func serve(
       progress: { progress.update($0.foldedEvents, of: $0.totalEvents) },
       notice: { notice in
         progress.erase()
-        diagnostics.writeLine("ledgerctl: serve: \(notice)")
+        diagnostics.writeLine("ledgerctl: serve: \(notice)", .warning)
       },
       waiting: { progress.draw("Waiting for another rebuild") },
       // While serving, a request to stop must not interrupt the fold that responses need.

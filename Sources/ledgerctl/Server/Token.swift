@@ -104,9 +104,13 @@ private func createToken(_ invocation: Invocation, _ context: Context) throws ->
     throw withdrawToken(kept.id, from: file, because: error)
   }
   if let outputPath {
-    context.log("token \(kept.id) is in \(visible(outputPath)); keep it secret, like a password")
+    context.log(
+      "token \(kept.id) is in \(visible(outputPath)); keep it secret, like a password",
+      .information)
   } else if !invocation.isJSON {
-    context.log("token \(kept.id) is shown only once; keep it secret, like a password")
+    context.log(
+      "token \(kept.id) is shown only once; keep it secret, like a password",
+      .information)
   }
   return .done
 }

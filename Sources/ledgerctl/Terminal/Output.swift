@@ -2,6 +2,7 @@
 package import Base
 import Glibc
 package import Ledger
+import Server
 
 /// Why output could not be written.
 package enum OutputError: ReportableError, Equatable {
@@ -124,11 +125,25 @@ func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
 struct Diagnostics: Sendable {
   /// Arguments that it never shows.
   let hidden: HiddenArguments
+  /// Whether systemd's journal reads it, which understands a level in front of a line (sd-daemon(3)).
+  private let isJournal = isJournalStream(STDERR_FILENO)
 
   func write(_ text: String) {
     var text = hidden.removed(from: text)
     text.withUTF8 { _ = writeAll(UnsafeRawBufferPointer($0), to: STDERR_FILENO) }
   }
 
-  func writeLine(_ text: String) { write(text + "\n") }
+  func writeLine(_ text: String, _ level: LogLevel = .information) {
+    write((isJournal ? "<\(level.rawValue)>" : "") + text + "\n")
+  }
+}
+
+/// Whether a descriptor is the stream to the journal that `JOURNAL_STREAM` names (systemd.exec(5)). A child process
+/// inherits the variable, but may write elsewhere.
+private func isJournalStream(_ descriptor: Int32) -> Bool {
+  var status = stat()
+  guard let stream = environmentValue("JOURNAL_STREAM"), fstat(descriptor, &status) == 0 else {
+    return false
+  }
+  return stream == "\(status.st_dev):\(status.st_ino)"
 }

@@ -1,5 +1,6 @@
 // What commands print: values with named members, as JSON and as rows of tables.
 import Base
+import Server
 
 /// A value that a command prints.
 protocol Printable {
@@ -118,5 +119,7 @@ extension Context {
   }
 
   /// Writes a message of the program to standard error.
-  func log(_ text: String) { diagnostics.writeLine("ledgerctl: \(text)") }
+  func log(_ text: String, _ level: LogLevel = .warning) {
+    diagnostics.writeLine("ledgerctl: \(text)", level)
+  }
 }

@@ -53,7 +53,7 @@ final class ErasureFixture {
       directory: directory, configuration: { passes.configuration.withLock { $0 } },
       finish: { () throws(ErasureError) in passes.finishes.add(1, ordering: .relaxed) },
       run: { (retention) throws(ErasureError) in try passes.run(retention) },
-      metrics: metrics, log: { [notes] in notes.say($0) })
+      metrics: metrics, log: { [notes] in notes.say($1) })
     parts.clock = clock.clock
     parts.pauseMs = 5
     self.passes = passes
@@ -202,7 +202,7 @@ final class ErasureFixture {
     let ledger = try ConfiguredLedger()
     let notes = WorkflowNotes()
     let intake = ErasureIntake(
-      ledger.directory, OperatorNotes(WorkflowClock(), Metrics(), write: { notes.say($0) }),
+      ledger.directory, OperatorNotes(WorkflowClock(), Metrics(), write: { notes.say($1) }),
       confirm: { () throws(LedgerError) in
         guard isAway.withLock({ $0 }) else { return }
         throw LedgerError(
@@ -268,7 +268,7 @@ final class ErasureFixture {
     var options = LedgerServerOptions()
     options.listen = "127.0.0.1:0"
     options.accessLogDescriptor = descriptor
-    options.log = { notes.say($0) }
+    options.log = { notes.say($1) }
     let server = try LedgerServer(ledger.directory, options: options)
     func ask(_ request: String) throws -> WireResponse {
       let client = try WireClient(port: server.port)

@@ -65,7 +65,7 @@ import Testing
     let notes = Monitor<[String]>([])
     var options = LedgerServerOptions()
     options.listen = "127.0.0.1:0"
-    options.log = { note in notes.withLock { $0.append(note) } }
+    options.log = { _, note in notes.withLock { $0.append(note) } }
     let server = try LedgerServer(ledger.directory, options: options)
     let isDone = eventually {
       (try? Self.types(ledger.directory).filter { $0 == "transactions.fetched" }.count) == 3

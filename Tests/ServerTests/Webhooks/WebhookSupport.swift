@@ -138,7 +138,7 @@ final class WebhookFixture {
       }
       service = WebhookService(
         directory, source, metrics: metrics, clock: clock.clock,
-        log: { [notes] in notes.say($0) })
+        log: { [notes] in notes.say($1) })
     }
     service?.apply(configuration)
   }
