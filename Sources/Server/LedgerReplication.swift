@@ -9,6 +9,8 @@ package final class LedgerReplication: Sendable {
   package let mode: Configuration.Replication.Mode
   private let replicator: Replicator
   private let gate: ReplicationGate?
+  /// How long an append may wait for the copy; 0 if it does not wait.
+  let waitLimitMs: Int64
   private let onFenced: Monitor<(@Sendable (LedgerError) -> Void)?>
   /// The figures that the counters include so far.
   private let counted = Monitor((steps: 0, bytes: 0, lost: 0))
@@ -21,6 +23,7 @@ package final class LedgerReplication: Sendable {
     log: @escaping OperatorLog
   ) throws(ReplicationTarget.Fault) {
     mode = configuration.mode
+    waitLimitMs = mode == .sync ? configuration.syncLimitMs : 0
     let onFenced = Monitor<(@Sendable (LedgerError) -> Void)?>(nil)
     self.onFenced = onFenced
     var options = ReplicatorOptions()

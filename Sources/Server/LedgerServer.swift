@@ -40,6 +40,7 @@ package final class LedgerServer: Sendable {
   private let erasures: ErasureWorker
   private let replication: LedgerReplication?
   private let hasFailed: Latch
+  private let folds = StepCount()
   private let isStopped = Atomic<Bool>(false)
 
   /// The pause lets concurrent uploads share commits, transactions and thread switches: without it a busy server spends
@@ -62,6 +63,11 @@ package final class LedgerServer: Sendable {
     try MergedLedger.refuseAppends(directory, operation: "serve")
     self.options = options
     let log = options.log
+    var observer = observer
+    observer.progress = { [folds, report = observer.progress] progress in
+      folds.add()
+      report(progress)
+    }
     let failed = Latch()
     hasFailed = failed
     let replication = try ConfigurationFile(directory).read().replication.map {
@@ -230,6 +236,14 @@ package final class LedgerServer: Sendable {
 
   /// Waits, up to a limit, until appends are impossible; returns whether that happened.
   package func waitForFailure(limitMs: Int64) -> Bool { hasFailed.wait(limitMs: limitMs) }
+
+  /// Begins to look whether an upload would be answered.
+  package func beginProbe() -> LivenessProbe {
+    workflow.beginProbe(folds: folds, loops: http.rounds)
+  }
+
+  /// How long a probe may take while appends wait for the copy: behind one batch of uploads, and with the next.
+  package var probePatienceMs: Int64 { 2 * (replication?.waitLimitMs ?? 0) }
 
   /// Accepts nothing new, answers the requests in progress, and closes the log. Calling it again does nothing.
   ///

@@ -11,6 +11,9 @@ final class FoldFault: Sendable {
 
   private let failsLookups = Atomic<Bool>(false)
 
+  /// Folds that wait, while they must.
+  private let held = Monitor((isSet: false, count: 0), conditionCount: 1)
+
   struct Failure: Error {}
 
   /// Whether looking up notifications fails.
@@ -22,7 +25,19 @@ final class FoldFault: Sendable {
 
   func set(_ value: Bool) { isSet.store(value, ordering: .sequentiallyConsistent) }
 
+  /// Makes folds wait.
+  func hold() { held.withLock { $0.isSet = true } }
+
+  var heldCount: Int { held.withLock { $0.count } }
+
+  func release() {
+    held.withLock { $0.isSet = false }
+    held.broadcast(0)
+  }
+
   func check() throws {
+    held.withLock { $0.count += 1 }
+    held.wait(on: 0) { $0.isSet ? nil : () }
     if isSet.load(ordering: .sequentiallyConsistent) { throw Failure() }
   }
 }

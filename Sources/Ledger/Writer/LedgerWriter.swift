@@ -131,6 +131,11 @@ package final class LedgerWriter: Sendable {
     try commits.betweenCommits(body)
   }
 
+  /// Returns between two commits: the thread that writes has come back from the disk.
+  package func waitForTurn() throws(LedgerError) {
+    try betweenCommits { (_) throws(LedgerError) in }
+  }
+
   private func makeTicket(_ drafts: [EventDraft]) throws(LedgerError) -> AppendTicket {
     func refusal(_ cause: String) -> LedgerError {
       LedgerError(.invalidInput, operation: "append", object: "event", cause: cause)

@@ -134,6 +134,9 @@ package final class HTTPServer: Sendable {
   /// The memory of answers that are on their way.
   package var answerBytes: Int { answers.usedBytes }
 
+  /// The rounds of the threads that serve clients.
+  var rounds: [StepCount] { client.rounds }
+
   /// Where the client API is served.
   package var port: UInt16 { client.port }
   /// Where the metrics are served; nil where they are not.

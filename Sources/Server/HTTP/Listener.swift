@@ -70,6 +70,8 @@ final class Listener: @unchecked Sendable {
   var service: any ClientService { parts.service }
   var authenticator: TokenAuthenticator { parts.authenticator }
   var bodies: ByteBudget { parts.bodies }
+  /// The rounds of its threads.
+  var rounds: [StepCount] { loops.map(\.rounds) }
   var notificationBodies: ByteBudget { parts.notificationBodies }
   var notificationsPath: String { parts.notificationsPath.current }
   var answers: ByteBudget { parts.answers }
@@ -265,6 +267,7 @@ final class Listener: @unchecked Sendable {
 private final class ListenerLoop: @unchecked Sendable {
   private let daemon: OpaquePointer
   private let isEnded = Atomic(false)
+  let rounds = StepCount()
   private var thread: WorkerThread?
   /// After exactly 128 events at once, the library waits this long for another before it handles them (libmicrohttpd
   /// 0.9.75, daemon.c). Its own threads would wait for ever.
@@ -285,6 +288,7 @@ private final class ListenerLoop: @unchecked Sendable {
   private func run() {
     while !isEnded.load(ordering: .acquiring) {
       MHD_run_wait(daemon, Self.waitMs)
+      rounds.add()
     }
   }
 

@@ -15,6 +15,8 @@ enum CompletionItem: Sendable {
   case notified
   /// Others have appended; waiting callers are notified when that is folded.
   case foreign(Latch)
+  /// Whoever looks for progress is notified when the batch is done.
+  case probe(Latch)
 }
 
 /// Handles batch after batch: one wait for the disk and one transaction for each batch.
@@ -53,6 +55,7 @@ final class CompletionLoop {
     var uploads: [SubmittedUpload] = []
     var results: [RecordedResult] = []
     var latches: [Latch] = []
+    var probes: [Latch] = []
     for item in batch {
       switch item {
       case .uploaded(let upload): uploads.append(upload)
@@ -64,6 +67,7 @@ final class CompletionLoop {
         }
       case .notified: break
       case .foreign(let latch): latches.append(latch)
+      case .probe(let latch): probes.append(latch)
       }
     }
     let positions = uploads.map { upload -> Position? in
@@ -89,6 +93,7 @@ final class CompletionLoop {
     }
     caller.makeCalls()
     sendResponses()
+    for probe in probes { probe.open() }
     if latches.isEmpty { return }
     // Imported receipts may also wait for the App Store.
     shared.scheduler.rescan()

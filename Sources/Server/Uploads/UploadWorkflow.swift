@@ -17,6 +17,7 @@ package final class UploadWorkflow: ClientService {
     case transactions(ClientUpload<SignedUploadFields>, PendingResponse)
     case lookup(UUID16, appFamily: UUID16, PendingResponse)
     case question(UserQuestion, PendingResponse)
+    case probe(Latch)
   }
 
   private let options: WorkflowOptions
@@ -241,6 +242,16 @@ package final class UploadWorkflow: ClientService {
     notifications.record(handedOver: uuids, ticket)
   }
 
+  /// Begins to look whether uploads make progress.
+  package func beginProbe() -> LivenessProbe { beginProbe(folds: StepCount(), loops: []) }
+
+  func beginProbe(folds: StepCount, loops: [StepCount]) -> LivenessProbe {
+    let latch = Latch()
+    let probe = LivenessProbe(latch, folds: folds, loops: loops)
+    jobs.push(.probe(latch))
+    return probe
+  }
+
   /// Handles the results of appends that commands have handed over.
   /// - Parameter error: the error of a failed one; nil if they succeeded.
   package func recordForeignAppend(_ error: LedgerError?) { shared.recordAppend(error) }
@@ -253,6 +264,10 @@ package final class UploadWorkflow: ClientService {
     let lifecycle = UploadLifecycle(shared)
     while let job = jobs.pop() {
       switch job {
+      case .probe(let latch):
+        // A writer that has ended is no hang: the server ends by itself.
+        try? shared.writer.waitForTurn()
+        shared.inbox.push(.probe(latch))
       case .lookup(let id, let appFamily, let response): lookUp(id, appFamily, response)
       case .question(let question, let response): answer(question, response)
       case .upload(let upload, let response):

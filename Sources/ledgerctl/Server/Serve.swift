@@ -61,6 +61,8 @@ private func serve(
   let diagnostics = context.diagnostics
   let interruption = context.interruption
   let isServing = StopFlag()
+  let manager = ServiceManager { diagnostics.writeLine("ledgerctl: serve: \($0)", .warning) }
+  manager?.report("Opening the ledger")
   var serverOptions = LedgerServerOptions()
   serverOptions.listen = options.listen
   serverOptions.metricsListen = options.metricsListen
@@ -72,21 +74,28 @@ private func serve(
   let server = try LedgerServer(
     directory, options: serverOptions,
     observer: Projector.Observer(
-      progress: { progress.update($0.foldedEvents, of: $0.totalEvents) },
+      progress: {
+        progress.update($0.foldedEvents, of: $0.totalEvents)
+        if isServing.isSet { return }
+        manager?.reportProgress("Projecting: \($0.foldedEvents) of \($0.totalEvents) events")
+      },
       notice: { notice in
         progress.erase()
         diagnostics.writeLine("ledgerctl: serve: \(notice)", .warning)
       },
-      waiting: { progress.draw("Waiting for another rebuild") },
+      waiting: {
+        progress.draw("Waiting for another rebuild")
+        manager?.reportProgress("Waiting for another rebuild")
+      },
       // While serving, a request to stop must not interrupt the fold that responses need.
       isCancelled: { interruption.isRequested && !isServing.isSet }))
   isServing.set()
   progress.erase()
-  diagnostics.writeLine("ledgerctl: serve: \(listeningText(server, options))")
-  var hasFailed = false
-  while !interruption.isRequested, !hasFailed {
-    hasFailed = server.waitForFailure(limitMs: 100)
-  }
+  let listening = listeningText(server, options)
+  diagnostics.writeLine("ledgerctl: serve: \(listening)")
+  manager?.reportReady(listening.prefix(1).uppercased() + listening.dropFirst())
+  let hasFailed = waitForEnd(of: server, interruption, manager)
+  manager?.reportStopping()
   if !hasFailed { diagnostics.writeLine("ledgerctl: serve: stopping") }
   try server.stop()
   if hasFailed {
@@ -94,6 +103,23 @@ private func serve(
       operation: "serve", object: directory.path, cause: "no more events can be appended")
   }
   return .done
+}
+
+/// Waits until a signal arrives or appends are impossible, and meanwhile tells the service manager that the server is
+/// alive; returns whether appends are impossible.
+private func waitForEnd(
+  of server: LedgerServer, _ interruption: Interruption, _ manager: ServiceManager?
+) -> Bool {
+  var heartbeat = ServiceManager.watchdogMs.map {
+    Heartbeat(
+      limitMs: $0, patienceMs: server.probePatienceMs, nowMs: MonotonicClock.nowMs())
+  }
+  while !interruption.isRequested {
+    if server.waitForFailure(limitMs: 100) { return true }
+    let isDue = heartbeat?.isDue(nowMs: MonotonicClock.nowMs()) { server.beginProbe() }
+    if isDue == true { manager?.reportAlive() }
+  }
+  return false
 }
 
 /// `listening on http://127.0.0.1:8080, metrics on http://127.0.0.1:9090/metrics`
