@@ -195,6 +195,10 @@ extension Metrics {
       text += Self.heading(histogram.rawValue, "histogram", histogram.help)
       text += Self.lines(histogram.rawValue, now.histograms[histogram] ?? Distribution())
     }
+    for (metric, value) in ProcessMetric.current() {
+      text += Self.heading(metric.rawValue, metric.type, metric.help)
+      text += "\(metric.rawValue) \(Self.number(value))\n"
+    }
     return Array(text.utf8)
   }
 
