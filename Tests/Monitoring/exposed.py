@@ -13,7 +13,7 @@ METRIC = re.compile(r"\b(?:receipt_ledger|process)_\w+")
 
 
 def exposed():
-    """The types of all series that a fresh server serves, by their names; and its metrics as they are served."""
+    """The types of all series of a fresh server, by their names; and the text that it serves."""
     with tempfile.TemporaryDirectory() as folder:
         ledger = f"{folder}/ledger"
         subprocess.run(
