@@ -1,5 +1,4 @@
-# Makes the package `spark/` importable, for tests of its parts that need neither Spark nor a
-# ledger.
+# Makes the package `spark/` importable, for tests of its parts that need no ledger.
 
 import importlib.util
 import pathlib
@@ -9,5 +8,5 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "spark"))
 
-needs_arrow = unittest.skipUnless(
-    all(importlib.util.find_spec(name) for name in ("pyarrow", "numpy")), "no pyarrow here")
+needs_spark = unittest.skipUnless(
+    all(importlib.util.find_spec(name) for name in ("pyspark", "pyarrow")), "no PySpark here")

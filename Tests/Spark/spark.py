@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import io
+import json
 import os
 import pathlib
 import shutil
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import unittest
 import warnings
+from unittest import mock
 
 import expected
 from programs import ROOT, RULES
@@ -37,7 +39,7 @@ def prepare() -> None:
     if str(PACKAGE) not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE), known]))
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["LEDGER_RULES"] = str(RULES)
+    os.environ.setdefault("LEDGER_RULES", str(RULES))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +77,11 @@ def command(*arguments: object) -> Outcome:
     return Outcome(code or 0, *texts)
 
 
+def manifest(out: pathlib.Path) -> dict:
+    """What an output says of itself."""
+    return json.loads(next((out / "manifest").glob("part-*")).read_text())
+
+
 class SparkTests(unittest.TestCase):
     """Tests that run commands and look at their output folders."""
 
@@ -95,23 +102,40 @@ class SparkTests(unittest.TestCase):
             "run", *named, "-o", out, "--master", master, "--partitions", partitions, *options)
 
     def rows(self, out: pathlib.Path, report: str) -> list[list[str]]:
-        return expected.cells(self.command("csv", out, report).output)
+        return expected.cells(
+            self.command("csv", out, report, "--master", MASTER).output)
+
+    def all_rows(self, out: pathlib.Path) -> dict[str, list[list[str]]]:
+        """Every report, in one session of Spark."""
+        from pyspark.sql import SparkSession
+
+        with mock.patch.object(SparkSession, "stop"):
+            found = {report: self.rows(out, report) for report in expected.REPORTS}
+        session = SparkSession.getActiveSession()
+        if session is not None:
+            session.stop()
+        return found
 
     def assert_report(
         self, wanted: list[list[str]], out: pathlib.Path, report: str, about: str = ""
     ) -> None:
-        found = expected.difference(wanted, self.rows(out, report))
-        if found:
-            self.fail(f"{about}: {report} differs\n{found}")
+        self.assert_rows(wanted, self.rows(out, report), report, about)
+
+    def assert_rows(
+        self, wanted: list[list[str]], found: list[list[str]], report: str, about: str = ""
+    ) -> None:
+        difference = expected.difference(wanted, found)
+        if difference:
+            self.fail(f"{about}: {report} differs\n{difference}")
 
     def assert_same(
         self, out: pathlib.Path, ledger: pathlib.Path, options: expected.Options,
         places: list[str] | None = None, about: str = "",
     ) -> None:
         """Every report must be that of the ledger, whose positions `places` maps."""
-        for report in expected.REPORTS:
+        for report, found in self.all_rows(out).items():
             with self.subTest(report=report, about=about):
                 wanted = expected.export(ledger, report, options)
                 if places is not None:
                     wanted = expected.mapped(wanted, places)
-                self.assert_report(wanted, out, report, about)
+                self.assert_rows(wanted, found, report, about)

@@ -1,21 +1,15 @@
-# Labels that share nodes get one root: joined on the driver, and by rounds of stars on Spark.
+# Labels that share nodes get one root.
 
 from __future__ import annotations
 
-import pathlib
 import random
-import tempfile
 import unittest
 
 import package
 
-if package.importlib.util.find_spec("pyarrow"):
+if package.importlib.util.find_spec("pyspark"):
     import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
     from receipt_ledger_spark import components
-
-HAS_SPARK = package.importlib.util.find_spec("pyspark") is not None
 
 
 def followed(edges: list[tuple[int, int]]) -> dict[int, int]:
@@ -47,9 +41,9 @@ def graphs() -> list[list[tuple[int, int]]]:
     return found
 
 
-@package.needs_arrow
+@package.needs_spark
 class ComponentTests(unittest.TestCase):
-    def test_joined_on_the_driver(self) -> None:
+    def test_pairs_of_labels_with_a_node_give_roots(self) -> None:
         for number, edges in enumerate(graphs()):
             pairs = [(one, other) for one, node in edges for other, same in edges
                      if node == same and one < other]
@@ -59,32 +53,6 @@ class ComponentTests(unittest.TestCase):
             with self.subTest(number):
                 self.assertEqual(
                     dict(zip(labels.tolist(), roots.tolist())), followed(edges))
-
-    @unittest.skipUnless(HAS_SPARK, "PySpark is not installed")
-    def test_both_ways_give_the_same(self) -> None:
-        from receipt_ledger_spark.session import Session
-
-        with tempfile.TemporaryDirectory() as folder, Session(
-            "local[2]", 2, 1024, None, ()
-        ) as session:
-            for number, edges in enumerate(graphs()[2:]):
-                path = pathlib.Path(folder) / f"{number}.parquet"
-                labels, nodes = zip(*edges)
-                pq.write_table(pa.table({
-                    "component": pa.array(labels, pa.int64()),
-                    "node": pa.array(nodes, pa.int64())}), path)
-                for limit in (0, 1_000_000):
-                    scratch = pathlib.Path(folder) / f"{number}-{limit}"
-                    scratch.mkdir()
-                    found, count = components.roots(
-                        session.spark, [str(path)], str(scratch), limit)
-                    rows = pq.read_table(found)
-                    wanted = followed(edges)
-                    with self.subTest(number=number, limit=limit):
-                        self.assertEqual(count, len(wanted))
-                        self.assertEqual(
-                            dict(zip(rows.column("component").to_pylist(),
-                                     rows.column("root").to_pylist())), wanted)
 
 
 if __name__ == "__main__":

@@ -88,14 +88,13 @@ class ErasureTests(spark.SparkTests):
         cls.history = History(cls.folder / "history", SEED + 2, UPLOADS, is_nasty=False)
 
     def test_a_redacted_ledger(self) -> None:
-        # The same state before and after: segments that were rewritten since are read again.
-        ledger, state = self.history.ledger, self.folder / "state"
+        ledger = self.history.ledger
         before = self.folder / "before"
-        self.run_spark(before, [ledger], "--state", state, *EVERYTHING.of_run())
+        self.run_spark(before, [ledger], *EVERYTHING.of_run())
         users = self.history.erase(3)
         self.assertTrue(users, f"seed {SEED + 2}: the history names no users")
         after = self.folder / "after"
-        self.run_spark(after, [ledger], "--state", state, *EVERYTHING.of_run())
+        self.run_spark(after, [ledger], *EVERYTHING.of_run())
         self.assert_same(after, ledger, EVERYTHING, about=f"seed {SEED + 2}, redacted")
         for report in ("sales", "journal", "users", "exceptions", "subscriptions"):
             header, *rows = self.rows(after, report)

@@ -8,7 +8,7 @@ import unittest
 
 import package
 
-if package.importlib.util.find_spec("pyarrow"):
+if package.importlib.util.find_spec("pyspark"):
     import pyarrow as pa
     from receipt_ledger_spark import exchange
     from receipt_ledger_spark.exchange import Batch, CutShort, Malformed, Reader
@@ -25,7 +25,7 @@ def read(data: bytes) -> tuple[list[Batch], object]:
     return list(reader), reader.end
 
 
-@package.needs_arrow
+@package.needs_spark
 class ExchangeTests(unittest.TestCase):
     def test_rows_survive(self) -> None:
         numbers = pa.array([1, -2, 2**63 - 1], pa.int64())

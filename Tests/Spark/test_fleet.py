@@ -29,7 +29,11 @@ MISTAKES = [
      "two ledgers have the name 'a'"),
     ('{"ledgers":[{"name":"a","name":"b","path":"c"}]}', "the member 'name' is given twice"),
     ('{"ledgers":[{"name":"a","path":"b","region":"c"}]}', "region needs a path in s3://"),
-    ('{"ledgers":[{"name":"a","path":"s3://"}]}', "path must read s3://BUCKET/PREFIX"),
+    ('{"ledgers":[{"name":"a","path":"s3://"}]}', "path must read SCHEME://PLACE"),
+    ('{"ledgers":[{"name":"a","path":"s3://b","endpoint":"http://example.com"}]}',
+     "ledgers[0].endpoint must use https, or http to a loopback address"),
+    ('{"ledgers":[{"name":"a","path":"s3://b","endpoint":"https://me:secret@example.com"}]}',
+     "ledgers[0].endpoint must read https://HOST"),
     ('{"ledgers":[{"name":"a","path":"b","head":{"size":1}}]}', "ledgers[0].head lacks 'root'"),
     ('{"ledgers":[{"name":"a","path":"b","head":{"size":true,"root":"%s"}}]}' % ROOT,
      "head.size must be a number of events"),
@@ -63,13 +67,16 @@ class FleetTests(unittest.TestCase):
     def test_paths_are_relative_to_the_file(self) -> None:
         self.path.write_text(json.dumps({"ledgers": [
             {"name": "eu", "path": "data/eu", "head": {"size": 3, "root": ROOT}},
-            {"name": "us", "path": "s3://bucket/us/", "endpoint": "http://h:1", "region": "r"},
+            {"name": "us", "path": "s3://bucket/us/", "endpoint": "http://127.0.0.1:1",
+             "region": "r"},
+            {"name": "asia", "path": "file:///mnt/copies/asia"},
         ]}))
         found = fleet.of_file(str(self.path))
         self.assertEqual(found[0].path, str(self.folder / "data/eu"))
         self.assertEqual(found[0].head, fleet.Head(3, ROOT))
-        self.assertEqual(found[1], fleet.Ledger("us", "s3://bucket/us", "http://h:1", "r"))
-        self.assertEqual([ledger.is_remote for ledger in found], [False, True])
+        self.assertEqual(found[1], fleet.Ledger(
+            "us", "s3://bucket/us", "http://127.0.0.1:1", "r"))
+        self.assertEqual([ledger.is_copy for ledger in found], [False, True, True])
 
     def test_directories_are_named_by_their_last_part(self) -> None:
         found = fleet.of_directories(["/data/eu/", "us"])
@@ -78,15 +85,6 @@ class FleetTests(unittest.TestCase):
         with self.assertRaises(Failure) as raised:
             fleet.of_directories(["/a/shop", "/b/shop"])
         self.assertIn("two ledgers have the name 'shop'", str(raised.exception))
-
-    def test_heads_of_an_earlier_output(self) -> None:
-        ledgers = [fleet.Ledger("eu", "/eu")]
-        content = {"ledgers": [{"name": "eu", "size": 9, "root": ROOT}]}
-        self.assertEqual(
-            fleet.with_heads(ledgers, content, "m")[0].head, fleet.Head(9, ROOT))
-        with self.assertRaises(Failure) as raised:
-            fleet.with_heads([fleet.Ledger("us", "/us")], content, "m")
-        self.assertIn("no head of the ledger 'us'", str(raised.exception))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,16 @@
-# Successive runs: what is read again, the same heads, what a late ledger changes.
+# Successive runs: a fleet that grows, the same heads, a run that was killed, what an output says.
 
 from __future__ import annotations
 
-import json
+import os
 import pathlib
+import signal
+import subprocess
+import sys
+import time
 import unittest
 
+import duckdb
 import expected
 import programs
 import spark
@@ -15,6 +20,7 @@ from test_equality import SEED
 
 UPLOADS = 40
 OPTIONS = Options(environment="all")
+WAIT_SECONDS = 300
 
 
 @spark.needs_spark
@@ -25,22 +31,17 @@ class RunTests(spark.SparkTests):
         cls.addClassCleanup(temporary.cleanup)
         cls.folder = pathlib.Path(temporary.name)
         cls.history = History(cls.folder / "history", SEED + 2, UPLOADS, is_nasty=True)
-        cls.fleet = cls.folder / "fleet"
         cls.ledgers = programs.split(
-            cls.history.ledger, 3, SEED, cls.fleet, "--spread-ms", 200_000)
-        cls.state = cls.folder / "state"
+            cls.history.ledger, 3, SEED, cls.folder / "fleet", "--spread-ms", 200_000)
 
-    def run_to(self, name: str, *options: object) -> pathlib.Path:
+    def run_to(self, name: str, fleet: pathlib.Path | None = None) -> pathlib.Path:
         out = self.folder / name
-        self.run_spark(
-            out, self.ledgers, *OPTIONS.of_run(), "--state", self.state, *options)
+        if fleet is None:
+            self.run_spark(out, self.ledgers, *OPTIONS.of_run())
+        else:
+            self.command("run", "--fleet", fleet, "-o", out, "--master", spark.MASTER,
+                         "--partitions", 2, *OPTIONS.of_run())
         return out
-
-    def scanned(self) -> dict[str, int]:
-        """The scanned parts, and when each was written."""
-        return {
-            str(path.parent.relative_to(self.state)): path.stat().st_mtime_ns
-            for path in self.state.glob("scan/*/*/summary.json")}
 
     def grow(self) -> None:
         """More uploads to one ledger, of customers that other ledgers know too."""
@@ -65,105 +66,76 @@ class RunTests(spark.SparkTests):
     def test_runs_of_a_fleet_that_grows(self) -> None:
         first = self.run_to("first")
         self.assert_fleet(first, "first run")
-        wanted = {report: self.rows(first, report) for report in expected.REPORTS}
-        before = self.scanned()
-        self.check_late_ledger(first)
-        self.check_total(first)
+        wanted = self.all_rows(first)
+        self.check_total(first, wanted["revenue"])
+        self.check_tables(first, wanted)
+        heads = spark.manifest(first)["ledgers"]
         self.grow()
-        second = self.run_to("second")
-        self.assert_fleet(second, "after growth")
-        self.check_scanned(before, self.scanned())
-        later = self.run_to("later", "--heads", first / "manifest.json")
-        self.check_same(first, wanted, later)
-        # Last, since it damages the output.
-        self.check_verify(first)
-
-    def check_scanned(self, before: dict[str, int], after: dict[str, int]) -> None:
-        """Only parts of the ledger that grew may be new, and only its tail may be missing."""
-        grown = f"scan/{programs.ledger_id(self.ledgers[0])}/"
-        kept = {part: written for part, written in before.items() if part in after}
-        self.assertEqual({part: after[part] for part in kept}, kept)
-        changed = {part for part in {*before, *after} if part not in kept}
-        self.assertTrue(changed)
-        self.assertEqual([part for part in changed if not part.startswith(grown)], [])
-        self.assertLessEqual(len(set(before) - set(after)), 1)
-
-    def check_same(
-        self, first: pathlib.Path, wanted: dict[str, list[list[str]]], later: pathlib.Path
-    ) -> None:
-        """The same heads give the same rows."""
-        for report, rows in wanted.items():
+        self.assert_fleet(self.run_to("second"), "after growth")
+        # The heads of the first run give its rows again.
+        pinned = programs.write_fleet(self.folder / "pinned.json", self.ledgers, **{
+            each["name"].replace("-", "_"): {
+                "head": {"size": each["size"], "root": each["root"]}} for each in heads})
+        later = self.run_to("later", pinned)
+        for report, rows in self.all_rows(later).items():
             with self.subTest(report=report):
-                self.assert_report(rows, later, report)
-        heads = [
-            [(ledger["id"], ledger["size"], ledger["root"]) for ledger in manifest["ledgers"]]
-            for manifest in (
-                json.loads((out / "manifest.json").read_text()) for out in (first, later))]
-        self.assertEqual(heads[0], heads[1])
+                self.assert_rows(wanted[report], rows, report)
+        self.assertEqual(spark.manifest(later)["ledgers"], heads)
 
-    def head_at(self, ledger: pathlib.Path, size: int) -> dict:
-        plan = json.loads(programs.run(
-            "ledger-rules", "plan", "--directory", ledger, "--size", size))
-        return {"size": size, "root": plan["root"]}
-
-    def check_late_ledger(self, after: pathlib.Path) -> None:
-        """`diff` names every sale that differs since a ledger is no longer late."""
-        sizes = [
-            json.loads(programs.run("ledger-rules", "plan", "--directory", ledger))["size"]
-            for ledger in self.ledgers]
-        # The largest has sales that no other shows.
-        number = sizes.index(max(sizes))
-        late = programs.write_fleet(
-            self.folder / "late.json", self.ledgers,
-            **{f"shop_{number + 1}": {
-                "head": self.head_at(self.ledgers[number], sizes[number] // 8)}})
-        before = self.folder / "late"
-        self.command(
-            "run", "--fleet", late, "-o", before, "--master", spark.MASTER, "--partitions", 2,
-            *OPTIONS.of_run())
-        shown = self.command("diff", before, after, "--master", spark.MASTER).output
-        nothing = self.command("diff", after, after, "--master", spark.MASTER).output
-        first, second = self.rows(before, "sales"), self.rows(after, "sales")
-        key = second[0].index("sale_key")
-        changed = {row[key] for row in second if row not in first}
-        self.assertTrue(changed, f"seed {SEED}: the late ledger changed nothing")
-        for sale in changed:
-            if sale.isascii() and sale.isalnum():
-                self.assertIn(sale, shown)
-                self.assertNotIn(sale, nothing)
-
-    def check_total(self, out: pathlib.Path) -> None:
+    def check_total(self, out: pathlib.Path, revenue: list[list[str]]) -> None:
         """`total` prints the sum of each currency's rows."""
-        header, *body = self.rows(out, "revenue")
+        header, *body = revenue
         currency, net = header.index("currency"), header.index("net")
         totals: dict[str, int] = {}
         for row in body:
             if row[currency]:
                 totals[row[currency]] = totals.get(row[currency], 0) + micros(row[net])
-        lines = [line.replace(",", " ").split() for line in self.command("total", out)
-                 .output.splitlines()]
-        for name, amount in totals.items():
-            with self.subTest(currency=name):
-                shown = [
-                    micros(word) for line in lines if name in line for word in line
-                    if is_number(word)]
-                self.assertIn(amount, shown)
+        lines = expected.cells(
+            self.command("total", out, "--master", spark.MASTER).output)
+        place = lines[0].index("net")
+        self.assertEqual(
+            {line[0]: micros(line[place]) for line in lines[1:] if line[0]}, totals)
 
-    def check_verify(self, out: pathlib.Path) -> None:
-        """`verify` finds a changed file."""
-        self.command("verify", out)
-        table = min((out / "sales").rglob("*.parquet"))
-        table.chmod(0o600)
-        data = bytearray(table.read_bytes())
-        data[len(data) // 2] ^= 1
-        table.write_bytes(data)
-        damaged = spark.command("verify", out)
-        self.assertNotEqual(damaged.code, 0)
-        self.assertIn(table.name, damaged.errors + damaged.output)
+    def check_tables(self, out: pathlib.Path, rows: dict[str, list[list[str]]]) -> None:
+        """Another engine reads the tables, and finds lines in the folder of their month."""
+        self.assertEqual(
+            spark.manifest(out)["rows"],
+            {report: len(found) - 1 for report, found in rows.items()})
+        for report in expected.REPORTS:
+            self.assertTrue((out / report / "_SUCCESS").exists())
+            files = f"read_parquet('{out}/{report}/**/*.parquet', hive_partitioning = true)"
+            count = duckdb.sql(f"SELECT count(*) FROM {files}").fetchone()
+            self.assertEqual(count, (len(rows[report]) - 1,), report)
+        lines = f"read_parquet('{out}/journal/**/*.parquet', hive_partitioning = true)"
+        wrong = duckdb.sql(
+            f"SELECT count(*) FROM {lines} WHERE "
+            "strftime(date AT TIME ZONE 'UTC', '%Y-%m') <> month").fetchone()
+        self.assertEqual(wrong, (0,))
 
-
-def is_number(word: str) -> bool:
-    return word.lstrip("-").replace(".", "", 1).isdigit()
+    def test_a_run_that_was_killed_is_repeated(self) -> None:
+        out = self.folder / "killed"
+        words = [word for ledger in self.ledgers for word in ("--ledger", str(ledger))]
+        spark.prepare()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "receipt_ledger_spark", "run", *words, "-o", out,
+             "--master", spark.MASTER, "--partitions", "2", *OPTIONS.of_run()],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True)
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not (out / "sales").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self.assertFalse((out / "manifest").exists())
+        refused = spark.command("total", out, "--master", spark.MASTER)
+        self.assertEqual(refused.code, 2, "half an output is read")
+        other = spark.command(
+            "run", *words, "-o", out, "--master", spark.MASTER, "--timezone", "Asia/Tokyo")
+        self.assertEqual(other.code, 2, "an unfinished output of other options is replaced")
+        self.run_to("killed")
+        self.run_to("whole")
+        self.assertEqual(spark.manifest(out)["rows"], spark.manifest(self.folder / "whole")["rows"])
+        self.assertEqual(list(out.rglob("_temporary")), [])
 
 
 def micros(text: str) -> int:

@@ -11,13 +11,9 @@ USAGE = 2
 NO_LEDGER = 10
 NEWER_FORMAT = 12
 DAMAGE = 20
-MISMATCH = 21
 INTERRUPTED = 130
 
-# What repeating can mend: a full disk, a program that the system ended, a lost connection.
-_TRANSIENT = frozenset({FAILED})
-_MARK = "receipt-ledger-spark-failure:"
-_MARKED = re.compile(re.escape(_MARK) + r"(\{.*?\}):end")
+_MARKED = re.compile(r"receipt-ledger-spark-failure:([0-9a-f]+):end")
 
 
 class Failure(Exception):
@@ -34,28 +30,18 @@ class Failure(Exception):
         parts = (self.operation, self.subject, self.cause)
         return ": ".join(one_line(part) for part in parts if part)
 
-    @property
-    def is_transient(self) -> bool:
-        """Whether the same task may succeed when it runs again."""
-        return self.code in _TRANSIENT
+    def of(self, ledger: str) -> Failure:
+        """The same, with the ledger's name in front."""
+        return Failure(f"{ledger}: {self.operation}", self.subject, self.cause, self.code)
 
-    def text(self) -> str:
-        """JSON that `parse` reads."""
-        return json.dumps([self.operation, self.subject, self.cause, self.code])
-
-    @staticmethod
-    def parse(text: str) -> "Failure":
-        operation, subject, cause, code = json.loads(text)
-        return Failure(operation, subject, cause, code)
-
-    def marked(self) -> "TaskFailure":
+    def marked(self) -> TaskFailure:
         """An exception whose text survives the way through Java."""
-        body = json.dumps({"failure": self.text().encode().hex()})
-        return TaskFailure(f"{_MARK}{body}:end")
+        text = json.dumps(self.args).encode().hex()
+        return TaskFailure(f"receipt-ledger-spark-failure:{text}:end")
 
 
 class TaskFailure(Exception):
-    """A failure on an executor that Spark should answer by running the task again."""
+    """A failure on an executor."""
 
 
 def usage(operation: str, subject: str, cause: str) -> Failure:
@@ -63,19 +49,15 @@ def usage(operation: str, subject: str, cause: str) -> Failure:
 
 
 def from_spark(error: BaseException, operation: str) -> Failure:
-    """The failure behind an exception of Spark: our task's, or the innermost cause of Java."""
+    """The failure behind an exception of Spark: our task's, or what Spark says first."""
     text = str(error)
-    java = getattr(error, "java_exception", None)
-    if java is not None:
-        text += "\n" + str(java.toString())
     found = _MARKED.search(text)
     if found:
-        return Failure.parse(bytes.fromhex(json.loads(found.group(1))["failure"]).decode())
-    causes = re.findall(r"Caused by: ([^\n]+)", text)
+        return Failure(*json.loads(bytes.fromhex(found.group(1))))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # Of a Python worker's traceback the last line says what happened.
-    raised = [line for line in lines if re.match(r"[A-Za-z_.]*(Error|Exception|Failure)\b", line)]
-    cause = (causes or raised or lines or [type(error).__name__])[-1]
+    raised = [line for line in lines if re.match(r"[A-Za-z_.]*(Error|Exception)\b", line)]
+    cause = (raised[-1:] or lines[:1] or [type(error).__name__])[0]
     return Failure(operation, "Spark", cause[:500])
 
 

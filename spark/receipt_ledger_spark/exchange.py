@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, BinaryIO, Iterator, List, NamedTuple, Sequence, Tuple, Union
+from typing import Any, BinaryIO, Iterable, Iterator, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 import pyarrow as pa
@@ -188,10 +188,10 @@ class Reader:
         return cells, size
 
 
-def write_file(path: str, batches: Sequence[Batch], end: Any) -> None:
-    """Writes a stream to a new file."""
-    with open(path, "xb") as file:
+def write(stream: BinaryIO, batches: Iterable[Batch]) -> None:
+    """Writes batches and an end to a stream, and closes it."""
+    with stream:
         for batch in batches:
             for piece in batch_pieces(batch.table, batch.columns):
-                file.write(piece)
-        file.write(end_bytes(end))
+                stream.write(piece)
+        stream.write(end_bytes({}))

@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import urllib.parse
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import errors
-from .errors import Failure
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ROOT = re.compile(r"[0-9a-f]{64}")
@@ -25,7 +25,7 @@ class Head(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """One ledger: `path` is a directory or s3://bucket/prefix."""
+    """One ledger: `path` is a directory, or the URI of a copy that `ledgerctl` replicates to."""
 
     name: str
     path: str
@@ -34,8 +34,8 @@ class Ledger(NamedTuple):
     head: Optional[Head] = None
 
     @property
-    def is_remote(self) -> bool:
-        return self.path.startswith("s3://")
+    def is_copy(self) -> bool:
+        return "://" in self.path
 
 
 def of_directories(paths: Sequence[str]) -> List[Ledger]:
@@ -43,7 +43,7 @@ def of_directories(paths: Sequence[str]) -> List[Ledger]:
     found = []
     for path in paths:
         name = os.path.basename(path.rstrip("/")) or path
-        place = path if path.startswith("s3://") else os.path.abspath(path)
+        place = path.rstrip("/") if "://" in path else os.path.abspath(path)
         if name in (".", ".."):
             name = os.path.basename(place)
         found.append(Ledger(_name(name, f"--ledger {path}"), place))
@@ -100,17 +100,31 @@ def _ledger(value: Any, file: str, at: str, base: str) -> Ledger:
             raise errors.usage("read fleet", file, f"{at}.{key} must be a text")
     name = _name(members["name"], file, f"{at}.name: ")
     place = members["path"]
-    if place.startswith("s3://"):
-        if not re.fullmatch(r"s3://[^/]+(/[^/]+)*/?", place):
-            raise errors.usage("read fleet", file, f"{at}.path must read s3://BUCKET/PREFIX")
+    for key in ("endpoint", "region"):
+        if key in members and not place.startswith("s3://"):
+            raise errors.usage("read fleet", file, f"{at}.{key} needs a path in s3://")
+    if "endpoint" in members:
+        _check_endpoint(members["endpoint"], file, f"{at}.endpoint")
+    if "://" in place:
         place = place.rstrip("/")
+        if not re.fullmatch(r"[a-z][a-z0-9]*:///?[^/?#]+(/[^/?#]+)*", place):
+            raise errors.usage("read fleet", file, f"{at}.path must read SCHEME://PLACE")
     else:
-        for key in ("endpoint", "region"):
-            if key in members:
-                raise errors.usage("read fleet", file, f"{at}.{key} needs a path in s3://")
         place = os.path.normpath(os.path.join(base, place))
     head = _head(members["head"], file, f"{at}.head") if "head" in members else None
     return Ledger(name, place, members.get("endpoint"), members.get("region"), head)
+
+
+def _check_endpoint(url: str, file: str, at: str) -> None:
+    """Receipts go over https, or over http within this machine."""
+    parts = urllib.parse.urlsplit(url)
+    host = parts.hostname or ""
+    if not host or parts.username is not None or parts.path.strip("/") or parts.query:
+        raise errors.usage("read fleet", file, f"{at} must read https://HOST or https://HOST:PORT")
+    is_loopback = host in ("localhost", "::1") or re.fullmatch(r"127(\.[0-9]{1,3}){3}", host)
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback):
+        raise errors.usage(
+            "read fleet", file, f"{at} must use https, or http to a loopback address")
 
 
 def _head(value: Any, file: str, at: str) -> Head:
@@ -155,22 +169,3 @@ def _distinct(ledgers: Sequence[Ledger], subject: str) -> None:
             raise errors.usage(
                 "read fleet", subject, f"two ledgers have the name '{ledger.name}'")
         seen.add(ledger.name)
-
-
-def with_heads(ledgers: Sequence[Ledger], manifest: Dict[str, Any], path: str) -> List[Ledger]:
-    """The ledgers with the heads that the manifest of an earlier output names."""
-    try:
-        heads = {
-            str(entry["name"]): Head(int(entry["size"]), str(entry["root"]))
-            for entry in manifest["ledgers"]
-        }
-    except (KeyError, TypeError, ValueError):
-        raise errors.usage("read heads", path, "it is not a manifest of this program") from None
-    found = []
-    for ledger in ledgers:
-        head = heads.get(ledger.name)
-        if head is None:
-            raise Failure(
-                "read heads", path, f"it has no head of the ledger '{ledger.name}'", errors.USAGE)
-        found.append(ledger._replace(head=head))
-    return found

@@ -1,120 +1,112 @@
-# The tables of an output: written beside it, then renamed; nobody sees half of it.
+# The tables of an output, at any URI that Spark writes: a folder for each, and last, once all are
+# whole, the folder `manifest` with one line of JSON.
+#
+# OUT/begun says whose unfinished output this is: the same command then writes it again.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
-import shutil
-import uuid
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+import json
+from typing import Any, Dict
 
-from . import errors
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as f
+
+from . import __version__, errors
 from .errors import Failure
+from .reports import Options
 from .tables import Table
 
+VERSION = 2
+NOTE = "Operational gross at customer prices as clients reported them, not settlement."
 # Rows of one file; a month with more gets several.
 _FILE_ROWS_MAX = 4_000_000
 _MONTHS = {"sales": "sale_date", "journal": "date", "exceptions": "date"}
 
 
-class Workplace(NamedTuple):
-    """Folders beside an output: `result` becomes the output, `work` goes."""
-
-    work: str
-    result: str
-
-
-@contextlib.contextmanager
-def beside(path: str) -> Iterator[Workplace]:
-    """Folders beside `path`, removed at the end; `result` becomes `path` if nothing failed."""
-    check_free(path)
-    folder = f"{path.rstrip('/')}.partial-{uuid.uuid4().hex[:8]}"
-    place = Workplace(os.path.join(folder, "work"), os.path.join(folder, "result"))
-    try:
-        try:
-            os.makedirs(place.work, 0o700)
-            os.mkdir(place.result, 0o700)
-        except OSError as error:
-            raise Failure("write output", path, error.strerror or "it cannot be made") from None
-        yield place
-        try:
-            os.rename(place.result, path)
-        except OSError as error:
-            raise Failure("write output", path, error.strerror or "it cannot be renamed") from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def check_free(spark: SparkSession, out: str, options: Options) -> bool:
+    """Fails unless an output can be written here; returns whether it replaces an unfinished one."""
+    if not _is_there(spark, out):
+        return False
+    is_begun = _is_there(spark, f"{out}/begun") and not _is_there(spark, f"{out}/manifest")
+    if not is_begun or json.loads(_text(spark, f"{out}/begun")) != options.described():
+        raise errors.usage("write output", out, "it exists already")
+    return True
 
 
-def check_free(path: str) -> None:
-    """Fails if an output is there already."""
-    if "://" in path:
-        raise errors.usage("write output", path, "an output is a directory")
-    if os.path.lexists(path) and (not os.path.isdir(path) or os.listdir(path)):
-        raise errors.usage("write output", path, "it exists already")
+def begin(spark: SparkSession, out: str, options: Options) -> None:
+    _write_text(spark, f"{out}/begun", options.described())
 
 
-def month_of(table: Table, period: str) -> Optional[str]:
+def write(out: str, table: Table, frame: DataFrame, options: Options) -> int:
+    """Writes a table, by the months of the report's zone if its rows have one; returns the number
+    of its rows.
+    """
+    path = f"{out}/{table.kind}"
+    month = _month(table, options)
+    seen = Observation()
+    frame = frame.observe(seen, f.count(f.lit(1)).alias("rows"))
+    writer = frame.sortWithinPartitions(*table.order()).write
+    if month is not None:
+        divided = frame.selectExpr("*", f"{month} AS month").repartition("month")
+        writer = divided.sortWithinPartitions("month", *table.order()).write.partitionBy("month")
+    # What is there is of an output that was begun and not finished.
+    writer.mode("overwrite").option("maxRecordsPerFile", _FILE_ROWS_MAX).parquet(path)
+    return int(seen.get["rows"])
+
+
+def _month(table: Table, options: Options) -> Any:
     """An expression for the month of a row, if the table is divided by months."""
     if table.kind in _MONTHS:
-        return f"date_format({_MONTHS[table.kind]}, 'yyyy-MM')"
+        local = f"from_utc_timestamp({_MONTHS[table.kind]}, '{options.timezone}')"
+        return f"date_format({local}, 'yyyy-MM')"
     names = [column.name for column in table.columns]
-    if table.kind == "revenue" and "period" in names and period in ("month", "day"):
+    if "period" in names and options.period in ("month", "day"):
         return "substring(period, 1, 7)"
     return None
 
 
-def write(
-    frame: Any, table: Table, order: Any, month: Optional[str], rows: int, folder: str
-) -> None:
-    """Writes a table: a file a month, or as many as it takes."""
-    from pyspark.sql import functions as f
-
-    files = max(1, -(-rows // _FILE_ROWS_MAX))
-    # The same rows come into the same file in every run.
-    salt = f.pmod(f.xxhash64(*order), f.lit(files))
-    path = os.path.join(folder, table.kind)
-    if month is None:
-        sorted_frame = frame.repartition(files, salt).sortWithinPartitions(*order)
-        sorted_frame.write.parquet(path)
-    else:
-        divided = frame.withColumn("month", f.expr(month)).repartition("month", salt)
-        divided = divided.sortWithinPartitions("month", *order)
-        divided.write.partitionBy("month").parquet(path)
-    _tidy(path)
+def finish(spark: SparkSession, out: str, members: Dict[str, Any]) -> None:
+    """Says that the output is whole."""
+    program = {"receipt_ledger_spark": __version__, **members.pop("program")}
+    _write_text(spark, f"{out}/manifest", {
+        "manifest_version": VERSION, "note": NOTE, "program": program, **members})
 
 
-def _tidy(path: str) -> None:
-    """Removes the checksums that Hadoop keeps beside files: the manifest has better ones."""
-    for folder, _, names in os.walk(path):
-        for name in names:
-            if name.startswith((".", "_")):
-                os.unlink(os.path.join(folder, name))
+def manifest(spark: SparkSession, out: str) -> Dict[str, Any]:
+    """The manifest of an output."""
+    path = f"{out}/manifest"
+    if not _is_there(spark, path):
+        raise errors.usage("read output", path, "there is no whole output")
+    try:
+        value = json.loads(_text(spark, path))
+    except ValueError:
+        raise Failure("read output", path, "it is not JSON", errors.DAMAGE) from None
+    if not isinstance(value, dict) or value.get("manifest_version") != VERSION:
+        raise errors.usage("read output", path, "it is not a manifest of this version")
+    return value
 
 
-def files_of(folder: str) -> List[str]:
-    """The Parquet files under a folder, relative to it, in order."""
-    found = []
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            if name.endswith(".parquet"):
-                found.append(os.path.relpath(os.path.join(parent, name), folder))
-    return sorted(found)
+def read(spark: SparkSession, out: str, table: Table) -> DataFrame:
+    """The rows of a table."""
+    return spark.read.schema(table.schema()).parquet(f"{out}/{table.kind}")
 
 
-def digests(folder: str, names: List[str]) -> Dict[str, str]:
-    """The SHA-256 of files, in hexadecimal."""
-    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-        found = pool.map(lambda name: _digest(os.path.join(folder, name)), names)
-        return dict(zip(names, found))
+def _is_there(spark: SparkSession, path: str) -> bool:
+    try:
+        spark.read.option("recursiveFileLookup", True).text(path)
+        return True
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return False
+        raise
 
 
-def _digest(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while True:
-            data = file.read(1 << 20)
-            if not data:
-                return digest.hexdigest()
-            digest.update(data)
+def _text(spark: SparkSession, path: str) -> str:
+    return "\n".join(row.value for row in spark.read.text(path).collect())
+
+
+def _write_text(spark: SparkSession, path: str, content: Dict[str, Any]) -> None:
+    text = json.dumps(content, ensure_ascii=False)
+    frame = spark.createDataFrame([(text,)], "value string").coalesce(1)
+    frame.write.mode("overwrite").text(path)

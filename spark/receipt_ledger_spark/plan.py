@@ -1,24 +1,22 @@
-# What there is to read: each ledger's identity, head and parts, as `ledger-rules plan` finds
-# them.
+# What there is to read: each ledger's identity, head and parts, as `ledger-rules plan` or the
+# steps of a copy name them.
 
 from __future__ import annotations
 
+import json
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from . import errors, storage
+from . import copies, errors
 from .errors import Failure
 from .fleet import Ledger
 from .rules import NAME, Program, json_of
 
 
 class Part(NamedTuple):
-    """A range of events that one task reads. The same identity means the same events."""
+    """A range of events that one task reads."""
 
     first: int
     end: int
-    identity: str
-    kind: str
-    name: str
 
 
 class Plan(NamedTuple):
@@ -29,15 +27,21 @@ class Plan(NamedTuple):
     origin: str
     size: int
     root: str
-    last_event_at_ms: Optional[int]
     parts: List[Part]
+    copy: Optional[copies.State]
+
+    def described(self) -> Dict[str, Any]:
+        """What a manifest says of a ledger."""
+        return {"name": self.ledger.name, "id": self.id, "origin": self.origin,
+                "size": self.size, "root": self.root}
 
 
-def plan_all(program: Program, ledgers: Sequence[Ledger], state: str) -> List[Plan]:
+def plan_all(program: Program, ledgers: Sequence[Ledger]) -> List[Plan]:
     """The plans of all ledgers, in the order of their ids: that order decides between events of
     one instant.
     """
-    plans = [_plan(program, ledger, state) for ledger in ledgers]
+    plans = [_of_copy(ledger) if ledger.is_copy else _of_directory(program, ledger)
+             for ledger in ledgers]
     plans.sort(key=lambda plan: plan.id)
     for one, other in zip(plans, plans[1:]):
         if one.id == other.id:
@@ -47,60 +51,51 @@ def plan_all(program: Program, ledgers: Sequence[Ledger], state: str) -> List[Pl
     return plans
 
 
-def _plan(program: Program, ledger: Ledger, state: str) -> Plan:
-    directory = storage.directory_to_plan(ledger, state)
-    arguments = ["plan", "--directory", directory]
+def _of_directory(program: Program, ledger: Ledger) -> Plan:
+    arguments = ["plan", "--directory", ledger.path]
     if ledger.head is not None:
         arguments += ["--size", str(ledger.head.size)]
     try:
         said = json_of(program.path, arguments)
     except Failure as failure:
-        raise _named(failure, ledger) from None
-    plan = _read(said, ledger)
+        raise failure.of(ledger.name) from None
+    try:
+        parts = [Part(int(part["first"]), int(part["end"])) for part in said["parts"]]
+        plan = Plan(ledger, str(said["id"]), str(said["origin"]), int(said["size"]),
+                    str(said["root"]), parts, None)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise Failure(f"{NAME} plan", ledger.name, "its output has another form") from None
     if ledger.head is not None and plan.root != ledger.head.root:
         raise Failure(
             "plan", ledger.name,
             f"its first {plan.size} events have the root {plan.root}, not {ledger.head.root}: "
             "this is another history", errors.DAMAGE)
-    return plan
+    return _checked(plan)
 
 
-def _named(failure: Failure, ledger: Ledger) -> Failure:
-    return Failure(f"{ledger.name}: {failure.operation}", failure.subject, failure.cause,
-                   failure.code)
+def _of_copy(ledger: Ledger) -> Plan:
+    """A part for each closed segment but the last, which goes with what follows it."""
+    store = copies.Store(ledger)
+    state = copies.state(store)
+    identity = json.loads(copies.identity(store, state))
+    size, root = ledger.head or (state.size, state.root)
+    if size > state.size:
+        raise Failure("plan", ledger.name, f"the copy ends at {state.size}, before {size}")
+    files = [file for file in state.files if file.first < size]
+    segments = [file for file in files if not file.is_tail]
+    parts = [Part(file.first, file.end) for file in segments[:-1]]
+    if size > 0:
+        parts.append(Part(segments[-1].first if segments else 0, size))
+    return _checked(
+        Plan(ledger, str(identity["id"]), str(identity["origin"]), size, root, parts, state))
 
 
-def _read(said: Any, ledger: Ledger) -> Plan:
-    try:
-        parts = [
-            Part(int(part["first"]), int(part["end"]), str(part["identity"]), str(part["kind"]),
-                 str(part["name"]))
-            for part in said["parts"]
-        ]
-        at = said.get("last_event_at_ms")
-        plan = Plan(
-            ledger, str(said["id"]), str(said["origin"]), int(said["size"]), str(said["root"]),
-            None if at is None else int(at), parts)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise Failure(f"{NAME} plan", ledger.name, "its output has another form") from None
+def _checked(plan: Plan) -> Plan:
     position = 0
     for part in plan.parts:
-        if part.first != position or part.end <= part.first or not part.identity.isalnum():
-            raise Failure(f"{NAME} plan", ledger.name, "its parts leave a gap")
+        if part.first != position or part.end <= part.first:
+            raise Failure("plan", plan.ledger.name, "its parts leave a gap")
         position = part.end
     if position != plan.size:
-        raise Failure(f"{NAME} plan", ledger.name, "its parts do not reach the head")
+        raise Failure("plan", plan.ledger.name, "its parts do not reach the head")
     return plan
-
-
-def moment_ms(plans: Sequence[Plan]) -> Optional[int]:
-    """The time of the last event of all: the moment of subscriptions."""
-    times = [plan.last_event_at_ms for plan in plans
-             if plan.last_event_at_ms is not None and plan.size > 0]
-    return max(times, default=None)
-
-
-def described(plan: Plan) -> Dict[str, Any]:
-    """What a manifest says of a ledger."""
-    return {"name": plan.ledger.name, "id": plan.id, "origin": plan.origin, "size": plan.size,
-            "root": plan.root}

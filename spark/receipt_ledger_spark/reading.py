@@ -1,99 +1,68 @@
 # The commands that read an output: `csv` and `total`, by the program that knows how cells are
-# written.
+# written. The rows that they print pass through the driver.
 
 from __future__ import annotations
 
-import os
+import contextlib
 import sys
 import tempfile
-from typing import Any, BinaryIO, Dict, Iterator, List, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, Optional, Tuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
-from . import errors, exchange, manifest, output, tables
-from .errors import Failure
+from . import errors, exchange, output, tables
 from .exchange import Batch
-from .rules import Program, Run, with_stdin, write_task
-from .tables import AMOUNT, Table
+from .fold import write_task
+from .rules import Program, run
+from .session import session
+from .tables import Table
 
 
-def csv(program: Program, folder: str, kind: str, stream: BinaryIO) -> None:
+def csv(program: Program, master: Optional[str], out: str, kind: str, stream: BinaryIO) -> None:
     """Writes a table as `ledgerctl export --format csv` writes its rows."""
-    content = manifest.read(folder)
-    table, number = _table(content, folder, kind)
-    names = [entry["name"] for entry in content["task"]["ledgers"]]
-    paths = [os.path.join(folder, name) for name in output.files_of(folder)
-             if name.startswith(f"{kind}/")]
-    batches = _batches(table, number, paths, names)
-    _write(program, content["task"], number, batches, stream)
+    with _opened(master, out, kind) as (content, table, number, rows):
+        _write(program, content["task"], number, table, rows, stream)
 
 
-def total(program: Program, folder: str, stream: BinaryIO) -> None:
+def total(program: Program, master: Optional[str], out: str, stream: BinaryIO) -> None:
     """Writes the totals of revenue by currency, as CSV."""
-    content = manifest.read(folder)
-    table, number = _table(content, folder, "revenue")
-    report = content["task"]["reports"][number]
-    task = {**content["task"], "reports": [
-        {"kind": "revenue", "filters": {**report["filters"], "by": []}}]}
-    keys = {"currency"} | {column.name for column in table.columns if column.content != "text"}
-    summed = Table("revenue", tuple(c for c in table.columns if c.name in keys))
-    rows = content["tables"]["revenue"]["by_currency"]
-    _write(program, task, 0, iter([_totals(summed, rows)] if rows else []), stream)
+    with _opened(master, out, "revenue") as (content, table, number, rows):
+        report = content["task"]["reports"][number]
+        task = {**content["task"], "reports": [
+            {"kind": "revenue", "filters": {**report["filters"], "by": []}}]}
+        summed = Table("revenue", tuple(
+            column for column in table.columns
+            if column.content != "text" or column.name == "currency"))
+        sums = rows.groupBy("currency").agg(*[
+            f.sum(column.name).alias(column.name) for column in summed.columns
+            if column.content != "text"])
+        _write(program, task, 0, summed, sums.orderBy("currency"), stream)
 
 
-def _totals(table: Table, rows: Dict[str, Dict[str, Any]]) -> Batch:
-    arrays = []
-    for column, field in zip(table.columns, table.schema()):
-        if column.content == "text":
-            arrays.append(pa.array([code or None for code in rows], field.type))
-            continue
-        # A row without a currency has no amounts.
-        texts = [None if row[column.name] is None else str(row[column.name])
-                 for row in rows.values()]
-        values = pa.array(texts, pa.string())
-        arrays.append(values.cast(AMOUNT if column.content == "amount" else field.type))
-    batch = pa.RecordBatch.from_arrays(arrays, schema=table.schema())
-    return Batch(0, tables.cells(table, batch, []))
-
-
-def _table(content: Dict[str, Any], folder: str, kind: str) -> Tuple[Table, int]:
-    for number, described in enumerate(content["described"]):
-        if described["kind"] == kind:
-            return Table.of(described).shown(), number
-    raise errors.usage("read output", folder, f"it has no table '{kind}'")
-
-
-def _batches(
-    table: Table, number: int, paths: List[str], names: List[str]
-) -> Iterator[Batch]:
-    columns = [field.name for field in table.fields()]
-    for path in paths:
-        try:
-            for batch in pq.ParquetFile(path).iter_batches(batch_size=8192, columns=columns):
-                yield Batch(number, tables.cells(table, batch, names))
-        except (OSError, pa.ArrowException) as error:
-            raise Failure(
-                "read output", path, f"it cannot be read: {type(error).__name__}",
-                errors.DAMAGE) from None
+@contextlib.contextmanager
+def _opened(
+    master: Optional[str], out: str, kind: str
+) -> Iterator[Tuple[Dict[str, Any], Table, int, DataFrame]]:
+    with session(master, "read output") as spark:
+        content = output.manifest(spark, out)
+        for number, described in enumerate(content["described"]):
+            if described["kind"] == kind:
+                table = Table.of(described).shown()
+                yield content, table, number, output.read(spark, out, table)
+                return
+        raise errors.usage("read output", out, f"it has no table '{kind}'")
 
 
 def _write(
-    program: Program, task: Dict[str, Any], number: int, batches: Iterator[Batch],
+    program: Program, task: Dict[str, Any], number: int, table: Table, rows: DataFrame,
     stream: BinaryIO,
 ) -> None:
+    names = [ledger["name"] for ledger in task["ledgers"]]
+    batches = tables.cells(table, rows, names).toArrow().to_batches()
     with tempfile.TemporaryDirectory(prefix="receipt-ledger-") as folder:
-        path = os.path.join(folder, "task.json")
-        declarations = os.path.join(folder, "declarations")
-        exchange.write_file(declarations, [], {})
-        write_task(path, {**task, "declarations": declarations})
+        path = write_task(folder, task)
         sys.stdout.flush()
         arguments = ["csv", "--task", path, "--report", str(number)]
-        with Run(program.path, arguments, output=stream) as run:
-            with_stdin(run, batches)
-            try:
-                run.finish()
-            except Failure as failure:
-                if failure.cause == "broken pipe":
-                    raise BrokenPipeError from None
-                raise
+        with run(program.path, arguments, output=stream) as process:
+            exchange.write(process.stdin, (Batch(number, each.columns) for each in batches))

@@ -1,4 +1,5 @@
-# The cells of `ledger-rules` as typed columns of Arrow, and back; whole columns at a time.
+# The cells of `ledger-rules` as typed columns of Spark, and back, by expressions of SQL; and what
+# several partitions tell of the same row, put together.
 #
 # An empty cell is null. A position `L:P`, of a ledger's index and a position, becomes a column of
 # the ledger's name and one of the position: `position` becomes `ledger` and `position`,
@@ -8,38 +9,46 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.json as pj
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
 
-AMOUNT = pa.decimal128(38, 6)
-TIME = pa.timestamp("us", tz="UTC")
-PLACE = pa.struct([("ledger", pa.string()), ("position", pa.int64())])
 # What exceptions have before their own columns: whether equal ones of other partitions are the
 # same, and when the event of this one was recorded.
 LEADING = ("scope", "recorded_at")
-_MICROS = pa.decimal128(38, 0)
-
-_TYPES = {
-    "text": pa.string(),
-    "integer": pa.int64(),
-    "amount": AMOUNT,
-    "amounts": pa.map_(pa.string(), AMOUNT),
-    "time": TIME,
-    "flag": pa.bool_(),
-    "list": pa.list_(pa.string()),
-    "positions": pa.list_(PLACE),
+# What two partitions may tell of the same exception in different words.
+_EXCEPTION_OWN = {*LEADING, "ledger", "position", "date", "country_code", "user_identifier"}
+_STRICT = "map('mode', 'FAILFAST')"
+_ORDERS = {
+    "sales": ("environment", "bundle_id", "sale_key"),
+    "journal": ("date", "environment", "bundle_id", "sale_key", "ledger", "position", "line"),
+    "exceptions": ("ledger", "position", "exception", "detail", "sale_key"),
+    "users": ("user_identifier",),
+    "receipts": ("first_ledger", "first_position"),
+    "subscriptions": ("environment", "bundle_id", "original_transaction_id"),
 }
-_SPARK_TYPES = {
-    "text": "string",
-    "integer": "bigint",
-    "amount": "decimal(38,6)",
-    "amounts": "map<string,decimal(38,6)>",
-    "time": "timestamp",
-    "flag": "boolean",
-    "list": "array<string>",
-    "positions": "array<struct<ledger:string,position:bigint>>",
+
+# Of each content: the type, the value of a cell {}, and the cell of a value {}.
+_CONTENTS = {
+    "text": ("string", "{}", "{}"),
+    "integer": ("bigint", "CAST({} AS bigint)", "CAST({} AS string)"),
+    "amount": ("decimal(38,6)", "CAST(concat({}, 'E-6') AS decimal(38,6))",
+               "replace(CAST({} AS string), '.', '')"),
+    "amounts": (
+        "map<string,decimal(38,6)>",
+        f"transform_values(from_json({{}}, 'map<string,string>', {_STRICT}), "
+        "(k, v) -> CAST(concat(v, 'E-6') AS decimal(38,6)))",
+        "to_json(transform_values({}, (k, v) -> replace(CAST(v AS string), '.', '')))"),
+    "time": ("timestamp", "timestamp_millis(CAST({} AS bigint))",
+             "CAST(unix_millis({}) AS string)"),
+    "flag": ("boolean", "CAST({} AS boolean)", "CAST({} AS string)"),
+    "list": ("array<string>", f"from_json({{}}, 'array<string>', {_STRICT})", "to_json({})"),
+    "positions": (
+        "array<struct<ledger:string,position:bigint>>",
+        f"transform(from_json({{}}, 'array<string>', {_STRICT}), x -> named_struct('ledger', "
+        "get(names, CAST(split_part(x, ':', 1) AS int)), 'position', "
+        "CAST(split_part(x, ':', 2) AS bigint)))",
+        "to_json(transform({}, x -> concat(array_position(names, x.ledger) - 1, ':', "
+        "x.position)))"),
 }
 
 
@@ -57,9 +66,9 @@ class Table(NamedTuple):
     columns: Tuple[Column, ...]
 
     @staticmethod
-    def of(described: Dict[str, Any]) -> "Table":
+    def of(described: Dict[str, Any]) -> Table:
         names, contents = described["columns"], described["content"]
-        if len(names) != len(contents) or not set(contents) <= {*_TYPES, "position"}:
+        if len(names) != len(contents) or not set(contents) <= {*_CONTENTS, "position"}:
             raise ValueError("a table has columns of unknown content")
         return Table(
             described["kind"], tuple(Column(*pair) for pair in zip(names, contents)))
@@ -75,16 +84,19 @@ class Table(NamedTuple):
                 found.append(column)
         return found
 
-    def schema(self) -> pa.Schema:
-        return pa.schema([(field.name, _TYPES[field.content]) for field in self.fields()])
-
-    def spark_schema(self) -> str:
+    def schema(self) -> str:
         return ", ".join(
-            f"`{field.name}` {_SPARK_TYPES[field.content]}" for field in self.fields())
+            f"`{field.name}` {_CONTENTS[field.content][0]}" for field in self.fields())
 
-    def shown(self) -> "Table":
+    def shown(self) -> Table:
         """Without the columns that only serve to put partitions together."""
         return Table(self.kind, tuple(c for c in self.columns if c.name not in LEADING))
+
+    def order(self) -> Sequence[str]:
+        """The order of rows within a file."""
+        if self.kind in _ORDERS:
+            return _ORDERS[self.kind]
+        return [column.name for column in self.columns if column.content == "text"]
 
 
 def ledger_column(position: str) -> str:
@@ -94,186 +106,98 @@ def ledger_column(position: str) -> str:
     return position.removesuffix("_position") + "_ledger"
 
 
-def typed(table: Table, cells: Sequence[pa.Array], ledgers: Sequence[str]) -> pa.RecordBatch:
-    """Rows with typed columns."""
-    if len(cells) != len(table.columns):
-        raise ValueError(f"{table.kind} has {len(cells)} columns, not {len(table.columns)}")
-    names = pa.array(list(ledgers), pa.string())
-    arrays: List[pa.Array] = []
-    for column, values in zip(table.columns, cells):
-        # The cast checks that the bytes are UTF-8.
-        text = _null_where_empty(values).cast(pa.string())
+def typed(table: Table, number: int, rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Typed columns from the column `cells` of the rows with this number."""
+    values = []
+    for index, column in enumerate(table.columns):
+        # Spark may look at the cells before it has left out the rows of other tables.
+        cell = f"if(number = {number}, nullif(get(cells, {index}), ''), NULL)"
         if column.content == "position":
-            arrays += _places(text, names)
-        elif column.content == "positions":
-            arrays.append(_place_lists(text, names))
+            ledger = f"get(names, CAST(split_part({cell}, ':', 1) AS int))"
+            values.append(f"{ledger} AS `{ledger_column(column.name)}`")
+            values.append(f"CAST(split_part({cell}, ':', 2) AS bigint) AS `{column.name}`")
         else:
-            arrays.append(_DECODERS[column.content](text))
-    return pa.RecordBatch.from_arrays(arrays, schema=table.schema())
+            values.append(f"{_CONTENTS[column.content][1].format(cell)} AS `{column.name}`")
+    return _with_names(rows, names).where(f.col("number") == number).selectExpr(*values)
 
 
-def cells(table: Table, batch: pa.RecordBatch, ledgers: Sequence[str]) -> List[pa.Array]:
-    """The cells of typed rows, as `typed` takes them."""
-    names = pa.array(list(ledgers), pa.string())
-    found = []
+def cells(table: Table, rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """A column of bytes for each typed one, as `typed` takes them."""
+    texts = []
     for column in table.columns:
-        values = batch.column(column.name)
         if column.content == "position":
-            index = pc.index_in(batch.column(ledger_column(column.name)), names)
-            text = _joined(index, values)
-        elif column.content == "positions":
-            text = _place_texts(values, names)
+            text = (f"concat(array_position(names, `{ledger_column(column.name)}`) - 1, ':', "
+                    f"`{column.name}`)")
         else:
-            text = _ENCODERS[column.content](values)
-        found.append(pc.fill_null(text, "").cast(pa.binary()))
-    return found
+            text = _CONTENTS[column.content][2].format(f"`{column.name}`")
+        texts.append(f"CAST(coalesce({text}, '') AS binary) AS `{column.name}`")
+    return _with_names(rows, names).selectExpr(*texts)
 
 
-def _null_where_empty(values: pa.Array) -> pa.Array:
-    is_empty = pc.equal(pc.binary_length(values), 0)
-    if not pc.any(is_empty).as_py():
-        return values
-    return pc.if_else(is_empty, pa.scalar(None, values.type), values)
+def _with_names(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    return rows.withColumn("names", f.array(*[f.lit(name) for name in names]))
 
 
-def _amounts_of_micros(text: pa.Array) -> pa.Array:
-    return _rescaled(text.cast(_MICROS), AMOUNT)
+# Rows of several partitions
 
 
-def _rescaled(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Decimals with the same digits and another scale."""
-    return pa.Array.from_buffers(
-        kind, len(values), values.buffers(), values.null_count, values.offset)
+def merged(table: Table, frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Each user, row of revenue and exception once, by sums, least, greatest and union alone.
+    Sales, lines, receipts and subscriptions lie in one partition each.
+    """
+    ways = {"users": _users, "revenue": _revenue}
+    if table.kind in ways:
+        return _as(table, ways[table.kind](table, frame))
+    return _exceptions(table, frame, names) if table.kind == "exceptions" else frame
 
 
-def _times(text: pa.Array) -> pa.Array:
-    # The times of a ledger are of the years 1 to 9999: in microseconds, they fit.
-    return pc.multiply_checked(text.cast(pa.int64()), 1000).cast(TIME)
+def _revenue(table: Table, frame: DataFrame) -> DataFrame:
+    keys = [column.name for column in table.columns if column.content == "text"]
+    sums = [column.name for column in table.columns if column.content != "text"]
+    return frame.groupBy(*keys).agg(*[f.sum(name).alias(name) for name in sums])
 
 
-def _flags(text: pa.Array) -> pa.Array:
-    return pc.equal(text, "true")
+def _users(table: Table, frame: DataFrame) -> DataFrame:
+    ways = {
+        "integer": "sum({0})",
+        "list": "nullif(array_sort(array_distinct(flatten(collect_list({0})))), array())",
+        # Of the first and the last time.
+        "time": "{1}({0})",
+    }
+    key = table.columns[0].name
+    sums = [column.name for column in table.columns if column.content == "amounts"]
+    rows = frame.groupBy(key).agg(*[
+        f.expr(ways[column.content].format(
+            column.name, "min" if column.name.startswith("first") else "max")).alias(column.name)
+        for column in table.columns[1:] if column.content in ways
+    ])
+    for name in sums:
+        rows = rows.join(_sums(frame, key, name), key, "left")
+    return rows
 
 
-def _from_json(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values from JSON texts; null from null."""
-    if len(text) == text.null_count:
-        return pa.nulls(len(text), kind)
-    lines = pc.binary_join_element_wise('{"v":', pc.fill_null(text, "null"), "}\n", "")
-    data = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "")[0].as_buffer()
-    parsed = pj.read_json(
-        pa.BufferReader(data),
-        read_options=pj.ReadOptions(use_threads=False, block_size=max(data.size + 1, 1024)),
-        parse_options=pj.ParseOptions(
-            explicit_schema=pa.schema([("v", kind)]), unexpected_field_behavior="error"))
-    values = parsed.column("v").combine_chunks()
-    if len(values) != len(text):
-        raise ValueError("a list has another form")
-    return values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
+def _sums(frame: DataFrame, key: str, name: str) -> DataFrame:
+    """The sums of maps by their keys."""
+    entries = frame.select(key, f.explode(name).alias("currency", "amount"))
+    sums = entries.groupBy(key, "currency").agg(f.sum("amount").alias("amount"))
+    listed = f.array_sort(f.collect_list(f.struct("currency", "amount")))
+    return sums.groupBy(key).agg(f.map_from_entries(listed).alias(name))
 
 
-def _lists(text: pa.Array) -> pa.Array:
-    return _from_json(_null_where(text, "[]"), pa.list_(pa.string()))
+def _exceptions(table: Table, frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Of equal exceptions that may lie in several partitions, the first."""
+    single = frame.where("scope IS NULL").drop(*LEADING)
+    several = _with_names(frame.where("scope IS NOT NULL"), names)
+    several = several.withColumn("number", f.expr("array_position(names, ledger)"))
+    own = [field.name for field in table.fields() if field.name not in _EXCEPTION_OWN]
+    order = Window.partitionBy(*own).orderBy(
+        "recorded_at", "number", "position", f.col("date").asc_nulls_last())
+    first = several.withColumn("place", f.row_number().over(order)).where("place = 1")
+    return single.unionByName(first.select(*single.columns))
 
 
-def _null_where(text: pa.Array, empty: str) -> pa.Array:
-    return pc.if_else(pc.equal(text, empty), pa.scalar(None, pa.string()), text)
-
-
-def _amount_maps(text: pa.Array) -> pa.Array:
-    """Maps from objects such as {"EUR":"123"}: codes of currencies and digits need no escapes."""
-    text = pc.replace_substring_regex(
-        _null_where(text, "{}"), r'"([A-Z]{3})"\s*:\s*"(-?[0-9]+)"', r'{"key":"\1","value":"\2"}')
-    text = pc.replace_substring_regex(pc.replace_substring_regex(text, r"^\{", "["), r"\}$", "]")
-    entries = _from_json(
-        text, pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))
-    members = entries.flatten()
-    return pa.MapArray.from_arrays(
-        _offsets(entries), members.field("key"), _amounts_of_micros(members.field("value")))
-
-
-def _offsets(lists: pa.Array) -> pa.Array:
-    """The offsets of lists over their flattened values, null for a list that is null."""
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    empty = np.append(lists.is_null().to_numpy(zero_copy_only=False), False)
-    return pa.array(offsets, pa.int32(), mask=empty)
-
-
-def _places(text: pa.Array, names: pa.Array) -> Tuple[pa.Array, pa.Array]:
-    """The names and positions of texts `L:P`."""
-    parts = pc.extract_regex(text, r"^(?P<l>[0-9]+):(?P<p>[0-9]+)$")
-    if parts.null_count != text.null_count:
-        raise ValueError("a position has another form")
-    index = pc.struct_field(parts, [0]).cast(pa.int32())
-    return names.take(index), pc.struct_field(parts, [1]).cast(pa.int64())
-
-
-def _place_lists(text: pa.Array, names: pa.Array) -> pa.Array:
-    lists = _lists(text)
-    ledger, position = _places(lists.flatten(), names)
-    members = pa.StructArray.from_arrays([ledger, position], fields=list(PLACE))
-    return pa.ListArray.from_arrays(_offsets(lists), members)
-
-
-def _joined(index: pa.Array, position: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise(index.cast(pa.string()), position.cast(pa.string()), ":")
-
-
-def _place_texts(lists: pa.Array, names: pa.Array) -> pa.Array:
-    members = lists.flatten()
-    texts = _joined(pc.index_in(members.field("ledger"), names), members.field("position"))
-    # Digits and a colon need no escapes.
-    quoted = pc.binary_join_element_wise('"', texts, '"', "")
-    return _json_lists(lists, quoted, "[", "]")
-
-
-def _list_texts(lists: pa.Array) -> pa.Array:
-    members = lists.flatten().cast(pa.string())
-    text = pc.replace_substring(members, "\\", "\\\\")
-    text = pc.replace_substring(text, '"', '\\"')
-    if pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():
-        for code in range(32):
-            text = pc.replace_substring(text, chr(code), f"\\u{code:04x}")
-    return _json_lists(lists, pc.binary_join_element_wise('"', text, '"', ""), "[", "]")
-
-
-def _amount_texts(maps: pa.Array) -> pa.Array:
-    lists = maps.cast(pa.list_(pa.struct([("key", pa.string()), ("value", AMOUNT)])))
-    members = lists.flatten()
-    micros = _micros_texts(members.field("value"))
-    pairs = pc.binary_join_element_wise('"', members.field("key"), '":"', micros, '"', "")
-    return _json_lists(lists, pairs, "{", "}")
-
-
-def _json_lists(lists: pa.Array, members: pa.Array, opening: str, closing: str) -> pa.Array:
-    texts = pc.binary_join(pa.ListArray.from_arrays(_offsets(lists), members), ",")
-    return pc.binary_join_element_wise(opening, texts, closing, "")
-
-
-def _micros_texts(amounts: pa.Array) -> pa.Array:
-    return _rescaled(amounts, _MICROS).cast(pa.string())
-
-
-def _time_texts(times: pa.Array) -> pa.Array:
-    return pc.divide_checked(times.cast(TIME).cast(pa.int64()), 1000).cast(pa.string())
-
-
-_DECODERS = {
-    "text": lambda text: text,
-    "integer": lambda text: text.cast(pa.int64()),
-    "amount": _amounts_of_micros,
-    "amounts": _amount_maps,
-    "time": _times,
-    "flag": _flags,
-    "list": _lists,
-}
-_ENCODERS = {
-    "text": lambda values: values.cast(pa.string()),
-    "integer": lambda values: values.cast(pa.string()),
-    "amount": _micros_texts,
-    "amounts": _amount_texts,
-    "time": _time_texts,
-    "flag": lambda values: values.cast(pa.string()),
-    "list": _list_texts,
-}
+def _as(table: Table, frame: DataFrame) -> DataFrame:
+    """The columns of a table in their order and with their types."""
+    return frame.selectExpr(*[
+        f"CAST(`{field.name}` AS {_CONTENTS[field.content][0]}) AS `{field.name}`"
+        for field in table.fields()])
