@@ -1,5 +1,5 @@
-# A standalone cluster: spark-submit with the wheel alone, to workers that know neither this
-# package nor ledger-rules.
+# A standalone cluster, whose machines have Python, Java and the wheel, and nothing else of this
+# project.
 
 from __future__ import annotations
 
@@ -29,13 +29,6 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def bare_environment() -> dict[str, str]:
-    """Python and Java, without what the tests set."""
-    kept = ("PATH", "JAVA_HOME", "HOME", "LANG", "TMPDIR")
-    return {name: value for name, value in os.environ.items() if name in kept} | {
-        "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-
-
 @spark.needs_spark
 class ClusterTests(spark.SparkTests):
     def setUp(self) -> None:
@@ -45,13 +38,26 @@ class ClusterTests(spark.SparkTests):
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
         self.bin = pathlib.Path(pyspark.__file__).parent / "bin"
+        wheel = subprocess.run(
+            [ROOT / "script/package-spark", "--programs", PROGRAMS, "--output", self.folder],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+        ).stdout.splitlines()[-1]
+        # What the wheel asks for is there.
+        subprocess.run(
+            [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install",
+             "--no-deps", "--target", self.folder / "installed", wheel], check=True)
+        kept = ("PATH", "JAVA_HOME", "HOME", "LANG", "TMPDIR")
+        self.environment = {
+            name: value for name, value in os.environ.items() if name in kept} | {
+            "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYTHONPATH": str(self.folder / "installed")}
 
     def start(self, name: str, wanted: str, *arguments: object) -> None:
         """Starts a daemon of Spark, and waits until its log says that it is there."""
         log = self.folder / f"{name}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [self.bin / "spark-class", *map(str, arguments)], env=bare_environment(),
+                [self.bin / "spark-class", *map(str, arguments)], env=self.environment,
                 cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -65,10 +71,6 @@ class ClusterTests(spark.SparkTests):
         print(f"\nSPARK_TEST_SEED={SEED}", flush=True)
         history = History(self.folder / "history", SEED + 4, 25, is_nasty=False)
         ledgers = programs.split(history.ledger, 1, SEED, self.folder / "fleet")
-        wheel = subprocess.run(
-            [ROOT / "script/package-spark", "--programs", PROGRAMS, "--output", self.folder],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
-        ).stdout.splitlines()[-1]
         master = f"spark://127.0.0.1:{free_port()}"
         self.start(
             "master", "I have been elected leader", "org.apache.spark.deploy.master.Master",
@@ -81,12 +83,13 @@ class ClusterTests(spark.SparkTests):
                 "--work-dir", self.folder / f"worker-{number}")
         out = self.folder / "out"
         done = subprocess.run(
-            [self.bin / "spark-submit", "--master", master, "--py-files", wheel,
-             ROOT / "spark/submit.py", "run", "--ledger", *ledgers, "-o", out,
+            [self.bin / "spark-submit", "--master", master,
+             ROOT / "examples/spark/submit.py", "run", "--ledger", *ledgers, "-o", out,
              "--partitions", "4", *OPTIONS.of_run()],
-            env=bare_environment(), cwd=self.folder, stdin=subprocess.DEVNULL,
+            env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+        # spark-submit passes on both as its output.
+        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-1000:])
         self.assert_same(out, ledgers[0], OPTIONS, about=f"seed {SEED + 4}")
 
 

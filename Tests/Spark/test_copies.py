@@ -7,9 +7,9 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import unittest
-from unittest import mock
 
 import expected
 import package
@@ -138,11 +138,15 @@ class CopyTests(spark.SparkTests):
             "name": "shop-1", "path": "s3://copies/shop-1", "endpoint": server.endpoint,
             "region": seaweed.REGION}]}))
         out = self.folder / "of-s3"
-        keys = {"AWS_ACCESS_KEY_ID": server.access_key,
-                "AWS_SECRET_ACCESS_KEY": server.secret_key}
-        with mock.patch.dict(os.environ, keys):
-            self.command("run", "--fleet", fleet, "-o", out, "--master", spark.MASTER,
-                         "--partitions", 2, *OPTIONS.of_run())
+        # In a process of its own: executors have the environment that Java was started with.
+        spark.prepare()
+        environment = os.environ | {
+            "AWS_ACCESS_KEY_ID": server.access_key, "AWS_SECRET_ACCESS_KEY": server.secret_key}
+        done = subprocess.run(
+            [sys.executable, "-m", "receipt_ledger_spark", "run", "--fleet", fleet, "-o", out,
+             "--master", spark.MASTER, "--partitions", "2", *OPTIONS.of_run()],
+            env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
         self.assert_same(out, ledger, OPTIONS)
 
 

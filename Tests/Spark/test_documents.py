@@ -64,7 +64,7 @@ class DocumentTests(unittest.TestCase):
                     # Progress is on standard error, among what Spark says while it starts.
                     said = "".join(
                         line for line in done.stderr.splitlines(keepends=True)
-                        if re.match(r"[0-9]+ events of |folding in |tables: ", line))
+                        if re.match(r"[0-9]+ events of |folding in |tables-again: ", line))
                     self.assertRegex(said + done.stdout, f"^{pattern(printed)}$")
 
 

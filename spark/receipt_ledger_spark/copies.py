@@ -284,8 +284,8 @@ def directory(ledger: Ledger, first: int, end: int, state_before: State) -> Iter
         try:
             _fetch(store, state_before, first, end, folder)
         except Failure as failure:
-            now = state(store)
-            if failure.code != DAMAGE or now == state_before:
+            now = state(store) if failure.code == DAMAGE else state_before
+            if now == state_before:
                 raise
             _fetch(store, now, first, end, folder)
         yield folder

@@ -9,8 +9,7 @@ import json
 from typing import Any, Dict
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, SparkSession
 
 from . import __version__, errors
 from .errors import Failure
@@ -38,21 +37,21 @@ def begin(spark: SparkSession, out: str, options: Options) -> None:
     _write_text(spark, f"{out}/begun", options.described())
 
 
-def write(out: str, table: Table, frame: DataFrame, options: Options) -> int:
+def write(
+    spark: SparkSession, out: str, table: Table, frame: DataFrame, options: Options
+) -> int:
     """Writes a table, by the months of the report's zone if its rows have one; returns the number
     of its rows.
     """
     path = f"{out}/{table.kind}"
     month = _month(table, options)
-    seen = Observation()
-    frame = frame.observe(seen, f.count(f.lit(1)).alias("rows"))
     writer = frame.sortWithinPartitions(*table.order()).write
     if month is not None:
         divided = frame.selectExpr("*", f"{month} AS month").repartition("month")
         writer = divided.sortWithinPartitions("month", *table.order()).write.partitionBy("month")
     # What is there is of an output that was begun and not finished.
     writer.mode("overwrite").option("maxRecordsPerFile", _FILE_ROWS_MAX).parquet(path)
-    return int(seen.get["rows"])
+    return read(spark, out, table).count()
 
 
 def _month(table: Table, options: Options) -> Any:

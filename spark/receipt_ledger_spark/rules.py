@@ -43,7 +43,7 @@ def found() -> Iterator[Program]:
                 "no such program" if named else "it is not there; name it with LEDGER_RULES")
         yield _checked(os.path.abspath(path))
         return
-    # In a wheel that was given by --py-files it is no file, and pip may drop that it is a program.
+    # pip drops that it is a program.
     with tempfile.TemporaryDirectory(prefix="receipt-ledger-") as folder:
         path = os.path.join(folder, NAME)
         with own.open("rb") as source, open(path, "xb") as target:

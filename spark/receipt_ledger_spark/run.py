@@ -84,7 +84,7 @@ def _compute(
             frame = tables.typed(table, number, folded, names)
             frame = tables.merged(table, frame, names)
             rows[table.kind] = output.write(
-                request.output, table.shown(), frame, request.options)
+                spark, request.output, table.shown(), frame, request.options)
     output.finish(spark, request.output, {
         "program": {"ledger_rules": program.version, "format_version": program.format_version,
                     "pyspark": pyspark.__version__},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import sys
 from typing import Iterator, Optional
 
@@ -41,10 +42,13 @@ def session(master: Optional[str], operation: str) -> Iterator[SparkSession]:
             settings.update(_LOCAL)
     for key, value in settings.items():
         builder = builder.config(key, value)
+    interrupt = signal.getsignal(signal.SIGINT)
     try:
         spark = builder.getOrCreate()
     except Exception as error:
         raise errors.from_spark(error, "start Spark") from None
+    # The handler of PySpark calls Java in the middle of another call.
+    signal.signal(signal.SIGINT, interrupt)
     try:
         # Failures are reported by this package; what Spark says of them may show a cell.
         spark.sparkContext.setLogLevel("OFF")
