@@ -37,7 +37,7 @@ class BadInputTests(spark.SparkTests):
     def setUp(self) -> None:
         self.fleet = self.folder / self._testMethodName
         self.ledgers = programs.split(
-            self.source, 2, 1, self.fleet, segment_bytes=6_000)
+            self.source, 2, 1, self.fleet, "--spread-ms", 1_000, segment_bytes=6_000)
         self.first, self.second = self.ledgers
         self.out = self.fleet / "out" / "result"
         self.out.parent.mkdir()

@@ -70,7 +70,8 @@ class ClusterTests(spark.SparkTests):
     def test_a_cluster_gives_the_tables_of_ledgerctl(self) -> None:
         print(f"\nSPARK_TEST_SEED={SEED}", flush=True)
         history = History(self.folder / "history", SEED + 4, 25, is_nasty=False)
-        ledgers = programs.split(history.ledger, 1, SEED, self.folder / "fleet")
+        ledgers = programs.split(
+            history.ledger, 1, SEED, self.folder / "fleet", "--spread-ms", 200_000)
         master = f"spark://127.0.0.1:{free_port()}"
         self.start(
             "master", "I have been elected leader", "org.apache.spark.deploy.master.Master",
