@@ -12,9 +12,11 @@ from generate_settlement_sales import BUNDLES
 from log import read_log
 from reports import Options, csv_text, report
 from settlement import Files, Refusal
+from settlement_entries import receivable_balances
 from settlement_exports import WITH_SETTLEMENT, text_of
 from settlement_files import event_data, read_file
 from settlement_matching import ledger_lines
+from settlement_proceeds import money
 from settlement_values import Refused
 from signing import unsigned
 
@@ -141,7 +143,7 @@ class StandInLedger:
         options, words = {"--format": formats.get(pathlib.Path(path).suffix, "csv")}, list(words)
         while words:
             word = words.pop(0)
-            options[word] = None if word == WITH_SETTLEMENT else words.pop(0)
+            options[word] = None if word in (WITH_SETTLEMENT, "--check") else words.pop(0)
         end = int(options.pop("--as-of", len(self.events)))
         book, parts = self._read(self.lines()[: end + 1])
         chosen = {"month": options.get("--month"), "product": options.get("--product"),
@@ -155,6 +157,10 @@ class StandInLedger:
         elif name == "revenue":
             shown = Options(by=("period",), period="day", timezone=options["--timezone"])
             text = csv_text(*report(name, book, shown))
+        elif "--check" in options:
+            balances = receivable_balances(book.files, parts)
+            text = csv_text(["currency", "balance"], [
+                [currency, money(micros, currency)] for currency, micros in sorted(balances.items())])
         else:
             text = text_of(name, options, book, parts)
         pathlib.Path(path).write_bytes(self.changes_report(name, text).encode())

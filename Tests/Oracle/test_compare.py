@@ -29,7 +29,7 @@ if command[0] == "app":
     sys.exit(0)
 if command[0] != "export":
     files["import_" if command[0] == "import" else command[0]].append(
-        command[1] if command[0] == "import" else command[2])
+        command[1] if command[0] == "import" else command[-1])
     state.write_text(json.dumps(files))
     sys.exit(3 if command[0] == "import" else 0)
 parser = argparse.ArgumentParser()
