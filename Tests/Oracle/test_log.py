@@ -277,6 +277,22 @@ class Log(unittest.TestCase):
             fault = [] if counts else [("malformed_event", "signatures.accepted page")]
             self.assertEqual(exceptions(found), [refusal] + fault)
 
+    def test_a_list_that_is_withdrawn_prices_nothing(self):
+        def listed(price):
+            entry = {"product_id": "coins", "currency": "EUR", "price": price, "effective_from": "2026-01-01"}
+            return "prices.declared", {"source": "a", "source_sha256": "", "entries": [entry]}
+
+        shown = [("receipt.uploaded", UPLOAD), ("receipt.verified", VERIFIED), listed("1.00"), listed("2.00")]
+        for positions, expected in (((), "2.00"), ((3,), "1.00"), ((3, 3), "1.00"), ((2, 3), None)):
+            events = [("prices.withdrawn", {"position": position}) for position in positions]
+            found = book(*shown, *events)
+            self.assertEqual(table("sales", found, "unit_price"), [(expected or "",)], positions)
+            self.assertEqual(malformed(found), [])
+        for kind, position in (("prices.withdrawn", 1), ("prices.withdrawn", 9), ("rates.withdrawn", 3)):
+            found = book(*shown, (kind, {"position": position}))
+            self.assertEqual(table("sales", found, "unit_price"), [("2.00",)])
+            self.assertEqual(malformed(found), [("4", f"{kind} position")])
+
     def test_an_event_of_a_later_program_ends_the_reading(self):
         for event in [("app.removed", {}), ("app.registered", APP, 2)]:
             with self.assertRaises(LaterProgram):
