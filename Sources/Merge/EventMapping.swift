@@ -134,7 +134,7 @@ struct EventMapping {
     return String(decoding: value.dropFirst().dropLast(), as: UTF8.self)
   }
 
-  /// The position of an earlier event; one that names nothing names nothing in the merged ledger either.
+  /// Where an earlier event stands in the merged ledger. A position without an event gets one without an event.
   private func position(
     _ value: JSONBytes, named position: Position, in source: Int
   ) -> [UInt8] {
@@ -192,7 +192,7 @@ struct EventMapping {
 
   private static func quoted(_ text: String) -> [UInt8] { Array("\"\(text)\"".utf8) }
 
-  /// A receipt's id in another family; nil if the id is not the one that follows from its own.
+  /// A receipt's id in another app family; nil if its id was not made from its own family.
   static func receiptID(
     _ digestHex: String, _ known: String, from old: UUID16, to new: UUID16
   ) -> String? {

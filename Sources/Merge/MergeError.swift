@@ -20,7 +20,7 @@ package enum MergeError: ReportableError, Equatable, CustomStringConvertible {
   case otherPrefix(origin: String)
   /// App families that were merged apart share a bundle id by now.
   case joinedFamilies(String, String)
-  /// A source has no events, so that there is no time up to which all is known.
+  /// A source has no events: nothing says up to which time all is known.
   case emptySource(String)
   /// What an unfinished run wrote is not what the sources say now.
   case otherRun(position: Position)

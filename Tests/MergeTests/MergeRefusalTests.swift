@@ -17,6 +17,17 @@ import Testing
     }
   }
 
+  @Test("a run that says it has more events than a log can hold is malformed", arguments: [0, 1])
+  func tooManyEvents(_ excess: Int) throws {
+    let most = 999_999_999_999_999_999
+    let data = MergedFrom(
+      beforeMs: 0, isByOperator: false, sources: [], eventCount: excess == 0 ? most : .max,
+      erasures: []
+    ).data
+    let read = try? data.withUnsafeBytes { try MergedFrom(data: $0) }
+    expectEqual(read?.eventCount, excess == 0 ? most : nil)
+  }
+
   // MARK: Sources
 
   @Test("a run takes what is before the smallest of the newest times, and no ledger without events")

@@ -110,6 +110,8 @@ package struct MergedFrom: Equatable, Sendable {
       sources.append(source)
     }
     let eventCount = try members.count("events")
+    // Positions are computed from it.
+    guard eventCount <= Format.positionMax else { throw members.fault("events") }
     var erasures: [Erasure] = []
     for erasure in try members.objects("erasures") {
       erasures.append(

@@ -31,26 +31,36 @@ package struct DeclarationQueries {
       let rows = try database.prepare(
         """
         SELECT d.position, d.recorded_at_ms, d.source, d.source_sha256, d.entries, d.withdrawn_by,
-          (SELECT count(*) FROM sales WHERE price_position = d.position AND price_basis = ?2),
           (SELECT min(day) FROM rates r WHERE r.position = d.position),
           (SELECT max(day) FROM rates r WHERE r.position = d.position)
-        FROM declarations d WHERE d.type = ?1 ORDER BY d.position
+        FROM declarations d WHERE d.type = ? ORDER BY d.position
         """)
       rows.bind(1, DeclarationTable.code(type))
-      rows.bind(2, Int(PriceBasis.priceList.rawValue))
+      let saleCounts = type == .pricesDeclared ? try saleCounts() : nil
       var listings: [DeclarationListing] = []
       while try rows.step() {
-        let hasDays = !rows.isNull(7) && !rows.isNull(8)
+        let hasDays = !rows.isNull(6) && !rows.isNull(7)
+        let position = try rows.ordinal(0)
         listings.append(
           DeclarationListing(
-            position: try rows.ordinal(0), recordedAtMs: try rows.instant(1),
+            position: position, recordedAtMs: try rows.instant(1),
             source: rows.text(2), sha256Hex: rows.text(3), entryCount: try rows.ordinal(4),
-            pricedSaleCount: type == .pricesDeclared ? try rows.ordinal(6) : nil,
+            pricedSaleCount: saleCounts.map { $0[position] ?? 0 },
             days: hasDays
-              ? CivilDate(dayNumber: try rows.day(7))...CivilDate(dayNumber: try rows.day(8)) : nil,
+              ? CivilDate(dayNumber: try rows.day(6))...CivilDate(dayNumber: try rows.day(7)) : nil,
             withdrawnBy: rows.isNull(5) ? nil : try rows.ordinal(5)))
       }
       return listings
     } catch { throw .database(error) }
+  }
+
+  /// How many sales take their price from each list, in one pass: lists may be many, and sales have no index by them.
+  private func saleCounts() throws(DatabaseError) -> [Position: Int] {
+    let rows = try database.prepare(
+      "SELECT price_position, count(*) FROM sales WHERE price_basis = ? GROUP BY price_position")
+    rows.bind(1, Int(PriceBasis.priceList.rawValue))
+    var counts: [Position: Int] = [:]
+    while try rows.step() { counts[try rows.ordinal(0)] = try rows.ordinal(1) }
+    return counts
   }
 }

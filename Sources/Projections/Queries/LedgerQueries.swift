@@ -288,7 +288,7 @@ package final class LedgerQueries {
       let row = try database.prepare(
         "SELECT position, entries FROM declarations WHERE withdrawn_by = ?")
       row.bind(1, position)
-      // One that was withdrawn before is not withdrawn again.
+      // The first withdrawal of a declaration counts; later ones have no row.
       guard try row.step() else { return nil }
       return .withdrawal(of: try row.ordinal(0), entries: try row.ordinal(1))
     case .settlementMapped:

@@ -31,7 +31,7 @@ extension DeclarationTable {
       try add(try TrustDeclared(data: data), data: data, position: position)
     case .dataRedacted:
       try add(try DataRedacted(data: data), position: position, recordedAtMs: recordedAtMs)
-    default: preconditionFailure("an event of another type is no declaration")
+    default: preconditionFailure("an event of this type is folded elsewhere")
     }
     return nil
   }

@@ -147,8 +147,8 @@ final class DeclarationTable {
 
   // MARK: Withdrawals
 
-  /// Removes the entries of a declaration. Returns whether there is such a declaration; one that was withdrawn before
-  /// stays so.
+  /// Removes the entries of a declaration. Returns false if there is no such declaration; a second withdrawal changes
+  /// nothing.
   func withdraw(
     _ type: EventType, at named: Position, position: Int
   ) throws(DatabaseError) -> Bool {

@@ -1,4 +1,4 @@
-// An Excel file: a sheet of any number of rows, one that describes them, perhaps one of settlement; its errors and library.
+// An Excel file: a sheet of rows, one about them, perhaps one of settlement. Its errors, and the library behind it.
 import Base
 import CXlsxWriter
 import CZlib

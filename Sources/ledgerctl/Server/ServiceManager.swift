@@ -16,8 +16,15 @@ final class ServiceManager: Sendable {
     self.path = path
     self.onFailure = onFailure
     descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
-    if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+    guard descriptor >= 0 else { return }
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    // A manager that reads nothing must not stop the server.
+    var limit = timeval(tv_sec: Self.sendingLimitSeconds, tv_usec: 0)
+    setsockopt(
+      descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
   }
+
+  private static let sendingLimitSeconds = 5
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
