@@ -5,63 +5,26 @@ import Glibc
 import Ledger
 
 /// Keeps the lines of the newest events, and lines that were read again for longer. Each group has a limit in bytes.
-package final class RecentEvents {
+/// One thread adds lines; any reads them.
+package final class RecentEvents: Sendable {
   private static let newestBytesMax = 8 << 20
   private static let keptBytesMax = 8 << 20
-  private var lines: [[UInt8]] = []
-  /// Lines before this index were removed.
-  private var startIndex = 0
-  private var endPosition = 0
-  private var sizeBytes = 0
-  private var kept: [Int: [UInt8]] = [:]
-  /// The positions of `kept`, in order. Those before `keptStartIndex` were removed.
-  private var keptOrder: [Int] = []
-  private var keptStartIndex = 0
-  private var keptBytes = 0
+  private let held = Monitor(Held())
 
   package init() {}
 
   /// Adds the line of the next event.
   func add(_ line: EventLine) {
-    if line.position != endPosition { removeNewest() }
-    lines.append(Array(line.bytes))
-    sizeBytes += line.bytes.count
-    endPosition = line.position + 1
-    while sizeBytes > Self.newestBytesMax, startIndex + 1 < lines.count {
-      sizeBytes -= lines[startIndex].count
-      lines[startIndex] = []
-      startIndex += 1
-    }
-    if startIndex > 256, startIndex > lines.count / 2 {
-      lines.removeFirst(startIndex)
-      startIndex = 0
-    }
+    held.withLock { $0.add(Array(line.bytes), at: line.position) }
   }
 
   /// Keeps a line after it leaves the newest.
   package func keep(_ line: [UInt8], at position: Int) {
-    keptBytes += line.count
-    if let earlier = kept.updateValue(line, forKey: position) {
-      keptBytes -= earlier.count
-      return
-    }
-    keptOrder.append(position)
-    while keptBytes > Self.keptBytesMax, keptStartIndex + 1 < keptOrder.count {
-      keptBytes -= kept.removeValue(forKey: keptOrder[keptStartIndex])?.count ?? 0
-      keptStartIndex += 1
-    }
-    if keptStartIndex > 256, keptStartIndex > keptOrder.count / 2 {
-      keptOrder.removeFirst(keptStartIndex)
-      keptStartIndex = 0
-    }
+    held.withLock { $0.keep(line, at: position) }
   }
 
   /// The line of the event at a position; nil if it is no longer kept.
-  package func line(at position: Int) -> [UInt8]? {
-    let index = lines.count - (endPosition - position)
-    if position < endPosition, index >= startIndex { return lines[index] }
-    return kept[position]
-  }
+  package func line(at position: Int) -> [UInt8]? { held.withLock { $0.line(at: position) } }
 
   /// The line of the event at a position; `read` fetches it if it is not kept.
   package func line<Failure>(
@@ -73,17 +36,59 @@ package final class RecentEvents {
     return line
   }
 
-  private func removeNewest() {
-    lines.removeAll(keepingCapacity: true)
-    (startIndex, sizeBytes) = (0, 0)
-  }
+  private struct Held {
+    private var lines: [[UInt8]] = []
+    /// Lines before this index were removed.
+    private var startIndex = 0
+    private var endPosition = 0
+    private var sizeBytes = 0
+    private var kept: [Int: [UInt8]] = [:]
+    /// The positions of `kept`, in order. Those before `keptStartIndex` were removed.
+    private var keptOrder: [Int] = []
+    private var keptStartIndex = 0
+    private var keptBytes = 0
 
-  /// Removes all lines.
-  package func removeAll() {
-    removeNewest()
-    kept.removeAll()
-    keptOrder.removeAll()
-    (keptStartIndex, keptBytes) = (0, 0)
+    mutating func add(_ line: [UInt8], at position: Int) {
+      if position != endPosition {
+        lines.removeAll(keepingCapacity: true)
+        (startIndex, sizeBytes) = (0, 0)
+      }
+      lines.append(line)
+      sizeBytes += line.count
+      endPosition = position + 1
+      while sizeBytes > RecentEvents.newestBytesMax, startIndex + 1 < lines.count {
+        sizeBytes -= lines[startIndex].count
+        lines[startIndex] = []
+        startIndex += 1
+      }
+      if startIndex > 256, startIndex > lines.count / 2 {
+        lines.removeFirst(startIndex)
+        startIndex = 0
+      }
+    }
+
+    mutating func keep(_ line: [UInt8], at position: Int) {
+      keptBytes += line.count
+      if let earlier = kept.updateValue(line, forKey: position) {
+        keptBytes -= earlier.count
+        return
+      }
+      keptOrder.append(position)
+      while keptBytes > RecentEvents.keptBytesMax, keptStartIndex + 1 < keptOrder.count {
+        keptBytes -= kept.removeValue(forKey: keptOrder[keptStartIndex])?.count ?? 0
+        keptStartIndex += 1
+      }
+      if keptStartIndex > 256, keptStartIndex > keptOrder.count / 2 {
+        keptOrder.removeFirst(keptStartIndex)
+        keptStartIndex = 0
+      }
+    }
+
+    func line(at position: Int) -> [UInt8]? {
+      let index = lines.count - (endPosition - position)
+      if position < endPosition, index >= startIndex { return lines[index] }
+      return kept[position]
+    }
   }
 }
 

@@ -12,11 +12,11 @@ final class LiveFold {
   private let observer: Projector.Observer
   private let directory: LedgerDirectory
   private let reader: LogReader
-  private let recent = RecentEvents()
+  /// Lines of events that this generation holds: after an erasure none may show what was redacted.
+  private(set) var recent = RecentEvents()
   let answerTimes = ResponseTimes()
   private(set) var database: Database
   private(set) var path: String
-  private(set) var answers: ReceiptResponses
   private var fold: EventFold?
   private var foldedEvents = 0
   /// As this connection last read it.
@@ -35,7 +35,6 @@ final class LiveFold {
     projector = Projector(reader, observer: observer, projections: projections)
     events = EventReader(directory)
     (database, path, progress) = try Self.open(projector, reader)
-    answers = try Self.answers(database, events, recent)
     try answerTimes.noteAll(of: database, lastEventAtMs: progress.lastEventAtMs)
   }
 
@@ -50,23 +49,12 @@ final class LiveFold {
     return (database, database.path, try Progress(database))
   }
 
-  private static func answers(
-    _ database: Database, _ events: EventReader, _ recent: RecentEvents
-  ) throws -> ReceiptResponses {
-    try ReceiptResponses(database) { position in
-      try recent.line(at: position) { (position) throws(LedgerError) in
-        try events.line(at: position)
-      }
-    }
-  }
-
   private func reopen() throws {
     fold = nil
     // After an erasure neither cached data nor a file that is still open may show what was redacted.
-    recent.removeAll()
+    recent = RecentEvents()
     events = EventReader(directory)
     (database, path, progress) = try Self.open(projector, reader)
-    answers = try Self.answers(database, events, recent)
     try answerTimes.noteAll(of: database, lastEventAtMs: progress.lastEventAtMs)
     hasNewApps = true
   }

@@ -3,28 +3,36 @@ package import Base
 package import Ledger
 
 /// Keeps one ledger's projections up to date and answers the client API from them. Safe to use from several threads:
-/// `catchUp` and `answers(uploads:)` share one connection, queries about users have another, all other queries a third,
-/// so that queries never wait for a fold.
+/// `catchUp` has one connection, resources of receipts, queries about users, and all other queries have one each, so
+/// that none waits for a fold.
 package final class LiveProjections: Sendable {
   private struct Shared {
     var position = 0
     var path = ""
     var apps = AppDirectory()
+    /// Of the generation at the path.
+    var recent = RecentEvents()
+  }
+
+  /// Reads resources of receipts from the generation in use.
+  private struct Responses {
+    var path: String
+    let answers: ReceiptResponses
+    let events: EventReader
   }
 
   /// Queries on one connection to the generation in use.
   private struct Questions {
     var path: String
-    var answers: ReceiptResponses
     var waiting: WaitingQueries
     let apps: AppQueries
     let trust: TrustQueries
-    let events: EventReader
   }
 
   private let directory: LedgerDirectory
   private let folding: Monitor<LiveFold>
   private let shared: Monitor<Shared>
+  private let responses = Monitor<Responses?>(nil)
   private let questions: Monitor<Questions?>
   /// Queries about users have their own connection, so that uploads never wait for them.
   private let ownership: Monitor<(path: String, answers: OwnershipResponses)?>
@@ -65,8 +73,8 @@ package final class LiveProjections: Sendable {
   package func closeSealedTails() throws(LedgerError) {
     // A fold in progress reads the log anyway, and may take long.
     _ = try folding.withLockIfFree { fold throws(LedgerError) in try fold.closeSealedTails() }
-    try questions.withLock { questions throws(LedgerError) in
-      try questions?.events.closeSealedTails()
+    try responses.withLock { responses throws(LedgerError) in
+      try responses?.events.closeSealedTails()
     }
   }
 
@@ -80,7 +88,7 @@ package final class LiveProjections: Sendable {
     let apps = fold.hasNewApps ? try AppDirectory(fold.database) : nil
     fold.hasNewApps = false
     let isReplaced = shared.withLock { shared in
-      defer { shared.path = fold.path }
+      defer { (shared.path, shared.recent) = (fold.path, fold.recent) }
       shared.position = fold.progress.position
       if let apps { shared.apps = apps }
       return shared.path != fold.path
@@ -92,6 +100,7 @@ package final class LiveProjections: Sendable {
   /// stays on disk, with data that an erasure has redacted since.
   private func closeReplaced() {
     let path = shared.withLock { $0.path }
+    responses.withLock { if $0?.path != path { $0 = nil } }
     questions.withLock { if $0?.path != path { $0 = nil } }
     ownership.withLock { if $0?.path != path { $0 = nil } }
     changes.withLock { if $0?.path != path { $0 = nil } }
@@ -108,8 +117,8 @@ package final class LiveProjections: Sendable {
     uploads: some Sequence<Position>, byteCountMax: Int = .max
   ) throws -> [Result<ClientReceipt?, any Error>] {
     let apps = shared.withLock { $0.apps }
-    return try folding.withLock {
-      try $0.answers.answers(uploads: uploads, apps: apps, byteCountMax: byteCountMax)
+    return try respond {
+      try $0.answers(uploads: uploads, apps: apps, byteCountMax: byteCountMax)
     }
   }
 
@@ -121,8 +130,25 @@ package final class LiveProjections: Sendable {
   /// The receipt as its newest upload sees it; nil if the family has no such receipt.
   package func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt? {
     let apps = shared.withLock { $0.apps }
-    return try ask { questions in
-      try questions.answers.answer(receiptID: receiptID, apps: apps, family: appFamily)
+    return try respond { try $0.answer(receiptID: receiptID, apps: apps, family: appFamily) }
+  }
+
+  private func respond<Result>(_ body: (ReceiptResponses) throws -> Result) throws -> Result {
+    try withGeneration { path in
+      try responses.withLock { current in
+        if let current, current.path == path { return try body(current.answers) }
+        let events = EventReader(directory)
+        let recent = shared.withLock { $0.path == path ? $0.recent : RecentEvents() }
+        let opened = Responses(
+          path: path,
+          answers: try ReceiptResponses(try Database(path: path, mode: .read)) { position in
+            try recent.line(at: position) { (position) throws(LedgerError) in
+              try events.line(at: position)
+            }
+          }, events: events)
+        current = opened
+        return try body(opened.answers)
+      }
     }
   }
 
@@ -222,12 +248,9 @@ package final class LiveProjections: Sendable {
     try questions.withLock { current in
       if let questions = current, questions.path == path { return try body(questions) }
       let database = try Database(path: path, mode: .read)
-      let events = EventReader(directory)
       let questions = Questions(
-        path: path,
-        answers: try ReceiptResponses(database) { try events.line(at: $0) },
-        waiting: try WaitingQueries(database), apps: AppQueries(database),
-        trust: TrustQueries(database), events: events)
+        path: path, waiting: try WaitingQueries(database), apps: AppQueries(database),
+        trust: TrustQueries(database))
       current = questions
       return try body(questions)
     }

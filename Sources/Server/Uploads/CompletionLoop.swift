@@ -1,4 +1,4 @@
-// The thread that waits for appends, brings the projections up to date, and responds to clients.
+// The thread that waits for appends, brings the projections up to date, and decides what follows.
 import AppStore
 import Base
 import Intake
@@ -23,21 +23,17 @@ enum CompletionItem: Sendable {
 final class CompletionLoop {
   /// The most items of one batch.
   private static let batchMax = 256
-  /// The most responses that are read at once, and the memory beyond which no further one is.
-  private static let answersMax = 16
-  private static let answersByteCountMax = 8 << 20
 
   private let shared: WorkflowShared
   private let caller: AppStoreCaller
   private let recorder: ResultRecorder
   private let lifecycle: UploadLifecycle
-  /// The clients to answer from the projections, and their uploads.
-  private var responses: [PendingResponse] = []
-  private var answerUploads: [Position] = []
+  private let answers: WorkQueue<AnswerItem>
 
-  init(_ shared: WorkflowShared, _ caller: AppStoreCaller) {
+  init(_ shared: WorkflowShared, _ caller: AppStoreCaller, _ answers: WorkQueue<AnswerItem>) {
     self.shared = shared
     self.caller = caller
+    self.answers = answers
     recorder = ResultRecorder(shared)
     lifecycle = UploadLifecycle(shared)
   }
@@ -92,8 +88,7 @@ final class CompletionLoop {
       advance(upload, position, isFolded: isFolded)
     }
     caller.makeCalls()
-    sendResponses()
-    for probe in probes { probe.open() }
+    for probe in probes { answers.push(.probe(probe)) }
     if latches.isEmpty { return }
     // Imported receipts may also wait for the App Store.
     shared.scheduler.rescan()
@@ -141,7 +136,7 @@ final class CompletionLoop {
 
   private func advance(_ upload: SubmittedUpload, _ position: Position?, isFolded: Bool) {
     let step = lifecycle.advance(upload, at: position, isFolded: isFolded) { recorder.begin($0) }
-    if case .respond = step, let position { addResponse(upload.response, uploadAt: position) }
+    if case .respond = step, let position { answers.push(.answer(upload.response, uploadAt: position)) }
   }
 
   // MARK: Results
@@ -157,7 +152,7 @@ final class CompletionLoop {
         : .unanswered(isAlarm: judgement.alarm?.waitsForOperator ?? false)
       for waiter in shared.scheduler.conclude(call, conclusion) {
         if isKept {
-          addResponse(waiter.response, uploadAt: waiter.position)
+          answers.push(.answer(waiter.response, uploadAt: waiter.position))
         } else {
           waiter.response.answer(.tryLater)
         }
@@ -171,42 +166,5 @@ final class CompletionLoop {
         shared.inbox.push(.rest(receiptID, appFamily: appFamily, reply))
       }
     }
-  }
-
-  // MARK: Responses
-
-  private func addResponse(_ response: PendingResponse, uploadAt position: Position) {
-    responses.append(response)
-    answerUploads.append(position)
-  }
-
-  /// Responds to the clients for whom the batch has a response. Several are read at once, but not all: the first need
-  /// not wait for the last.
-  private func sendResponses() {
-    var first = 0
-    while first < responses.count {
-      var end = min(first + Self.answersMax, responses.count)
-      do {
-        let answers = try shared.projections.answers(
-          uploads: answerUploads[first..<end], byteCountMax: Self.answersByteCountMax)
-        precondition(!answers.isEmpty, "each turn must read at least one upload")
-        end = first + answers.count
-        for (response, answer) in zip(responses[first..<end], answers) {
-          give(answer, to: response)
-        }
-      } catch {
-        for response in responses[first..<end] { give(.failure(error), to: response) }
-      }
-      first = end
-    }
-    responses.removeAll(keepingCapacity: true)
-    answerUploads.removeAll(keepingCapacity: true)
-  }
-
-  private func give(_ answer: Result<ClientReceipt?, any Error>, to response: PendingResponse) {
-    do {
-      if let receipt = try answer.get() { return response.answer(receipt.answer) }
-    } catch { shared.notes.fault("read a reply", error) }
-    response.answer(.tryLater)
   }
 }

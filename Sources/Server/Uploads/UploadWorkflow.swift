@@ -9,8 +9,8 @@ import Synchronization
 
 /// Accepts uploads, records them, asks the App Store, responds; and retries pending receipts.
 ///
-/// Workers decode receipts and check signatures; one completion loop waits for the disk, has the projections caught up
-/// and responds; one thread works through the queue. The owner that starts it must stop it.
+/// Workers decode receipts and check signatures; one completion loop waits for the disk and has the projections caught
+/// up; the answer loop responds from them; one thread works through the queue. The owner that starts it must stop it.
 package final class UploadWorkflow: ClientService {
   private enum Job: Sendable {
     case upload(ClientUpload<UploadFields>, PendingResponse)
@@ -29,6 +29,7 @@ package final class UploadWorkflow: ClientService {
   private let notifications: NotificationIntake
   private let erasures: ErasureIntake
   private let jobs = WorkQueue<Job>()
+  private let answers = WorkQueue<AnswerItem>()
   private let isStopping = Atomic<Bool>(false)
   private let threads = Monitor<Threads>(Threads())
   private let directory: LedgerDirectory
@@ -37,6 +38,7 @@ package final class UploadWorkflow: ClientService {
   private struct Threads {
     var workers: [WorkerThread] = []
     var completionLoop: WorkerThread?
+    var answerLoop: WorkerThread?
     var queue: WorkerThread?
   }
 
@@ -74,7 +76,7 @@ package final class UploadWorkflow: ClientService {
 
   /// Starts the threads.
   package func start() throws(LedgerError) {
-    let (shared, caller) = (shared, caller)
+    let (shared, caller, answers) = (shared, caller, answers)
     let gauges = WorkflowGauges(shared, setMore: options.setGauges)
     let queue = try RetryWorker(
       shared.scheduler, caller, shared.projections, directory, shared.redactions, shared.clock,
@@ -83,7 +85,9 @@ package final class UploadWorkflow: ClientService {
         gauges.update()
         shared.retryWhatFailed()
       })
-    let completionLoop = try WorkerThread.start { CompletionLoop(shared, caller).run() }
+    let answerLoop = try WorkerThread.start { AnswerLoop(shared, answers).run() }
+    threads.withLock { $0.answerLoop = answerLoop }
+    let completionLoop = try WorkerThread.start { CompletionLoop(shared, caller, answers).run() }
     threads.withLock { $0.completionLoop = completionLoop }
     let queueThread = try WorkerThread.start { [queueEnd] in
       queue.run()
@@ -352,6 +356,8 @@ package final class UploadWorkflow: ClientService {
     }
     shared.inbox.close()
     threads.withLock { $0.completionLoop.take() }?.join()
+    answers.close()
+    threads.withLock { $0.answerLoop.take() }?.join()
   }
 
   private func waitUntilQuiet(limitMs: Int64) -> Bool {
