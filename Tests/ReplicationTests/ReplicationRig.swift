@@ -102,7 +102,8 @@ final class ReplicationRig {
 
   /// Redacts events as an erasure does. Tests can look between its steps.
   func erase(
-    _ positions: [Position], sealed: () throws -> Void = {}, committed: () throws -> Void = {}
+    _ positions: [Position], sealed: () throws -> Void = {}, committed: () throws -> Void = {},
+    afterListing: () throws -> Void = {}
   ) throws {
     let writer = try openWriter()
     _ = try directory.allowingRedactions()
@@ -134,6 +135,13 @@ final class ReplicationRig {
           .init(
             erasure: erasure, part: 1, partCount: 1, reason: "request", lines: listed)))
     ])
+    try afterListing()
+    try finishErasure()
+  }
+
+  /// Rewrites the segments of an erasure whose lines are listed.
+  func finishErasure() throws {
+    let writer = try openWriter()
     try writer.sealAll()
     try writer.rewriteSegments(try #require(try RedactedLines.ifPresent(directory)))
     try RedactionFile.remove(from: directory)

@@ -113,6 +113,7 @@ package final class FaultyStorage: Storage {
     case link(String, UInt64)
     case unlink(String)
     case rename(String, String)
+    case renameDirectory(String, String)
   }
 
   private struct State {
@@ -226,6 +227,10 @@ package final class FaultyStorage: Storage {
       after.entries = state.durableEntries
       let kept = Int.random(in: 0...state.pending.count, using: &random)
       for change in state.pending[..<kept] { FaultyStorage.apply(change, to: &after.entries) }
+      for change in state.pending[kept...].reversed() {
+        guard case .renameDirectory(let old, let new) = change else { continue }
+        after.directories = FaultyStorage.moved(after.directories, from: new, to: old)
+      }
       after.durableEntries = after.entries
       after.nextNumber = state.nextNumber
       for (number, file) in state.files {
@@ -264,6 +269,11 @@ package final class FaultyStorage: Storage {
     case .rename(let old, let new):
       entries[new] = entries[old]
       entries[old] = nil
+    case .renameDirectory(let old, let new):
+      for path in entries.keys where path.hasPrefix(old + "/") {
+        entries[new + path.dropFirst(old.count)] = entries[path]
+        entries[path] = nil
+      }
     }
   }
 
@@ -520,6 +530,9 @@ package final class FaultyStorage: Storage {
     try call(changes: true) { state throws(SystemError) in
       let old = try FaultyStorage.path(name, in: directory, state)
       let new = try FaultyStorage.path(newName, in: directory, state)
+      if state.entries[old] == nil, state.directories.contains(old) {
+        return FaultyStorage.renameDirectory(old, new, &state)
+      }
       guard state.entries[old] != nil else { throw SystemError(code: ENOENT) }
       FaultyStorage.change(.rename(old, new), &state)
     }
@@ -530,6 +543,45 @@ package final class FaultyStorage: Storage {
       let path = try FaultyStorage.path(name, in: directory, state)
       guard state.entries[path] != nil else { throw SystemError(code: ENOENT) }
       FaultyStorage.change(.unlink(path), &state)
+    }
+  }
+
+  /// Moves a directory with all that is in it, in one change.
+  private static func renameDirectory(_ old: String, _ new: String, _ state: inout State) {
+    state.directories = moved(state.directories, from: old, to: new)
+    state.openDirectories = state.openDirectories.mapValues { moved($0, from: old, to: new) }
+    change(.renameDirectory(old, new), &state)
+  }
+
+  private static func moved(
+    _ directories: Set<String>, from old: String, to new: String
+  ) -> Set<String> { Set(directories.map { moved($0, from: old, to: new) }) }
+
+  private static func moved(_ path: String, from old: String, to new: String) -> String {
+    path == old || path.hasPrefix(old + "/") ? new + path.dropFirst(old.count) : path
+  }
+
+  package func makeHardLink(
+    _ name: String, in directory: Int32, as newName: String, in newDirectory: Int32
+  ) throws(SystemError) {
+    try call(changes: true) { state throws(SystemError) in
+      let old = try FaultyStorage.path(name, in: directory, state)
+      let new = try FaultyStorage.path(newName, in: newDirectory, state)
+      guard let number = state.entries[old] else { throw SystemError(code: ENOENT) }
+      if state.entries[new] != nil { throw SystemError(code: EEXIST) }
+      FaultyStorage.change(.link(new, number), &state)
+    }
+  }
+
+  package func removeDirectory(_ name: String, in directory: Int32) throws(SystemError) {
+    try call(changes: true) { state throws(SystemError) in
+      let path = try FaultyStorage.path(name, in: directory, state)
+      guard state.directories.contains(path) else { throw SystemError(code: ENOENT) }
+      let isEmpty = !(Array(state.entries.keys) + state.directories).contains {
+        $0.hasPrefix(path + "/")
+      }
+      if !isEmpty { throw SystemError(code: ENOTEMPTY) }
+      state.directories.remove(path)
     }
   }
 

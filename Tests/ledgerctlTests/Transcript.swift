@@ -104,6 +104,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
       ("with step [0-9]+ at", "with step N at"),
       ("from step [0-9]+ of a copy", "from step N of a copy"),
       ("\\b20[2-9][0-9]-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\.[0-9]{3}Z", "NOW"),
+      ("\\b20[2-9][0-9]-[0-9]{2}-[0-9]{2}T[0-9]{6}Z", "BACKUP"),
     ]
     return kinds.reduce(text) { text, kind in
       text.replacingOccurrences(of: kind.0, with: kind.1, options: .regularExpression)

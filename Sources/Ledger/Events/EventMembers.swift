@@ -116,7 +116,7 @@ extension JSONValue {
   }
 
   /// The root of a tree, in base64.
-  func root(_ name: String) -> SHA256Digest? {
+  package func root(_ name: String) -> SHA256Digest? {
     guard let text = self[name]?.stringValue, let bytes = try? Base64.decode(Array(text.utf8))
     else { return nil }
     return bytes.withUnsafeBytes { SHA256Digest($0) }

@@ -120,7 +120,7 @@ package final class Folder: Sendable {
   }
 
   /// As `openFile`, for reading; nil if the file does not exist.
-  func openFileIfPresent(
+  package func openFileIfPresent(
     _ name: String, isSecret: Bool = false
   ) throws(LedgerError) -> StorageFile? {
     do throws(LedgerError) {
@@ -365,6 +365,44 @@ package final class Folder: Sendable {
     if let folder = try folderIfPresent(name) { return folder }
     _ = try makeFolder(name)
     return try folder(name)
+  }
+
+  /// Gives a file of another folder a second name here.
+  package func makeHardLink(
+    _ name: String, in folder: Folder, as newName: String
+  ) throws(LedgerError) {
+    try retrying("link", label(newName)) { () throws(SystemError) in
+      try storage.makeHardLink(name, in: folder.descriptor, as: newName, in: descriptor)
+    }
+  }
+
+  /// Renames a subfolder, durably. Throws if the new name is taken.
+  package func renameFolder(_ name: String, to newName: String) throws(LedgerError) {
+    try retrying("rename", label(name)) { () throws(SystemError) in
+      do throws(SystemError) {
+        _ = try storage.status(newName, in: descriptor)
+      } catch {
+        if error.code != ENOENT { throw error }
+        return try storage.rename(name, to: newName, in: descriptor)
+      }
+      throw SystemError(code: EEXIST)
+    }
+    try sync()
+  }
+
+  /// Removes a subfolder and everything in it, if it exists; follows no link.
+  package func removeFolder(_ name: String) throws(LedgerError) {
+    guard let folder = try folderIfPresent(name) else { return }
+    for entry in try folder.names() {
+      if try folder.status(entry)?.kind == .directory {
+        try folder.removeFolder(entry)
+      } else {
+        try folder.unlink(entry)
+      }
+    }
+    try retrying("remove", label(name)) { () throws(SystemError) in
+      try storage.removeDirectory(name, in: descriptor)
+    }
   }
 
   /// Opens the parent folder.

@@ -110,8 +110,8 @@ package struct LedgerDirectory: Sendable {
     return directory
   }
 
-  /// A ledger that is being restored: it has an identity, but no `ledger.json` yet.
-  init(unfinished path: String, _ identity: LedgerIdentity, _ root: Folder) {
+  /// A ledger that is being restored, or a backup: it has an identity, but no `ledger.json`.
+  package init(unfinished path: String, _ identity: LedgerIdentity, _ root: Folder) {
     self.init(path, identity, root)
   }
 

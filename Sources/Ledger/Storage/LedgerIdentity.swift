@@ -182,8 +182,8 @@ private struct IdentityScanner {
 // MARK: - A ledger being restored
 
 /// A directory that becomes a ledger when `finish` is called: everything else is in place before `ledger.json`. Until
-/// then no command accepts it as a ledger. A note (`Standby`) marks it from the start, so that the remains of an
-/// interrupted restore can be told from anything else.
+/// then no command accepts it as a ledger. A file marks it from the start, so that the remains of an interrupted restore
+/// can be told from anything else: the note (`Standby`) of a ledger from a copy, the manifest of one from a backup.
 package struct UnfinishedLedger {
   package static let operation = "restore"
 
@@ -194,21 +194,47 @@ package struct UnfinishedLedger {
   package let directory: LedgerDirectory
   package let log: Folder
 
-  /// Makes or opens the directory, which must be new, empty, or left by an interrupted restore.
+  /// Makes or opens the directory of a ledger that is restored from a copy. It must be new, empty, or left by an
+  /// interrupted restore.
   ///
   /// Throws `invalidInput` for any other directory, `corruption` if the identity is not one, and `newerFormat`.
   package init(
     path: String, identity bytes: [UInt8], note: Standby,
     storage: any Storage = PosixStorage()
   ) throws(LedgerError) {
+    try self.init(path: path, identity: bytes, storage, mark: Standby.fileName) {
+      directory throws(LedgerError) in
+      if try Standby(of: directory) != nil { return false }
+      try note.write(to: directory)
+      return true
+    }
+  }
+
+  /// As above, for a ledger that is restored from a backup.
+  /// - Parameters:
+  ///   - mark: the name of the file that marks the directory.
+  ///   - content: its content.
+  package init(
+    path: String, identity bytes: [UInt8], mark: String, content: [UInt8],
+    storage: any Storage = PosixStorage()
+  ) throws(LedgerError) {
+    try self.init(path: path, identity: bytes, storage, mark: mark) {
+      directory throws(LedgerError) in
+      try directory.replaceFile(mark, with: content)
+      return true
+    }
+  }
+
+  /// - Parameter setMark: marks the directory; returns whether it was not marked before.
+  private init(
+    path: String, identity bytes: [UInt8], _ storage: any Storage, mark: String,
+    _ setMark: (LedgerDirectory) throws(LedgerError) -> Bool
+  ) throws(LedgerError) {
     let identity = try LedgerIdentity(copied: bytes, path: path)
     let root = try Self.makeRoot(path, storage)
-    try Self.refuseUnlessOurs(root, path)
+    try Self.refuseUnlessOurs(root, path, mark: mark)
     let directory = LedgerDirectory(unfinished: path, identity, root)
-    if try Standby(of: directory) == nil {
-      try note.write(to: directory)
-      try root.parent().sync()
-    }
+    if try setMark(directory) { try root.parent().sync() }
     (self.path, identityBytes, self.directory) = (path, bytes, directory)
     log = try Self.folder(Format.logDirectoryName, in: root)
   }
@@ -232,6 +258,19 @@ package struct UnfinishedLedger {
   package func finish(note: Standby) throws(LedgerError) -> LedgerDirectory {
     try log.sync()
     try note.write(to: directory)
+    return try finish()
+  }
+
+  /// As above, for a ledger that is restored from a backup; removes the mark, which changes nothing in a ledger.
+  package func finish(removing mark: String) throws(LedgerError) -> LedgerDirectory {
+    try log.sync()
+    let ledger = try finish()
+    try directory.root.unlink(mark)
+    try directory.root.sync()
+    return ledger
+  }
+
+  private func finish() throws(LedgerError) -> LedgerDirectory {
     if try directory.root.status(Format.lockName) == nil {
       try directory.root.replaceFile(Format.lockName, with: [])
     }
@@ -255,20 +294,21 @@ package struct UnfinishedLedger {
     return root
   }
 
-  private static func refuseUnlessOurs(_ root: Folder, _ path: String) throws(LedgerError) {
+  private static func refuseUnlessOurs(
+    _ root: Folder, _ path: String, mark: String
+  ) throws(LedgerError) {
     func refusal(_ cause: String) -> LedgerError {
       LedgerError(.invalidInput, operation: operation, object: path, cause: cause)
     }
     let names = try root.names()
     if names.contains(Format.identityName) { throw refusal("it is a ledger already") }
-    let isMarked = names.contains(Standby.fileName)
     let known: Set<String> =
-      isMarked
+      names.contains(mark)
       ? [
         Format.logDirectoryName, CheckpointStore.directoryName, Format.lockName,
         SignedHeads.fileName, Standby.fileName, Format.identityName, "webhooks",
-        RedactionFile.directoryName,
-      ] : [Standby.fileName]
+        RedactionFile.directoryName, mark, KeyStore.directoryName, "config.json",
+      ] : [mark]
     let isKnown = names.allSatisfy { name in
       known.contains(name)
         || name.hasSuffix(Format.temporarySuffix)

@@ -101,6 +101,16 @@ package struct PosixStorage: Storage {
     _ = try checked(unlinkat(directory, name, 0))
   }
 
+  package func makeHardLink(
+    _ name: String, in directory: Int32, as newName: String, in newDirectory: Int32
+  ) throws(SystemError) {
+    _ = try checked(linkat(directory, name, newDirectory, newName, 0))
+  }
+
+  package func removeDirectory(_ name: String, in directory: Int32) throws(SystemError) {
+    _ = try checked(unlinkat(directory, name, AT_REMOVEDIR))
+  }
+
   package func makeDirectory(_ path: String, permissions: UInt32) throws(SystemError) {
     _ = try checked(mkdir(path, permissions))
   }

@@ -119,6 +119,12 @@ package protocol Storage: Sendable {
   ) throws(SystemError)
   /// Removes a file's name.
   func unlink(_ name: String, in directory: Int32) throws(SystemError)
+  /// Gives a file of one directory a second name in another; fails if that name is taken.
+  func makeHardLink(
+    _ name: String, in directory: Int32, as newName: String, in newDirectory: Int32
+  ) throws(SystemError)
+  /// Removes an empty directory.
+  func removeDirectory(_ name: String, in directory: Int32) throws(SystemError)
   /// Creates a directory at a path.
   func makeDirectory(_ path: String, permissions: UInt32) throws(SystemError)
   /// Creates a directory in another.
@@ -149,6 +155,16 @@ extension Storage {
   /// If only this process can hold a lock, a held lock is not released during the wait.
   package func waitForLock(_ descriptor: Int32) throws(SystemError) {
     if try !lock(descriptor) { throw SystemError(code: EDEADLK) }
+  }
+
+  /// Some file systems have no second names either.
+  package func makeHardLink(
+    _ name: String, in directory: Int32, as newName: String, in newDirectory: Int32
+  ) throws(SystemError) { throw SystemError(code: EOPNOTSUPP) }
+
+  /// For storages whose directories stay.
+  package func removeDirectory(_ name: String, in directory: Int32) throws(SystemError) {
+    throw SystemError(code: EOPNOTSUPP)
   }
 
   /// As above for a directory's path, for storages without other paths.

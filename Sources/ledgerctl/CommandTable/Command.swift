@@ -189,7 +189,10 @@ struct CommandTable: Sendable {
       ]
     ),
     ("Privacy", [redactCommand, redactListCommand, userExportCommand]),
-    ("Copies", [replicateCommand, restoreCommand, promoteCommand, divergenceCommand]),
+    (
+      "Copies",
+      [backupCommand, restoreCommand, replicateCommand, promoteCommand, divergenceCommand]
+    ),
     ("Many ledgers", [mergeCommand]),
   ])
 

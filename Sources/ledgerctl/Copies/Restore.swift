@@ -6,19 +6,25 @@ import Replication
 import Server
 
 let restoreCommand = Command(
-  "restore", summary: "Make a ledger from a copy",
+  "restore", summary: "Make a ledger from a backup or a copy",
   details: [
-    "Makes a ledger in DIR, a new or empty directory, and checks every object, the whole log, its root and "
-      + "every checkpoint. The writer of the copy may continue meanwhile. The same command continues an "
-      + "interrupted restore and, run again later, fetches what is new. docs/replication.md has the details.",
-    "The restored ledger is on standby: nothing can be appended until `ledgerctl promote` lets it take over. "
+    "From a backup, a directory that `ledgerctl backup` made, or the newest in a directory of backups: "
+      + "checks every file, and audits the whole log. The ledger in DIR is complete, with keys and "
+      + "`config.json`, and can be served at once. Never serve it and the ledger that was backed up: they are "
+      + "two histories. `--at`, `--list` and `--partial` are for copies.",
+    "From a copy: makes a ledger in DIR, a new or empty directory, and checks every object, the whole log, its "
+      + "root and every checkpoint. The writer of the copy may continue meanwhile. The same command continues "
+      + "an interrupted restore and, run again later, fetches what is new. docs/replication.md has the details.",
+    "A ledger restored from a copy is on standby: nothing can be appended until `ledgerctl promote` lets it take over. "
       + "`keys/` and `config.json` are not in a copy; bring them back from where you keep secrets.",
     "If objects are missing or damaged, all are named, nothing is restored, and the exit code is 20; with "
       + "`--partial` it is 3.",
   ],
   positionals: [Positional("DIR", arity: .optional, help: "the directory of the new ledger")],
   options: [
-    .copy("from", isRequired: true, help: "the copy: s3://BUCKET/PREFIX or file:///PATH")
+    .copy(
+      "from", isRequired: true,
+      help: "the copy, s3://BUCKET/PREFIX or file:///PATH; or the directory of a backup or backups")
   ] + Option.copyAccess + [
     Option(
       "at", value: .init("POINT"),
@@ -37,6 +43,8 @@ let restoreCommand = Command(
   ],
   examples: [
     Example(
+      "ledgerctl restore --from /mnt/backup/shop restored", "Restore the newest backup"),
+    Example(
       "ledgerctl restore --from file:///mnt/second-disk/shop restored", "Restore from another disk"),
     Example(
       "ledgerctl restore --from s3://receipts-copy/shop --region eu-central-1 --credentials-file "
@@ -50,6 +58,14 @@ let restoreCommand = Command(
   if !keys.isEmpty, checkpointPaths.isEmpty {
     throw UsageError("--key", "requires --checkpoint")
   }
+  let givenHeads = { (directory: LedgerDirectory) in
+    try checkpointPaths.map { path in
+      GivenHead(name: path, checkpoint: try givenCheckpoint(path, directory, keys: keys))
+    }
+  }
+  if let source = invocation.value("from"), !source.contains("://") {
+    return try restoreBackup(source, givenHeads, invocation, context)
+  }
   var restore = CopyRestore()
   switch try invocation.value("at", Option.restoredPointProblem, read: PointInTime.init) {
   case .position(let position): restore.size = position
@@ -62,11 +78,7 @@ let restoreCommand = Command(
   restore.boundedWebhook = { WebhookFiles.bounded($0, by: $1) }
   restore.isPartial = invocation.has("partial")
   restore.checkCancelled = { try context.interruption.check() }
-  restore.givenHeads = { directory in
-    try checkpointPaths.map { path in
-      GivenHead(name: path, checkpoint: try givenCheckpoint(path, directory, keys: keys))
-    }
-  }
+  restore.givenHeads = givenHeads
   let (fetching, checking) = (
     SharedProgress("Fetching", context: context), SharedProgress("Checking", context: context)
   )
@@ -184,4 +196,59 @@ private func record(_ report: CopyRestore.Report) -> Record {
     "continued_from": report.continuedFrom, "unlisted": report.unlistedCount,
     "unredacted": report.unredactedCount, "notes": report.notes,
   ]
+}
+
+// MARK: - From a backup
+
+private func restoreBackup(
+  _ source: String, _ givenHeads: @escaping (LedgerDirectory) throws -> [GivenHead],
+  _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let forCopies = ["at", "list", "partial", "endpoint", "region", "credentials-file"]
+  for name in forCopies where invocation.has(name) {
+    throw UsageError(
+      "--\(name)",
+      "cannot be used with a backup"
+        + (name == "list" ? ": use 'ledgerctl backup DIR --list'" : ""))
+  }
+  guard let path = invocation.positionals.first else { throw UsageError("DIR", "is missing") }
+  try context.owner.assume(newLedger: path)
+  var restore = BackupRestore()
+  let (copying, checking) = backupProgress(context)
+  restore.progress = { phase, done, total in
+    (phase == .copying ? copying : checking).update(done, of: total)
+  }
+  restore.checkCancelled = { try context.interruption.check() }
+  restore.givenHeads = givenHeads
+  let backup = try restore.backup(at: source)
+  if isInside(path, try backup.status()) {
+    throw Failure(operation: "restore", object: path, cause: "it is inside the backup")
+  }
+  let report = try restore.run(backup, to: path)
+  copying.erase()
+  checking.erase()
+  let (manifest, audit) = (report.manifest, report.audit)
+  let unfinished = try UnfinishedErasures(
+    audit.unfinishedErasures, try LedgerDirectory.open(path: path))
+  let record: Record = [
+    "backup": report.backup, "made_at": timeText(manifest.madeAtMs), "size": manifest.size,
+    "root": manifest.root.base64, "checkpoints": audit.checkpointCount,
+    "files": manifest.files.count, "bytes": manifest.byteCount,
+    "unredacted": audit.unredactedCount, "notes": audit.notes,
+    "unfinished_erasures": unfinished.record,
+  ]
+  try context.print(invocation, record) { sheet in
+    try sheet.line("Restored \(counted(manifest.size, "event")) in \(visible(path))")
+    try sheet.fields(
+      [
+        ("backup", "\(report.backup), made \(timeText(manifest.madeAtMs))"),
+        ("root", "\(manifest.root.base64) of \(counted(manifest.size, "event"))"),
+        ("checkpoints", "\(audit.checkpointCount)"),
+        ("read", "\(counted(manifest.files.count, "file")), \(sizeText(manifest.byteCount))"),
+      ] + unfinished.fields + audit.notes.map { ("note", $0) })
+    try sheet.gap()
+    try sheet.line(
+      "Never serve this ledger and the one that was backed up: they are two histories.")
+  }
+  return .done
 }

@@ -1,0 +1,165 @@
+# Kills a backup, the server beside it, and both, again and again. An unfinished backup must be none, and a
+# finished one must restore to a whole ledger with every upload that was answered before the backup began.
+import json
+import shutil
+import signal
+import subprocess
+import time
+
+import serving
+from copies import lines_of, uploads_in
+from harness import end_load
+
+OPTIONS = {
+    "kills": (50, ""),
+    "rate": (200, "uploads a second"),
+    "mean-seconds": (0.5, "between two backups"),
+    "seed": (1, "where random moments begin"),
+}
+BODIES = 400
+# In this part of the rounds the server erases an upload meanwhile.
+ERASED_PART = 0.25
+# Older backups are removed.
+KEPT = 4
+UPLOADS = ("receipt.uploaded", "transactions.received")
+
+
+def leaves(lines):
+    """What no erasure changes of each line: position, type, time and digest."""
+    return {position: line.split(b',"salt":')[0] for position, line in lines.items()}
+
+
+class Campaign:
+    def __init__(self, arguments, place, chance, checks):
+        self.arguments, self.place, self.chance = arguments, place, chance
+        self.checks, self.counts = checks, checks.counts
+        authority, self.bodies = place / "authority", place / "uploads.ndjson"
+        serving.sign_transactions(arguments.programs, authority, self.bodies, BODIES)
+        # Nobody asks it: signed transactions need no call.
+        self.stand_in = serving.StandIn(arguments.programs, authority)
+        self.ledger = serving.Ledger(arguments.programs, place / "ledger", self.stand_in.facts)
+        self.answers_path = place / "answers.ndjson"
+        self.backups = place / "backups"
+        self.backups.mkdir(mode=0o700)
+        self.erased = set()
+        self.seconds = 0.1
+
+    def start(self):
+        self.server = serving.Server(self.ledger)
+        self.listen = self.server.url.removeprefix("http://")
+        self.generator = serving.load(
+            self.arguments.programs, self.server, self.ledger, self.bodies,
+            "--rate", str(self.arguments.rate), "--duration", "86400",
+            "--answers", str(self.answers_path), "--reconnect", path=serving.TRANSACTIONS_PATH,
+        )  # fmt: skip
+
+    def acknowledged(self):
+        """The numbers of the uploads that were answered so far."""
+        if not self.answers_path.exists():
+            return set()
+        lines = self.answers_path.read_bytes().splitlines(keepends=True)
+        answers = [json.loads(line) for line in lines if line.endswith(b"\n")]
+        return {it["upload"] for it in answers if it["status"] in (200, 206, 402)}
+
+    def names(self):
+        return {path.name for path in self.backups.iterdir() if not path.name.startswith(".")}
+
+    def unfinished(self):
+        return [path.name for path in self.backups.glob(".*.partial")]
+
+    # A round
+
+    def erase(self):
+        """Lets the server erase an upload; it is not waited for."""
+        lines = lines_of(self.ledger.directory)
+        events = [json.loads(line) for line in lines.values()]
+        uploads = [it for it in events if it["type"] in UPLOADS and it["data"]]
+        if not uploads:
+            return None
+        event = self.chance.choice(uploads)
+        self.erased.add(int(event["data"]["metadata"]["upload"]))
+        self.counts["erasures"] += 1
+        return self.ledger.start(
+            "redact", "--position", event["seq"], "--reason", "user_request", "--yes"
+        )
+
+    def round(self, kind):
+        self.counts[f"kills of {kind}" if kind else "undisturbed"] += 1
+        time.sleep(self.chance.uniform(0.1, 2 * self.arguments.mean_seconds))
+        erasure = self.erase() if self.chance.random() < ERASED_PART else None
+        known, before = self.acknowledged(), self.names()
+        began = time.monotonic()
+        command = self.ledger.command("backup", self.backups)
+        backup = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        if kind:
+            time.sleep(self.chance.uniform(0, 1.2 * self.seconds))
+        if kind in ("backup", "both"):
+            backup.kill()
+        if kind in ("server", "both"):
+            self.server.kill()
+            self.server = serving.Server(self.ledger, listen=self.listen)
+        said = backup.communicate()[1].decode(errors="replace")
+        if not kind:
+            self.seconds = time.monotonic() - began
+        if erasure:
+            erasure.wait()
+        self.check(backup.returncode, said, self.names() - before, known)
+
+    def check(self, code, said, new, known):
+        if code == -signal.SIGKILL:
+            # It may have been killed after its end.
+            self.counts["killed backups"] += 1
+            self.counts["left something behind"] += bool(self.unfinished())
+        else:
+            self.checks.expect(code == 0, f"backup exits with {code}: {said[-500:]}")
+            self.checks.expect(len(new) == 1, f"a backup made {sorted(new)}")
+            self.checks.expect(not self.unfinished(), f"there is {self.unfinished()}")
+        self.checks.expect(len(new) <= 1, f"a backup made {sorted(new)}")
+        for name in new:
+            self.restore(name, known)
+        for name in sorted(self.names())[:-KEPT]:
+            shutil.rmtree(self.backups / name)
+
+    def restore(self, name, known):
+        """Restores a backup, and holds it against the disk and the answers."""
+        self.counts["restores"] += 1
+        directory = self.place / "restored"
+        done = self.ledger.done("restore", "--from", self.backups / name, directory, elsewhere=True)
+        self.checks.expect(done.returncode == 0, f"{name} is not restored: {done.stderr[-500:]}")
+        if done.returncode == 0:
+            audit = self.ledger.done("audit", "--ledger", directory, elsewhere=True)
+            self.checks.expect(audit.returncode == 0, f"{name} is not whole: {audit.stdout[-800:]}")
+            restored, disk = lines_of(directory), lines_of(self.ledger.directory)
+            missing = known - uploads_in(without_redacted(restored)) - self.erased
+            self.checks.expect(not missing, f"{name} lacks {len(missing)} uploads: {sorted(missing)[:5]}")
+            found, there = leaves(restored), leaves(disk)
+            self.checks.expect(
+                all(there.get(position) == leaf for position, leaf in found.items()),
+                f"{name} is not the beginning of the log",
+            )
+        shutil.rmtree(directory, ignore_errors=True)
+
+    def finish(self):
+        report = end_load(self.generator)
+        self.checks.expect(self.server.terminate() == 0, "serve does not end in order")
+        print(report)
+        done = self.ledger.done("backup", self.backups, "--verify", elsewhere=True)
+        self.checks.expect(done.returncode == 0, f"a backup is damaged: {done.stdout}")
+        self.stand_in.stop()
+
+
+def without_redacted(lines):
+    return {position: line for position, line in lines.items() if b',"data":null,' not in line}
+
+
+def run(arguments, place, chance, checks):
+    campaign = Campaign(arguments, place, chance, checks)
+    campaign.start()
+    campaign.round(None)
+    for _ in range(arguments.kills):
+        campaign.round(chance.choice(["backup", "backup", "server", "both"]))
+    campaign.round(None)
+    campaign.finish()
+    checks.expect(checks.counts["left something behind"], "no backup was interrupted")
