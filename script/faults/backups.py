@@ -1,18 +1,20 @@
 # Kills a backup, the server beside it, and both, again and again. An unfinished backup must be none, and a
 # finished one must restore to a whole ledger with every upload that was answered before the backup began.
+import http.client
 import json
 import shutil
 import signal
 import subprocess
+import threading
 import time
+import urllib.error
+import urllib.request
 
 import serving
 from copies import lines_of, uploads_in
-from harness import end_load
 
 OPTIONS = {
     "kills": (50, ""),
-    "rate": (200, "uploads a second"),
     "mean-seconds": (0.5, "between two backups"),
     "seed": (1, "where random moments begin"),
 }
@@ -22,6 +24,9 @@ ERASED_PART = 0.25
 # Older backups are removed.
 KEPT = 4
 UPLOADS = ("receipt.uploaded", "transactions.received")
+UPLOADERS = 4
+# In each body, in place of an upload's number.
+UNNUMBERED = b"000000000000"
 
 
 def leaves(lines):
@@ -29,16 +34,44 @@ def leaves(lines):
     return {position: line.split(b',"salt":')[0] for position, line in lines.items()}
 
 
+class Uploader(threading.Thread):
+    """Sends uploads, one after the other, and knows at any moment which were answered."""
+
+    def __init__(self, campaign, first):
+        super().__init__(daemon=True)
+        self.campaign, self.number = campaign, first
+        self.acknowledged = []
+        self.is_over = False
+
+    def run(self):
+        bodies = self.campaign.bodies
+        headers = {"Authorization": f"Bearer {self.campaign.token}", "Content-Type": "application/json"}
+        while not self.is_over:
+            body = bodies[self.number % len(bodies)].replace(UNNUMBERED, b"%012d" % self.number)
+            url = self.campaign.server.url + serving.TRANSACTIONS_PATH
+            try:
+                with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=30):
+                    self.acknowledged.append(self.number)
+            except urllib.error.HTTPError as error:
+                if error.code == 402:
+                    self.acknowledged.append(self.number)
+            except (OSError, http.client.HTTPException):
+                # The server was killed.
+                time.sleep(0.01)
+            self.number += UPLOADERS
+
+
 class Campaign:
     def __init__(self, arguments, place, chance, checks):
         self.arguments, self.place, self.chance = arguments, place, chance
         self.checks, self.counts = checks, checks.counts
-        authority, self.bodies = place / "authority", place / "uploads.ndjson"
-        serving.sign_transactions(arguments.programs, authority, self.bodies, BODIES)
+        authority, bodies = place / "authority", place / "uploads.ndjson"
+        serving.sign_transactions(arguments.programs, authority, bodies, BODIES)
+        self.bodies = bodies.read_bytes().splitlines()
         # Nobody asks it: signed transactions need no call.
         self.stand_in = serving.StandIn(arguments.programs, authority)
         self.ledger = serving.Ledger(arguments.programs, place / "ledger", self.stand_in.facts)
-        self.answers_path = place / "answers.ndjson"
+        self.token = self.ledger.token_path.read_text()
         self.backups = place / "backups"
         self.backups.mkdir(mode=0o700)
         self.erased = set()
@@ -47,19 +80,13 @@ class Campaign:
     def start(self):
         self.server = serving.Server(self.ledger)
         self.listen = self.server.url.removeprefix("http://")
-        self.generator = serving.load(
-            self.arguments.programs, self.server, self.ledger, self.bodies,
-            "--rate", str(self.arguments.rate), "--duration", "86400",
-            "--answers", str(self.answers_path), "--reconnect", path=serving.TRANSACTIONS_PATH,
-        )  # fmt: skip
+        self.uploaders = [Uploader(self, first) for first in range(UPLOADERS)]
+        for uploader in self.uploaders:
+            uploader.start()
 
     def acknowledged(self):
         """The numbers of the uploads that were answered so far."""
-        if not self.answers_path.exists():
-            return set()
-        lines = self.answers_path.read_bytes().splitlines(keepends=True)
-        answers = [json.loads(line) for line in lines if line.endswith(b"\n")]
-        return {it["upload"] for it in answers if it["status"] in (200, 206, 402)}
+        return {number for uploader in self.uploaders for number in list(uploader.acknowledged)}
 
     def names(self):
         return {path.name for path in self.backups.iterdir() if not path.name.startswith(".")}
@@ -99,6 +126,10 @@ class Campaign:
             backup.kill()
         if kind in ("server", "both"):
             self.server.kill()
+            # Without a server it would erase by itself, and hold the ledger, or wait for the server.
+            if erasure:
+                erasure.kill()
+                erasure.wait()
             self.server = serving.Server(self.ledger, listen=self.listen)
         said = backup.communicate()[1].decode(errors="replace")
         if not kind:
@@ -142,9 +173,13 @@ class Campaign:
         shutil.rmtree(directory, ignore_errors=True)
 
     def finish(self):
-        report = end_load(self.generator)
+        for uploader in self.uploaders:
+            uploader.is_over = True
+        for uploader in self.uploaders:
+            uploader.join()
         self.checks.expect(self.server.terminate() == 0, "serve does not end in order")
-        print(report)
+        self.counts["answered uploads"] = len(self.acknowledged())
+        self.checks.expect(self.acknowledged(), "no upload was answered")
         done = self.ledger.done("backup", self.backups, "--verify", elsewhere=True)
         self.checks.expect(done.returncode == 0, f"a backup is damaged: {done.stdout}")
         self.stand_in.stop()
