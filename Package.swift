@@ -109,7 +109,7 @@ let package = Package(
       ]),
     library(
       "LedgerRules",
-      knows: ["Base", "Ledger", "AppStore", "Revenue", "Projections"]),
+      knows: ["Base", "Ledger", "AppStore", "Revenue", "Projections", "Merge"]),
     .executableTarget(
       name: "ledger-rules", dependencies: ["LedgerRules"], swiftSettings: strict,
       // A release runs on any Linux of its architecture: executors have neither Swift nor these libraries.
@@ -122,8 +122,8 @@ let package = Package(
       dependencies: ["AppStoreAuthority", "ProgramSupport", "AppStore", "Base"],
       path: "Development/generate-history", swiftSettings: strict),
     .executableTarget(
-      name: "fleet-ledgers", dependencies: ["Ledger", "ProgramSupport", "Base"],
-      path: "Development/fleet-ledgers", swiftSettings: strict),
+      name: "resegment", dependencies: ["Ledger", "ProgramSupport"],
+      path: "Development/resegment", swiftSettings: strict),
     .target(
       name: "AppStoreAuthority", dependencies: ["ProgramSupport", "AppStore", "Base", "CCrypto"],
       path: "Development/AppStoreAuthority", swiftSettings: strict),
@@ -198,14 +198,14 @@ let package = Package(
     tests(
       "LedgerRulesTests",
       of: [
-        "LedgerRules", "Projections", "Revenue", "AppStore", "AppStoreAuthority", "Ledger",
-        "Base",
+        "LedgerRules", "Merge", "Projections", "Revenue", "AppStore", "AppStoreAuthority",
+        "Ledger", "Base",
       ]),
     tests(
       "DevelopmentTests",
       of: [
         "AppStoreAuthority", "AppStoreStandIn", "app-store-stand-in", "upload-load",
-        "generate-history", "fleet-ledgers", "ProgramSupport", "AppStore", "Ledger", "Base",
+        "generate-history", "resegment", "ProgramSupport", "AppStore", "Ledger", "Base",
       ]),
     tests(
       "ledgerctlTests",

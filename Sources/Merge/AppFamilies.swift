@@ -1,9 +1,9 @@
 // App families of several ledgers: those that share a bundle id are one, with the apps and products of all.
 import Base
-import Ledger
+package import Ledger
 
 /// Which app families are one, and the id of each merged one: that of the family that was registered first.
-struct AppFamilies {
+package struct AppFamilies {
   private struct Family {
     var id: String
     /// Whether an earlier run has used the id.
@@ -17,9 +17,11 @@ struct AppFamilies {
   private var families: [String: Family] = [:]
   private var count = 0
 
+  package init() {}
+
   /// Adds a registration, in merged order.
   /// - Parameter mergedID: the id that an earlier run gave it.
-  mutating func add(_ app: AppRegistered, mergedID: String? = nil) throws(MergeError) {
+  package mutating func add(_ app: AppRegistered, mergedID: String? = nil) throws(MergeError) {
     count += 1
     let node = "i" + app.appFamilyID
     if parents[node] == nil {
@@ -58,13 +60,13 @@ struct AppFamilies {
   }
 
   /// The merged id of a family; its own if no registration named it.
-  func mergedID(of family: String) -> String {
+  package func mergedID(of family: String) -> String {
     families[root(of: "i" + family)]?.id ?? family
   }
 }
 
 /// The latest registration of each family, in merged order.
-struct RegisteredFamilies {
+package struct RegisteredFamilies {
   private struct Registration {
     let source: Int
     let app: AppRegistered
@@ -72,6 +74,18 @@ struct RegisteredFamilies {
 
   /// By merged id, the newest last.
   private var latest: [String: [Registration]] = [:]
+
+  package init() {}
+
+  /// The data of the next registration as it counts.
+  package mutating func mapped(
+    _ line: EventLine, of source: Int, _ families: AppFamilies
+  ) -> [UInt8] {
+    // Nothing is known of a malformed one; readers pass it over.
+    guard let app = try? AppRegistered(data: line.data) else { return Array(line.data) }
+    let mergedID = families.mergedID(of: app.appFamilyID)
+    return add(app, of: source, mergedID: mergedID)?.data ?? Array(line.data)
+  }
 
   /// The registration of a merged family from here on: its own, with what other families say that are one with it; nil
   /// if that is the registration itself.

@@ -160,7 +160,7 @@ struct RunPlanner {
     }
   }
 
-  /// Finds the ids of receipts whose redacted uploads no longer have the digest, by other uploads of them.
+  /// Finds the digests of receipts whose redacted uploads have lost it, in other uploads of them.
   private func resolveReceipts() throws {
     for (index, source) in state.sources.enumerated() {
       let wanted = scans[index].receiptIDs
@@ -172,10 +172,9 @@ struct RunPlanner {
             let view = try? ReceiptUploadedView(
               data: line.data, isRedacted: line.isRedacted, version: line.version),
             let id = view.receiptID?.string, wanted.contains(id),
-            let digest = view.receiptSHA256Hex?.string, let family = view.appFamilyID?.string,
-            let old = UUID16(family), let new = UUID16(state.families.mergedID(of: family))
+            let digest = view.receiptSHA256Hex?.string
           else { return }
-          state.receiptIDs[index][id] = EventMapping.receiptID(digest, id, from: old, to: new)
+          state.receiptDigests[index][id] = digest
         }
         return true
       }

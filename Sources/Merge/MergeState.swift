@@ -1,7 +1,5 @@
 // What is known of a merge so far: where each event of the sources stands, and what several of them have in common.
-import Base
 import Ledger
-import Revenue
 
 /// The tables of a merge. They grow run by run; positions take 8 bytes an event.
 final class MergeState {
@@ -22,19 +20,16 @@ final class MergeState {
   var families = AppFamilies()
   /// For each source, its early erasures by their positions there.
   private(set) var early: [[Position: [EarlyErasure]]]
-  /// For each source, the ids of receipts that follow from other uploads of them.
-  var receiptIDs: [[String: String]]
+  /// For each source, the SHA-256 of receipts, by their ids, of which redacted uploads have lost it.
+  var receiptDigests: [[String: String]]
   private var copies = CopiedOnce()
-
-  /// A position that no event has.
-  static let nowhere = 999_999_999_999_999_999
 
   init(_ sources: [SourceLedger]) {
     self.sources = sources
     prefixes = sources.map { _ in nil }
     positions = sources.map { _ in [] }
     early = sources.map { _ in [:] }
-    receiptIDs = sources.map { _ in [:] }
+    receiptDigests = sources.map { _ in [:] }
   }
 
   /// How many events of a source are placed.
@@ -80,36 +75,11 @@ final class MergeState {
   }
 }
 
-/// Tells which events are copied, each asked for once and in merged order.
-private struct CopiedOnce {
-  /// Of the UUIDs of notifications, half of their digests.
-  private var notifications: Set<UInt128> = []
-  /// The source that first had all of a file of Apple's, by identity and digest.
-  private var files: [String: Int] = [:]
+extension MergeState: SourceNames {
+  func userPrefix(of source: Int) -> String? { prefixes[source] }
 
-  mutating func copies(_ line: EventLine, _ type: EventType, of source: Int) -> Bool {
-    switch type {
-    case .snapshotCreated, .historyAccepted, .mergedFrom: return false
-    case .notificationReceived:
-      let view = try? NotificationReceivedView(data: line.data, isRedacted: line.isRedacted)
-      guard let uuid = view?.notificationUUID else { return true }
-      let digest = uuid.bytes.withUnsafeBytes { SHA256.hash($0) }
-      return notifications.insert(
-        digest.withUnsafeBytes { $0.loadUnaligned(as: UInt128.self) }
-      ).inserted
-    case .settlementDeclared:
-      guard let file = try? SettlementDeclared(data: line.data, readsLines: false) else {
-        return true
-      }
-      let key = "\(file.kind.rawValue) \(file.month) \(file.region ?? "") \(file.sourceSHA256Hex)"
-      if let first = files[key] { return first == source }
-      if file.part == file.partCount { files[key] = source }
-      return true
-    case .appRegistered, .receiptUploaded, .receiptVerified, .transactionsReceived,
-      .transactionsFetched, .signaturesAccepted, .pricesDeclared, .ratesDeclared, .pricesWithdrawn,
-      .ratesWithdrawn, .settlementMapped, .trustDeclared, .dataRedacted:
-      return true
-    }
+  func receiptDigest(of receiptID: String, in source: Int) -> String? {
+    receiptDigests[source][receiptID]
   }
 }
 

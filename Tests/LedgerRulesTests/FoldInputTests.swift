@@ -13,7 +13,7 @@ import Testing
     #"{"refunds":"event-date","timezone":"UTC","from":null,"to":null,"environment":"all","include_pending":false}"#
 
   private static func task(
-    ledgers: String = #"[{"id":"1","name":"eu"},{"id":"2","name":"us"}]"#,
+    ledgers: String = #"[{"origin":"1","name":"eu"},{"origin":"2","name":"us"}]"#,
     declarations: String = #""file""#, moment: String = "null", reports: String? = nil,
     more: String = ""
   ) -> String {
@@ -39,18 +39,18 @@ import Testing
     (task(more: #","report":1"#), "the task has the unknown member 'report'"),
     ("{}", "the task lacks the member 'ledgers'"),
     (task(ledgers: "[]"), "'ledgers' must be a list of 1 to 65536 ledgers"),
-    (task(ledgers: #"[{"id":"1"}]"#), "a ledger lacks the member 'name'"),
-    (task(ledgers: #"[{"id":"1","name":""}]"#), "a ledger has no id or no name"),
+    (task(ledgers: #"[{"origin":"1"}]"#), "a ledger lacks the member 'name'"),
+    (task(ledgers: #"[{"origin":"1","name":""}]"#), "a ledger has no origin or no name"),
     (
-      task(ledgers: #"[{"id":"2","name":"a"},{"id":"1","name":"b"}]"#),
-      "the ledgers are not sorted by id"
+      task(ledgers: #"[{"origin":"2","name":"a"},{"origin":"1","name":"b"}]"#),
+      "the ledgers are not sorted by origin"
     ),
     (
-      task(ledgers: #"[{"id":"1","name":"a"},{"id":"1","name":"b"}]"#),
-      "two ledgers have the id '1'"
+      task(ledgers: #"[{"origin":"1","name":"a"},{"origin":"1","name":"b"}]"#),
+      "two ledgers have the origin '1'"
     ),
     (
-      task(ledgers: #"[{"id":"1","name":"a"},{"id":"2","name":"a"}]"#),
+      task(ledgers: #"[{"origin":"1","name":"a"},{"origin":"2","name":"a"}]"#),
       "two ledgers have the name 'a'"
     ),
     (task(declarations: "5"), "'declarations' is not a path"),

@@ -21,7 +21,7 @@ struct PlacedEvent {
   var isDeclaration: Bool {
     [
       "app.registered", "prices.declared", "rates.declared", "trust.declared", "snapshot.created",
-      "history.accepted", "data.redacted",
+      "history.accepted", "data.redacted", "merged.from",
     ].contains(type)
   }
 
@@ -59,7 +59,7 @@ struct FoldBench {
   /// The task's file.
   func task(declarations path: String) -> String {
     let ledgers = ledgerNames.enumerated().map { index, name in
-      JSONText.object([("id", "id-\(index)"), ("name", JSONText(stringLiteral: name))])
+      JSONText.object([("origin", "origin-\(index)"), ("name", JSONText(stringLiteral: name))])
     }
     let reports = requests.map { request in
       var writer = JSONWriter()
@@ -137,10 +137,11 @@ struct FoldBench {
 
   private static func write(_ events: [PlacedEvent], to output: DescriptorOutput) throws {
     let writer = ExchangeWriter(output)
-    let table = writer.table(0, [.integer, .integer, .bytes])
+    let table = writer.table(0, [.integer, .integer, .bytes, .bytes])
     for event in events {
       try table.append(Int64(event.ledger))
       try table.append(Int64(event.position))
+      try table.append("")
       try table.append(event.line)
     }
     try writer.finish(Array("{}".utf8))

@@ -1,7 +1,9 @@
 // A partitioned fold gives the rows that one ledger's reports have.
+import Base
 import Foundation
 import Ledger
 import LedgerRules
+import Merge
 import Projections
 import TestSupport
 import Testing
@@ -121,18 +123,32 @@ import Testing
   // MARK: Several ledgers
 
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
-  func severalLedgersGiveWhatOneGivesThatTookTheirEvents(seed: UInt64) throws {
-    let events = try Self.fixture(seed: seed, worlds: 3, steps: 160).placedEvents()
+  func severalLedgersGiveWhatTheirMergeGives(seed: UInt64) throws {
     let names = ["eu", "us", "a:b"]
-    let split = Self.split(events, over: names.count, seed: seed)
-    let bench = try Self.bench(events, ledgers: names)
-    let single = try Self.bench(events)
+    let fixtures = try names.indices.map { index in
+      let fixture = try LedgerFixture(id: UInt8(index + 1), origin: "shop.example/\(index)")
+      // They share ids of receipts and transactions, and times.
+      try fixture.append(
+        NastyHistory.steps(seed: seed &+ UInt64(index) * 1009, worldCount: 3, stepCount: 60))
+      return fixture
+    }
+    let place = try TemporaryDirectory()
+    let report = try Merge().run(fixtures.map(\.directory), into: place.path("all"))
+    let merged = try LedgerFixture(opening: place.path("all"), in: place).placedEvents()
+    let sources = try merged.map { try Self.source($0) }
+    let events = try fixtures.enumerated()
+      .flatMap { try $1.placedEvents(ledger: $0) }
+      .filter { ms($0.recordedAt) < report.beforeMs }
+      .sorted { ($0.recordedAt, $0.ledger, $0.position) < ($1.recordedAt, $1.ledger, $1.position) }
+    var bench = try Self.bench(events, ledgers: names)
+    let single = try Self.bench(merged)
     let whole = try single.fold(
-      events.filter { !$0.isDeclaration }, declarations: events.filter(\.isDeclaration))
+      merged.filter { !$0.isDeclaration }, declarations: merged.filter(\.isDeclaration))
+    bench.momentMs = single.momentMs
     let folded = try bench.fold(
-      split.filter { !$0.isDeclaration }, declarations: split.filter(\.isDeclaration))
+      events.filter { !$0.isDeclaration }, declarations: events.filter(\.isDeclaration))
     for (number, table) in folded.tables.enumerated() {
-      let expected = try Self.mapped(whole.tables[number], split, names)
+      let expected = try Self.mapped(whole.tables[number], sources, names)
       expectEqual(table.rows, expected, "\(Self.reports[number])")
     }
     let sales = try #require(bench.requests.firstIndex { $0.kind == .journal })
@@ -143,43 +159,24 @@ import Testing
       })
   }
 
-  /// The same events in several ledgers: events that name each other stay in one ledger.
-  private static func split(
-    _ events: [PlacedEvent], over count: Int, seed: UInt64
-  ) -> [PlacedEvent] {
-    var random = SeededRandom(seed: seed)
-    var ledgers = events.map { _ in random.below(count) }
-    // A move may separate events that were together before.
-    var isMoved = true
-    while isMoved {
-      isMoved = false
-      for (number, event) in events.enumerated() {
-        for named in event.named where named < number && ledgers[named] != ledgers[number] {
-          let least = min(ledgers[named], ledgers[number])
-          (ledgers[named], ledgers[number]) = (least, least)
-          isMoved = true
-        }
-      }
+  /// Where a merged event comes from.
+  private static func source(_ event: PlacedEvent) throws -> PlacedEvent {
+    var event = event
+    let data = try JSONValue(Array(event.line.utf8))["data"]
+    guard let source = data?["merged"], let origin = source["ledger"]?.stringValue else {
+      return event
     }
-    var sizes = Array(repeating: 0, count: count)
-    var positions: [[Int: Int]] = Array(repeating: [:], count: count)
-    var result: [PlacedEvent] = []
-    for (number, event) in events.enumerated() {
-      let ledger = ledgers[number]
-      positions[ledger][number] = sizes[ledger]
-      result.append(
-        event.moved(toLedger: ledger, position: sizes[ledger], positions[ledger]))
-      sizes[ledger] += 1
-    }
-    return result
+    event.ledger = Int(String(origin.suffix(1))) ?? -1
+    event.position = Int(try #require(source["position"]?.integerValue))
+    return event
   }
 
-  /// The rows with the positions of the split ledgers.
+  /// The rows of the merged ledger with the positions of its sources.
   private static func mapped(
-    _ table: FoldedTable, _ split: [PlacedEvent], _ names: [String]
+    _ table: FoldedTable, _ sources: [PlacedEvent], _ names: [String]
   ) throws -> [[String]] {
     func place(_ text: String) throws -> PlacedEvent {
-      split[try #require(Int(text.dropFirst(2)))]
+      sources[try #require(Int(text.dropFirst(2)))]
     }
     return try table.rows.map { row in
       try zip(table.columns, row).map { column, cell in
@@ -196,7 +193,7 @@ import Testing
           guard column.name == "detail", let range = cell.range(of: " at "),
             let position = Int(cell[range.upperBound...])
           else { return cell }
-          let event = split[position]
+          let event = sources[position]
           return cell[..<range.upperBound] + "\(names[event.ledger]):\(event.position)"
         }
       }

@@ -36,7 +36,6 @@ private func partialCopy(of path: String) throws -> TemporaryDirectory {
     expectEqual(plan["size"]?.integerValue, Int64(fixture.eventCount))
     expectEqual(plan["root"]?.stringValue, head.root.hex)
     expectEqual(plan["id"]?.stringValue, fixture.directory.identity.id.description)
-    expectEqual(plan["last_event_at_ms"]?.integerValue, head.lastEventAtMs)
     let ranges = plan.ranges
     #expect(ranges.count >= 3)
     #expect(ranges.first?.lowerBound == 0 && ranges.last?.upperBound == head.size)

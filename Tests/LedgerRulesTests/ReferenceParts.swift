@@ -76,21 +76,6 @@ extension PlacedEvent {
 }
 
 extension PlacedEvent {
-  /// The event as one of another ledger, with its positions mapped.
-  func moved(toLedger ledger: Int, position: Int, _ positions: [Int: Int]) -> PlacedEvent {
-    var line = self.line
-    line = line.replacingOccurrences(
-      of: "{\"seq\":\(self.position),", with: "{\"seq\":\(position),")
-    for key in ["upload", "reply_of"] {
-      let start = "\"\(key)\":"
-      guard let value = values(start + "([0-9]+)").first.flatMap({ Int($0) }),
-        let range = line.range(of: start + "\(value)")
-      else { continue }
-      line.replaceSubrange(range, with: start + "\(positions[value] ?? 999_999)")
-    }
-    return PlacedEvent(ledger: ledger, position: position, line: line)
-  }
-
   /// The positions that the event names.
   var named: [Int] {
     ["upload", "reply_of"].flatMap { values(#""\#($0)":([0-9]+)"#).compactMap { Int($0) } }

@@ -38,7 +38,7 @@ struct Scanned {
 
 /// Runs a scan and reads what it wrote.
 func scan(
-  _ path: String, _ range: Range<Int>, keepsReceipts: Bool = false,
+  _ path: String, _ range: Range<Int>, before: Int64? = nil, keepsReceipts: Bool = false,
   waitingByteCount: Int = RangeScan.waitingByteCount
 ) throws -> Scanned {
   var name = Array("/tmp/scan-XXXXXX".utf8CString)
@@ -47,7 +47,7 @@ func scan(
   unlink(name)
   let directory = try LedgerDirectory.open(path: path)
   try RangeScan(
-    directory, range, to: DescriptorOutput(descriptor), keepsReceipts: keepsReceipts,
+    directory, range, before: before, to: DescriptorOutput(descriptor), keepsReceipts: keepsReceipts,
     waitingByteCount: waitingByteCount
   ).run()
   lseek(descriptor, 0, SEEK_SET)
@@ -69,13 +69,13 @@ private func take(_ batch: ExchangeBatch, into scanned: inout Scanned) throws {
   }
   switch batch.table {
   case RangeScan.eventsTable:
-    try batch.require(table: 0, [.integer, .integer, .integer, .bytes])
+    try batch.require(table: 0, [.integer, .integer, .integer, .bytes, .bytes, .bytes])
     for row in 0..<batch.rowCount {
       scanned.events.append(
         Scanned.Event(
           position: Int(batch.integer(column: 0, row: row)),
           recordedAtMs: batch.integer(column: 1, row: row),
-          component: batch.integer(column: 2, row: row), line: text(3, row)))
+          component: batch.integer(column: 2, row: row), line: text(5, row)))
     }
   case RangeScan.edgesTable:
     try batch.require(table: 1, [.integer, .integer])

@@ -146,6 +146,28 @@ private let testApp = AppRegistered(
     #expect(apart.events.first?.line.hasSuffix(#""receipt":""}}"#) == false)
   }
 
+  @Test func whatIsRecordedFromATimeOnIsCheckedAndNotWritten() throws {
+    let fixture = try LedgerFixture()
+    guard case .upload(var upload) = TestEvent.upload(receipt: "open") else { return }
+    upload.verification = nil
+    var verification = VerificationPlan(
+      upload: 1, occurredAtMs: ms("2026-01-10"), reply: .json(reply(row("1"))))
+    verification.mismatch = "none"
+    try fixture.append([.app(testApp), .upload(upload), .verified(verification)])
+    let reader = try LogReader(fixture.directory)
+    let size = fixture.eventCount
+    let whole = try scan(fixture.path, 0..<size)
+    expectEqual(whole.number("last_event_at_ms"), reader.head.lastEventAtMs)
+    #expect(whole.events[0].line.hasSuffix(#""receipt":""}}"#))
+    let cut = try scan(fixture.path, 0..<size, before: reader.head.lastEventAtMs)
+    expectEqual(cut.declarations.map(\.position) + cut.events.map(\.position), [0, 1])
+    // Its verification is not known yet.
+    #expect(!cut.events[0].line.hasSuffix(#""receipt":""}}"#))
+    expectEqual(cut.text("root_after"), reader.head.root.hex)
+    expectEqual(cut.number("last_event_at_ms"), cut.events[0].recordedAtMs)
+    try expectEqual(scan(fixture.path, 0..<size, before: 0).number("events"), 0)
+  }
+
   /// A program that recorded no comparison again verifies an upload whose verification was final.
   @Test func receiptsThatAreNeededTooLateAreNamed() throws {
     let fixture = try LedgerFixture(blockByteCount: 4 << 10)

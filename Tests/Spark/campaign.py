@@ -57,33 +57,28 @@ class Campaign(spark.SparkTests):
             programs.remove(folder)
 
     def compare(
-        self, folder: pathlib.Path, source: pathlib.Path, into: int, partitions: int,
-        options: Options, master: str, *split: object, watch: Watch | None = None,
-        segment_bytes: int = SEGMENT_BYTES,
+        self, folder: pathlib.Path, ledgers: list[pathlib.Path], partitions: int,
+        options: Options, master: str, *until: object, watch: Watch | None = None,
     ) -> None:
-        """Splits the source, merges it, runs Spark and compares every report."""
-        ledgers = programs.split(
-            source, into, self.seed, folder / "fleet", *split, segment_bytes=segment_bytes)
-        merged, places = ledgers[0], None
-        if into > 1:
-            merged = folder / "merged"
-            programs.run(
-                "fleet-ledgers", "merge", *ledgers, "-o", merged, "--map", folder / "map.csv")
-            places = expected.read_map(folder / "map.csv")
+        """Merges the ledgers, runs Spark and compares every report."""
+        wanted_of, places = ledgers[0], None
+        if len(ledgers) > 1:
+            wanted_of = programs.merge(ledgers, folder / "merged", *until)
+            places = expected.places_of(wanted_of, ledgers)
         with watch or Watch():
             self.run_spark(
-                folder / "out", ledgers, *options.of_run(), partitions=partitions,
+                folder / "out", ledgers, *options.of_run(), *until, partitions=partitions,
                 master=master)
         differences = []
         for report, rows in self.all_rows(folder / "out").items():
-            wanted = expected.export(merged, report, options)
+            wanted = expected.export(wanted_of, report, options)
             if places is not None:
                 wanted = expected.mapped(wanted, places)
             found = expected.difference(wanted, rows)
             if found:
                 differences.append(f"{report}: {found}")
         if differences:
-            about = f"seed {self.seed}, {into} ledgers, {partitions} partitions, {options}"
+            about = f"seed {self.seed}, {len(ledgers)} ledgers, {partitions} partitions, {options}"
             raise AssertionError("\n".join([about, *differences]))
 
     # Parts
@@ -91,9 +86,13 @@ class Campaign(spark.SparkTests):
     def equality(self, folder: pathlib.Path) -> str:
         """A random history, fleet and choice of options."""
         chance = random.Random(self.seed)
-        history = History(
-            folder / "history", self.seed, chance.randrange(20, 250), chance.random() < 0.7)
         into, partitions = chance.randrange(1, 9), chance.choice((1, 2, 8, 64))
+        history = History(
+            folder / "history", self.seed, chance.randrange(20, 250), chance.random() < 0.7, into)
+        if chance.random() < 0.3:
+            history.erase(3)
+            history.leave_pending()
+            history.erase(1)
         options = Options(
             by=",".join(chance.sample(DIMENSIONS, chance.randrange(1, 6))),
             timezone=chance.choice((None, "Asia/Kolkata", "America/St_Johns", "Pacific/Apia")),
@@ -105,36 +104,51 @@ class Campaign(spark.SparkTests):
                 "rates_max_age": chance.choice((None, 0, 5, 90))}))
         if "period" not in options.by and options.currency is None:
             options = Options(**(vars(options) | {"timezone": None}))
-        split = ["--stray-percent", chance.choice((0, 1, 10))]
-        if chance.random() < 0.8:
-            split += ["--spread-ms", chance.choice((1, 1_000, 600_000))]
-        self.compare(
-            folder, history.ledger, into, partitions, options, spark.MASTER, *split,
-            segment_bytes=chance.choice((30_000, 60_000, SEGMENT_BYTES)))
+        ledgers = programs.resegment(
+            history.ledgers, folder / "fleet", chance.choice((30_000, 60_000, SEGMENT_BYTES)))
+        until = ["--until", programs.now()] if chance.random() < 0.5 else []
+        self.compare(folder, ledgers, partitions, options, spark.MASTER, *until)
         return f": {into} ledgers, {partitions} partitions, {options}"
 
-    def large(self, folder: pathlib.Path, uploads: int) -> pathlib.Path:
-        """A ledger of many customers."""
-        source, lines = folder / "source", folder / "history.ndjson"
-        prices, rates = folder / "prices.csv", folder / "rates.csv"
+    def fleet(
+        self, folder: pathlib.Path, lines: list[str], into: int, segment_bytes: int = SEGMENT_BYTES
+    ) -> list[pathlib.Path]:
+        """Ledgers that have imported the lines, each its own and some of another's."""
+        chance = random.Random(self.seed)
+        made = []
+        for number in range(into):
+            ledger, path = folder / f"whole-{number + 1}", folder / "lines.ndjson"
+            path.write_text("".join(
+                line + "\n" for at, line in enumerate(lines)
+                if at % into == number or chance.random() < 0.1))
+            programs.run("ledgerctl", "init", ledger, "--origin", f"example.com/{number + 1}")
+            programs.run(
+                "ledgerctl", "import", path, "--register-apps", "--ledger", ledger, allowed=(0, 3))
+            made.append(ledger)
+        return programs.resegment(made, folder / "fleet", segment_bytes)
+
+    def large(
+        self, folder: pathlib.Path, uploads: int, into: int, segment_bytes: int = SEGMENT_BYTES
+    ) -> list[pathlib.Path]:
+        """Ledgers of many customers."""
+        lines, prices, rates = (folder / name for name in ("lines", "prices.csv", "rates.csv"))
         programs.run(
             "generate-history", "--uploads", uploads, "--seed", self.seed, "--small", "-o", lines,
             "--prices", prices, "--rates", rates)
-        programs.run("ledgerctl", "init", source, "--origin", "example.com/large")
-        programs.run(
-            "ledgerctl", "import", lines, "--register-apps", "--ledger", source, allowed=(0, 3))
-        programs.run("ledgerctl", "prices", "import", prices, "--ledger", source)
-        programs.run("ledgerctl", "rates", "import", rates, "--ledger", source)
+        ledgers = self.fleet(folder, lines.read_text().split("\n")[:-1], into, segment_bytes)
         lines.unlink()
-        return source
+        for ledger in ledgers:
+            programs.run(
+                "ledgerctl", "prices", "import", prices, "--allow-zero", "--ledger", ledger)
+            programs.run("ledgerctl", "rates", "import", rates, "--ledger", ledger)
+        return ledgers
 
     def kills(self, folder: pathlib.Path, uploads: int) -> str:
         """Executors that are killed while they scan and fold."""
         watch = Watch(self.seed, kills_max=3, pause_seconds=(0.2, 4))
         options = Options(environment="all", currency="EUR", by="period,app")
-        self.compare(
-            folder, self.large(folder, uploads), 3, 8, options, CLUSTER,
-            "--spread-ms", 60_000, watch=watch)
+        ledgers = self.large(folder, uploads, 3)
+        self.compare(folder, ledgers, 8, options, CLUSTER, "--until", programs.now(), watch=watch)
         if not watch.killed:
             raise AssertionError("no executor was killed: the history is too short")
         deadline = time.monotonic() + REST_SECONDS
@@ -148,8 +162,8 @@ class Campaign(spark.SparkTests):
         """An executor's memory: Java, Python and the program together."""
         watch = Watch()
         self.compare(
-            folder, self.large(folder, uploads), 2, 4, Options(environment="all"), CLUSTER,
-            watch=watch, segment_bytes=256 * MIB)
+            folder, self.large(folder, uploads, 2, 256 * MIB), 4, Options(environment="all"), CLUSTER,
+            "--until", programs.now(), watch=watch)
         if watch.peak_bytes > EXECUTOR_BYTES_MAX:
             raise AssertionError(f"an executor took {watch.peak_bytes // MIB} MiB")
         return (f": an executor took up to {watch.peak_bytes // MIB} MiB, "
@@ -157,10 +171,9 @@ class Campaign(spark.SparkTests):
 
     def skewed(self, folder: pathlib.Path, lines: list[str], into: int) -> str:
         watch = Watch()
-        source = skew.ledger(folder / "history", lines)
         self.compare(
-            folder, source, into, 8, Options(environment="all"), CLUSTER,
-            "--spread-ms", 1_000, "--stray-percent", 0, watch=watch)
+            folder, self.fleet(folder, lines, into), 8, Options(environment="all"), CLUSTER,
+            "--until", programs.now(), watch=watch)
         return f": an executor took up to {watch.peak_bytes // MIB} MiB"
 
 

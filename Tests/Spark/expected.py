@@ -1,15 +1,17 @@
-# The expected reports of a fleet: those of the merged ledger, with the fleet's positions.
+# The expected reports of a fleet: those of the ledger that `ledgerctl merge` makes of it, with the
+# fleet's positions.
 
 from __future__ import annotations
 
 import csv
 import dataclasses
 import io
+import json
 import pathlib
 import re
 from collections import Counter
 
-from programs import run
+from programs import identity, log_lines, run
 
 import reports as oracle_reports
 
@@ -19,6 +21,9 @@ REPORTS = (
 DETAIL = re.compile(
     r"(status (?:none|-?[0-9]+)|[0-9]+ new sales|[a-z_]+) at ([0-9]+)(, [a-z]+\[[0-9]+\]|)")
 WITH_POSITION = ("reply_not_valid", "price_ambiguous", "signature_refused", "transaction_replayed")
+
+# The name of an erased user, by the erasure's position.
+ERASED = re.compile(r"^((?:token:)?\(redacted )([0-9]+)(?=(?:\.[0-9]+)?\)$)")
 
 csv.field_size_limit(2**31 - 1)
 
@@ -85,10 +90,16 @@ def export(ledger: pathlib.Path, report: str, options: Options) -> list[list[str
                      *options.of_export(report)))
 
 
-def read_map(path: pathlib.Path) -> list[str]:
+def places_of(merged: pathlib.Path, ledgers: list[pathlib.Path]) -> list[str]:
     """For each position of the merged ledger, the position in the fleet as reports show it."""
-    with open(path, newline="") as file:
-        return [f"{row['ledger']}:{row['position']}" for row in csv.DictReader(file)]
+    names = {identity(ledger)["origin"]: ledger.name for ledger in ledgers}
+    places = []
+    for line in log_lines(merged):
+        event = json.loads(line)
+        data = event["redacted"]["kept"] if "redacted" in event else event["data"]
+        source = data.get("merged")
+        places.append(f"{names[source['ledger']]}:{source['position']}" if source else "")
+    return places
 
 
 def mapped(rows: list[list[str]], places: list[str]) -> list[list[str]]:
@@ -101,6 +112,7 @@ def mapped(rows: list[list[str]], places: list[str]) -> list[list[str]]:
         row = list(row)
         for column in positions:
             row[column] = " ".join(places[int(word)] for word in row[column].split())
+        row = [ERASED.sub(lambda name: f"{name[1]}{places[int(name[2])]}", cell) for cell in row]
         if is_exceptions and row[0] in WITH_POSITION:
             detail = header.index("detail")
             found = DETAIL.fullmatch(row[detail])

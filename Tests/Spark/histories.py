@@ -1,8 +1,10 @@
-# Random histories: everything that a ledger can hold, with declarations in between.
+# Random histories: everything that a ledger can hold, with declarations in between; and fleets of
+# ledgers that were created apart and have much in common.
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import pathlib
 import random
@@ -21,19 +23,28 @@ from signing import StandIn
 
 GAME = "com.example.game"
 CUSTOMERS = 8
+# What events are made from.
+NEEDED = {"receipt.uploaded", "receipt.verified", "transactions.received", "notification.received"}
 # Makes events, as types and data, from the lines of a log.
 Events = Callable[[list[bytes], int], list[tuple[str, str]]]
 
 
 class History:
-    """A ledger determined by a seed, except for ids, times of recording and signatures."""
+    """Ledgers determined by a seed, except for ids, times of recording and signatures.
 
-    def __init__(self, folder: pathlib.Path, seed: int, uploads: int, is_nasty: bool) -> None:
-        print(f"history of seed {seed}, {uploads} uploads", flush=True)
+    Of several, each has its own app families, takes its share of every import file, some lines of
+    which several take, and asks the App Store or not.
+    """
+
+    def __init__(
+        self, folder: pathlib.Path, seed: int, uploads: int, is_nasty: bool, ledgers: int = 1
+    ) -> None:
+        print(f"history of seed {seed}, {uploads} uploads, {ledgers} ledgers", flush=True)
         self.random = random.Random(seed)
         self.seed, self.folder = seed, folder
         folder.mkdir()
-        self.ledger = folder / "source"
+        self.ledgers = [folder / f"shop-{number}" for number in range(1, ledgers + 1)]
+        self.ledger = self.ledgers[0]
         self.sign = StandIn(PROGRAMS / "app-store-stand-in", folder / "authority")
         imports, prices, rates = write_cases(folder, seed, uploads, is_nasty, self.sign)
         lines = generate_subscriptions.lines(seed, max(3, uploads // 8), self.sign)
@@ -52,44 +63,96 @@ class History:
             self._append(self._verified_by_older_programs)
             self._import(imports[1])
             self._declare("rates", rates[1])
-            self._leave_pending()
+            self._withdraw()
+            self.leave_pending()
             if is_nasty:
                 self._append(generate_malformed.events)
 
     def erase(self, count: int) -> list[str]:
-        """Erases the users with the most events; returns them."""
-        users = erasure.chosen(log_lines(self.ledger), count)
+        """Erases the users with the most events in all ledgers, or in some; returns them."""
+        lines = [line for ledger in self.ledgers for line in log_lines(ledger)]
+        users = erasure.chosen(lines, count)
         for user in users:
             option = [f"--user={user}"] if user.startswith("-") else ["--user", user]
-            self._run("redact", *option, "--reason", "user_request", "--yes")
+            for ledger in self._some(self.ledgers):
+                self._run(ledger, "redact", *option, "--reason", "user_request", "--yes",
+                          allowed=(DONE, DONE_WITH_WARNINGS))
         return users
 
-    def _run(self, *arguments: object, allowed: tuple[int, ...] = (DONE,)) -> str:
-        return run("ledgerctl", *arguments, "--ledger", self.ledger, allowed=allowed)
+    def _some(self, ledgers: list[pathlib.Path]) -> list[pathlib.Path]:
+        """One, several or all, in any order."""
+        return self.random.sample(ledgers, self.random.randint(1, len(ledgers)))
+
+    def _run(
+        self, ledger: pathlib.Path, *arguments: object, allowed: tuple[int, ...] = (DONE,)
+    ) -> str:
+        return run("ledgerctl", *arguments, "--ledger", ledger, allowed=allowed)
 
     def _begin(self, facts: dict[str, str]) -> None:
-        run("ledgerctl", "init", self.ledger, "--origin", "example.com/spark")
         trust = {
             "additional_roots_sha256": [facts["root_sha256"], facts["signed_root_sha256"]],
             "transaction_intermediates": facts["transaction_intermediates"],
         }
         store = {name: facts[name] for name in ("production_url", "sandbox_url")}
-        path = self.ledger / "config.json"
-        path.touch(mode=0o600)
-        path.write_text(json.dumps({"trust": trust, "app_store": store}))
-        for bundle, products in [*DECLARED.items(), (GAME, {})]:
-            names = [f"--product={product}={kind}" for product, kind in products.items()]
-            self._run("app", "add", "--name", bundle, "--bundle-id", bundle, *names)
+        for ledger in self.ledgers:
+            run("ledgerctl", "init", ledger, "--origin", f"example.com/{ledger.name}")
+            path = ledger / "config.json"
+            path.touch(mode=0o600)
+            path.write_text(json.dumps({"trust": trust, "app_store": store}))
+            for bundle, products in [*DECLARED.items(), (GAME, {})]:
+                names = [f"--product={product}={kind}" for product, kind in products.items()]
+                # Another ledger may know it with fewer products.
+                if ledger != self.ledger and names:
+                    names.pop()
+                self._run(ledger, "app", "add", "--name", bundle, "--bundle-id", bundle, *names)
 
     def _import(self, path: pathlib.Path) -> None:
-        self._run("import", path, "--register-apps", allowed=(DONE, DONE_WITH_WARNINGS))
+        """In several rounds, so that the ledgers' times alternate."""
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rb") as file:
+            lines = file.readlines()
+        if len(self.ledgers) == 1:
+            rounds = [lines]
+        else:
+            third = len(lines) // 3 + 1
+            rounds = [lines[at:at + third] for at in range(0, len(lines), third)]
+        for part in rounds:
+            for ledger, share in zip(self.ledgers, self._shares(part)):
+                chosen = self.folder / "share.ndjson"
+                chosen.write_bytes(b"".join(share))
+                self._run(ledger, "import", chosen, "--register-apps",
+                          allowed=(DONE, DONE_WITH_WARNINGS))
+
+    def _shares(self, lines: list[bytes]) -> list[list[bytes]]:
+        """Each line goes to one ledger; some go to others too."""
+        shares: list[list[bytes]] = [[] for _ in self.ledgers]
+        for line in lines:
+            owner = self.random.choice(shares)
+            for share in shares:
+                if share is owner or self.random.random() < 0.2:
+                    share.append(line)
+        return shares
 
     def _declare(self, kind: str, path: pathlib.Path) -> None:
-        self._run(kind, "import", path)
+        more = ["--allow-zero"] if kind == "prices" else []
+        for ledger in self._some(self.ledgers):
+            self._run(ledger, kind, "import", path, *more)
+
+    def _withdraw(self) -> None:
+        """Withdraws the first prices of a ledger."""
+        for ledger in self._some(self.ledgers):
+            events = map(json.loads, log_lines(ledger))
+            declared = [each["seq"] for each in events if each["type"] == "prices.declared"]
+            if declared:
+                self._run(ledger, "prices", "withdraw", declared[0])
+                return
 
     def _append(self, events: Events) -> None:
-        lines = log_lines(self.ledger)
-        append(self.ledger, lines, events(lines, self.seed))
+        for ledger in self.ledgers:
+            lines = log_lines(ledger)
+            types = {json.loads(line)["type"] for line in lines}
+            if types >= NEEDED:
+                append(ledger, lines, events(lines, self.seed))
 
     def _signed(self, command: str, *options: object) -> list[dict]:
         """Lines of an import file about the customers, by the stand-in."""
@@ -119,13 +182,15 @@ class History:
         lines = self._receipts()
         self.later = lines[: len(lines) // 3]
         self._import(self._write("receipts.ndjson", lines[len(lines) // 3:]))
-        self._run("retry", allowed=(DONE, 1, DONE_WITH_WARNINGS))
+        # In the others they are pending.
+        for ledger in self._some(self.ledgers):
+            self._run(ledger, "retry", allowed=(DONE, 1, DONE_WITH_WARNINGS))
         signed = self._signed("sign-transactions", "--format", "import")
         signed += self._signed("sign-notifications", "--format", "import")
         self.random.shuffle(signed)
         self._import(self._write("signed.ndjson", signed))
 
-    def _leave_pending(self) -> None:
+    def leave_pending(self) -> None:
         """Receipts that the App Store has not been asked about, of new sales and of known ones."""
         self._import(self._write("pending.ndjson", self.later))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -51,19 +53,33 @@ def log_lines(ledger: pathlib.Path) -> list[bytes]:
     return run("ledgerctl", "replay", "--ledger", ledger).encode().splitlines()
 
 
-def split(
-    source: pathlib.Path, into: int, seed: int, folder: pathlib.Path, *options: object,
-    segment_bytes: int = 60_000,
+def resegment(
+    ledgers: list[pathlib.Path], folder: pathlib.Path, segment_bytes: int = 60_000
 ) -> list[pathlib.Path]:
-    """A fleet of the source's events, in small segments; its ledgers' folders."""
-    run("fleet-ledgers", "split", source, "--into", into, "--seed", seed, "-o", folder,
-        "--block-bytes", min(segment_bytes // 3, 1 << 20), "--segment-bytes", segment_bytes,
-        *options)
-    return [folder / f"shop-{number}" for number in range(1, into + 1)]
+    """The same ledgers in small segments."""
+    folder.mkdir()
+    for ledger in ledgers:
+        run("resegment", ledger, "-o", folder / ledger.name, "--segment-bytes", segment_bytes)
+    return [folder / ledger.name for ledger in ledgers]
 
 
-def ledger_id(ledger: pathlib.Path) -> str:
-    return json.loads((ledger / "ledger.json").read_text())["id"]
+def merge(
+    ledgers: list[pathlib.Path], target: pathlib.Path, *options: object
+) -> pathlib.Path:
+    """The merged ledger; some may still hold what others have erased."""
+    run("ledgerctl", "merge", *ledgers, "-o", target, *options,
+        allowed=(DONE, DONE_WITH_WARNINGS))
+    return target
+
+
+def now() -> str:
+    """A time that `--until` takes for what there is."""
+    time.sleep(0.002)
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+
+
+def identity(ledger: pathlib.Path) -> dict[str, Any]:
+    return json.loads((ledger / "ledger.json").read_text())
 
 
 def write_fleet(path: pathlib.Path, ledgers: list[pathlib.Path], **more: Any) -> pathlib.Path:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
-
-from programs import DONE, DONE_WITH_WARNINGS, run
 
 BUNDLE = "com.example.skew"
 BEGAN_MS = 1_735_689_600_000
@@ -57,14 +54,3 @@ def one_reply(rows: int) -> list[str]:
         shown = [_row(n) for n in range(receipt, rows, rows // 10)]
         lines.append(_line(receipt, f"reader {receipt}", shown, BEGAN_MS + receipt))
     return lines
-
-
-def ledger(folder: pathlib.Path, lines: list[str]) -> pathlib.Path:
-    """A ledger that imported the lines."""
-    folder.mkdir()
-    path, source = folder / "lines.ndjson", folder / "source"
-    path.write_text("".join(line + "\n" for line in lines))
-    run("ledgerctl", "init", source, "--origin", "example.com/skew")
-    run("ledgerctl", "import", path, "--register-apps", "--ledger", source,
-        allowed=(DONE, DONE_WITH_WARNINGS))
-    return source

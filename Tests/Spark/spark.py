@@ -17,6 +17,7 @@ import warnings
 from unittest import mock
 
 import expected
+import programs
 from programs import ROOT, RULES
 
 MASTER = "local[2]"
@@ -139,3 +140,16 @@ class SparkTests(unittest.TestCase):
                 if places is not None:
                     wanted = expected.mapped(wanted, places)
                 self.assert_rows(wanted, found, report, about)
+
+    def assert_merged(
+        self, folder: pathlib.Path, ledgers: list[pathlib.Path], options: expected.Options,
+        *until: object, partitions: int = 2, about: str = "",
+    ) -> pathlib.Path:
+        """Every report of a fleet must be that of its merge up to the same time; returns the output."""
+        folder.mkdir()
+        merged = programs.merge(ledgers, folder / "merged", *until)
+        out = folder / "out"
+        self.run_spark(out, ledgers, *options.of_run(), *until, partitions=partitions)
+        self.assert_same(out, merged, options, expected.places_of(merged, ledgers),
+                         f"{about}, {len(ledgers)} ledgers, {partitions} partitions, {options}")
+        return out

@@ -26,18 +26,20 @@ class BadInputTests(spark.SparkTests):
         temporary = programs.temporary_folder()
         cls.addClassCleanup(temporary.cleanup)
         cls.folder = pathlib.Path(temporary.name)
-        cls.source = cls.folder / "source"
-        history = cls.folder / "history.ndjson"
-        programs.run("generate-history", "--uploads", 60, "--seed", 1, "--small", "-o", history)
-        programs.run("ledgerctl", "init", cls.source, "--origin", "example.com/bad")
-        programs.run(
-            "ledgerctl", "import", history, "--register-apps", "--ledger", cls.source,
-            allowed=(0, 3))
+        cls.sources = [cls.folder / f"shop-{number}" for number in (1, 2)]
+        for number, source in enumerate(cls.sources, start=1):
+            history = cls.folder / f"history-{number}.ndjson"
+            programs.run(
+                "generate-history", "--uploads", 30, "--seed", number, "--small", "-o", history)
+            programs.run("ledgerctl", "init", source, "--origin", f"example.com/bad-{number}")
+            programs.run(
+                "ledgerctl", "import", history, "--register-apps", "--ledger", source,
+                allowed=(0, 3))
 
     def setUp(self) -> None:
         self.fleet = self.folder / self._testMethodName
-        self.ledgers = programs.split(
-            self.source, 2, 1, self.fleet, "--spread-ms", 1_000, segment_bytes=6_000)
+        self.ledgers = programs.resegment(self.sources, self.fleet, 6_000)
+        programs.write_fleet(self.fleet / "fleet.json", self.ledgers)
         self.first, self.second = self.ledgers
         self.out = self.fleet / "out" / "result"
         self.out.parent.mkdir()
@@ -57,7 +59,7 @@ class BadInputTests(spark.SparkTests):
         for text in texts:
             self.assertIn(text, last)
         for line in steps:
-            self.assertRegex(line, r"^([0-9]+ events of |folding in )")
+            self.assertRegex(line, r"^(events before |[0-9]+ events of |folding in )")
         for text in ("Traceback", "java.", "org.apache", "Py4J"):
             self.assertNotIn(text, outcome.errors)
         self.assertEqual(list(self.out.parent.iterdir()), [], "something was left behind")
@@ -115,7 +117,7 @@ class BadInputTests(spark.SparkTests):
 
     def test_an_event_of_a_newer_program(self) -> None:
         append(self.second, programs.log_lines(self.second), [("receipt.sold", '{"a":1}')])
-        self.refused(NEWER_FORMAT)
+        self.refused(NEWER_FORMAT, of=spark.command(*self.arguments("--until", programs.now())))
 
     def test_a_folder_that_is_no_ledger(self) -> None:
         self.change_fleet(lambda fleet: fleet["ledgers"][1].update(path=str(self.folder)))
@@ -126,6 +128,20 @@ class BadInputTests(spark.SparkTests):
         shutil.rmtree(self.second)
         shutil.copytree(self.first, self.second)
         self.refused(USAGE, "shop-1", "shop-2")
+
+    def test_two_ledgers_with_one_origin(self) -> None:
+        self.change_identity(self.second, origin="example.com/bad-1")
+        self.refused(USAGE, "shop-1", "shop-2", "origin")
+
+    def test_a_ledger_without_events(self) -> None:
+        shutil.rmtree(self.second)
+        programs.run("ledgerctl", "init", self.second, "--origin", "example.com/empty")
+        self.refused(USAGE, "shop-2", "--until")
+
+    def test_wrong_times(self) -> None:
+        for time in ("yesterday", "2026-13-01", "2999-01-01", "2026-01-01T00:00:00"):
+            with self.subTest(time):
+                self.refused(USAGE, "--until", of=spark.command(*self.arguments("--until", time)))
 
     def test_one_ledger_twice(self) -> None:
         path = str(self.first)

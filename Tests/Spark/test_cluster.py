@@ -70,8 +70,7 @@ class ClusterTests(spark.SparkTests):
     def test_a_cluster_gives_the_tables_of_ledgerctl(self) -> None:
         print(f"\nSPARK_TEST_SEED={SEED}", flush=True)
         history = History(self.folder / "history", SEED + 4, 25, is_nasty=False)
-        ledgers = programs.split(
-            history.ledger, 1, SEED, self.folder / "fleet", "--spread-ms", 200_000)
+        ledgers = programs.resegment([history.ledger], self.folder / "fleet")
         master = f"spark://127.0.0.1:{free_port()}"
         self.start(
             "master", "I have been elected leader", "org.apache.spark.deploy.master.Master",

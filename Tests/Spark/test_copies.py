@@ -41,9 +41,8 @@ class CopyTests(spark.SparkTests):
         temporary = programs.temporary_folder()
         cls.addClassCleanup(temporary.cleanup)
         cls.folder = pathlib.Path(temporary.name)
-        cls.history = History(cls.folder / "history", SEED + 3, 25, is_nasty=False)
-        cls.ledgers = programs.split(
-            cls.history.ledger, 2, SEED, cls.folder / "fleet", "--spread-ms", 200_000)
+        history = History(cls.folder / "history", SEED + 3, 25, is_nasty=False, ledgers=2)
+        cls.ledgers = programs.resegment(history.ledgers, cls.folder / "fleet")
         for ledger in cls.ledgers:
             copy = cls.folder / f"copy-{ledger.name}"
             copy.mkdir()

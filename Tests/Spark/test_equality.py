@@ -34,45 +34,35 @@ class EqualityTests(spark.SparkTests):
         cls.addClassCleanup(temporary.cleanup)
         cls.folder = pathlib.Path(temporary.name)
         print(f"\nSPARK_TEST_SEED={SEED}", flush=True)
-        cls.history = History(cls.folder / "history", SEED, UPLOADS, is_nasty=True)
 
-    def check_fleet(
-        self, name: str, into: int, partitions: int, options: Options, *split: object
-    ) -> None:
-        folder = self.folder / name
-        ledgers = programs.split(self.history.ledger, into, SEED, folder, *split)
-        places = None
-        merged = ledgers[0]
-        if into > 1:
-            merged = folder / "merged"
-            programs.run("fleet-ledgers", "merge", *ledgers, "-o", merged, "--map",
-                         folder / "map.csv")
-            places = expected.read_map(folder / "map.csv")
-        out = folder / "out"
-        self.command(
-            "run", "--fleet", folder / "fleet.json", "-o", out, "--master", spark.MASTER,
-            "--partitions", partitions, *options.of_run())
-        self.assert_same(
-            out, merged, options, places,
-            f"seed {SEED}, {into} ledgers, {partitions} partitions, {options}")
+    def check_ledger(self, name: str, partitions: int, options: Options, *ledger: pathlib.Path) -> None:
+        out = self.folder / f"out-{name}"
+        self.run_spark(out, list(ledger), *options.of_run(), partitions=partitions)
+        self.assert_same(out, ledger[0], options, about=f"seed {SEED}, {options}")
 
     def test_a_ledger_as_it_was_written(self) -> None:
-        out = self.folder / "one"
-        self.run_spark(out, [self.history.ledger], partitions=1)
-        self.assert_same(out, self.history.ledger, Options(), about=f"seed {SEED}")
+        history = History(self.folder / "one", SEED, UPLOADS, is_nasty=True)
+        self.check_ledger("one", 1, Options(), history.ledger)
+        segmented = programs.resegment([history.ledger], self.folder / "segments", 30_000)
+        self.check_ledger("segments", 8, EVERYTHING, *segmented)
 
-    def test_a_ledger_of_many_segments(self) -> None:
-        self.check_fleet("segments", 1, 8, EVERYTHING)
+    def check_fleet(
+        self, name: str, count: int, partitions: int, options: Options, is_whole: bool = False
+    ) -> None:
+        history = History(self.folder / name, SEED, UPLOADS, is_nasty=True, ledgers=count)
+        until = ["--until", programs.now()] if is_whole else []
+        self.assert_merged(
+            self.folder / f"{name}-compared", history.ledgers, options, *until, partitions=partitions,
+            about=f"seed {SEED}")
 
     def test_two_ledgers(self) -> None:
-        self.check_fleet("two", 2, 2, IN_EUROS, "--spread-ms", 200_000)
+        self.check_fleet("two", 2, 2, IN_EUROS)
 
-    def test_three_ledgers_recorded_at_once(self) -> None:
-        self.check_fleet("three", 3, 64, EVERYTHING)
+    def test_three_ledgers_until_a_time(self) -> None:
+        self.check_fleet("three", 3, 64, EVERYTHING, is_whole=True)
 
     def test_eight_ledgers(self) -> None:
-        self.check_fleet(
-            "eight", 8, 8, LATE_RATES, "--spread-ms", 200_000, "--stray-percent", 5)
+        self.check_fleet("eight", 8, 8, LATE_RATES)
 
 
 @spark.needs_spark
@@ -85,24 +75,37 @@ class ErasureTests(spark.SparkTests):
         cls.addClassCleanup(temporary.cleanup)
         cls.folder = pathlib.Path(temporary.name)
         print(f"\nSPARK_TEST_SEED={SEED}", flush=True)
-        cls.history = History(cls.folder / "history", SEED + 2, UPLOADS, is_nasty=False)
 
-    def test_a_redacted_ledger(self) -> None:
-        ledger = self.history.ledger
-        before = self.folder / "before"
-        self.run_spark(before, [ledger], *EVERYTHING.of_run())
-        users = self.history.erase(3)
-        self.assertTrue(users, f"seed {SEED + 2}: the history names no users")
-        after = self.folder / "after"
-        self.run_spark(after, [ledger], *EVERYTHING.of_run())
-        self.assert_same(after, ledger, EVERYTHING, about=f"seed {SEED + 2}, redacted")
+    def assert_erased(self, out: pathlib.Path, users: list[str]) -> None:
         for report in ("sales", "journal", "users", "exceptions", "subscriptions"):
-            header, *rows = self.rows(after, report)
+            header, *rows = self.rows(out, report)
             place = header.index("user_identifier")
             named = {row[place] for row in rows} & set(users)
             self.assertFalse(named, f"seed {SEED + 2}: {report} names users that were erased")
+
+    def test_a_redacted_ledger(self) -> None:
+        history = History(self.folder / "one", SEED + 2, UPLOADS, is_nasty=False)
+        before, after = self.folder / "before", self.folder / "after"
+        self.run_spark(before, history.ledgers, *EVERYTHING.of_run())
+        users = history.erase(3)
+        self.assertTrue(users, f"seed {SEED + 2}: the history names no users")
+        self.run_spark(after, history.ledgers, *EVERYTHING.of_run())
+        self.assert_same(after, history.ledger, EVERYTHING, about=f"seed {SEED + 2}, redacted")
+        self.assert_erased(after, users)
         # No amount or count depends on who a user was.
         self.assert_report(self.rows(before, "revenue"), after, "revenue", f"seed {SEED + 2}")
+
+    def test_a_redacted_fleet(self) -> None:
+        history = History(self.folder / "fleet", SEED + 3, UPLOADS, is_nasty=False, ledgers=3)
+        history.erase(3)
+        # Of later events some name erased users, and some erasures come after the others' last events.
+        history.leave_pending()
+        history.erase(3)
+        self.assert_merged(
+            self.folder / "fleet-cut", history.ledgers, EVERYTHING, about=f"seed {SEED + 3}, redacted")
+        self.assert_merged(
+            self.folder / "fleet-whole", history.ledgers, EVERYTHING, "--until", programs.now(),
+            about=f"seed {SEED + 3}, redacted, whole")
 
 
 if __name__ == "__main__":

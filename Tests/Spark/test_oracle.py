@@ -28,15 +28,12 @@ class OracleTests(spark.SparkTests):
         with programs.temporary_folder() as temporary:
             folder = pathlib.Path(temporary)
             # Where the rules are silent, the oracle is not asked.
-            history = History(folder / "history", SEED + 1, UPLOADS, is_nasty=False)
-            ledgers = programs.split(
-                history.ledger, LEDGERS, SEED, folder / "fleet", "--spread-ms", 200_000)
-            merged = folder / "merged"
-            programs.run(
-                "fleet-ledgers", "merge", *ledgers, "-o", merged, "--map", folder / "map.csv")
-            places = expected.read_map(folder / "map.csv")
+            history = History(
+                folder / "history", SEED + 1, UPLOADS, is_nasty=False, ledgers=LEDGERS)
+            merged = programs.merge(history.ledgers, folder / "merged")
+            places = expected.places_of(merged, history.ledgers)
             out = folder / "out"
-            self.run_spark(out, ledgers, *OPTIONS.of_run(), partitions=4)
+            self.run_spark(out, history.ledgers, *OPTIONS.of_run(), partitions=4)
             book = read_log(programs.log_lines(merged))
             parser = argparse.ArgumentParser()
             add_report_arguments(parser)

@@ -30,9 +30,9 @@ class RunTests(spark.SparkTests):
         temporary = programs.temporary_folder()
         cls.addClassCleanup(temporary.cleanup)
         cls.folder = pathlib.Path(temporary.name)
-        cls.history = History(cls.folder / "history", SEED + 2, UPLOADS, is_nasty=True)
-        cls.ledgers = programs.split(
-            cls.history.ledger, 3, SEED, cls.folder / "fleet", "--spread-ms", 200_000)
+        cls.history = History(
+            cls.folder / "history", SEED + 2, UPLOADS, is_nasty=True, ledgers=3)
+        cls.ledgers = cls.history.ledgers
 
     def run_to(self, name: str, fleet: pathlib.Path | None = None) -> pathlib.Path:
         out = self.folder / name
@@ -56,12 +56,9 @@ class RunTests(spark.SparkTests):
             allowed=(0, 3))
 
     def assert_fleet(self, out: pathlib.Path, about: str) -> None:
-        merged = self.folder / f"merged-{out.name}"
-        path = self.folder / f"map-{out.name}.csv"
-        programs.run(
-            "fleet-ledgers", "merge", *self.ledgers, "-o", merged, "--map", path)
-        self.assert_same(
-            out, merged, OPTIONS, expected.read_map(path), f"seed {SEED}, {about}")
+        merged = programs.merge(self.ledgers, self.folder / f"merged-{out.name}")
+        places = expected.places_of(merged, self.ledgers)
+        self.assert_same(out, merged, OPTIONS, places, f"seed {SEED}, {about}")
 
     def test_runs_of_a_fleet_that_grows(self) -> None:
         first = self.run_to("first")

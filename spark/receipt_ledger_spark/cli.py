@@ -102,6 +102,10 @@ def _add_run(commands: Any) -> None:
     add.add_argument("--refunds", choices=reports.REFUNDS, default="event-date",
                      help="the date on which refunds count (default: %(default)s)")
     add.add_argument("--pending", action="store_true", help="include sales not yet confirmed")
+    add.add_argument("--until", metavar="TIME",
+                     help="take the events recorded until the end of this day (UTC) or this RFC "
+                     "3339 time (default: of several ledgers, those before the smallest of their "
+                     "newest times)")
     add.add_argument("--partitions", metavar="N", type=int,
                      help="how many folds (default: one for 125,000 events)")
     _add_master(add)
@@ -150,7 +154,8 @@ def _options(options: Any) -> reports.Options:
         by=reports.words("--by", options.by, reports.DIMENSIONS),
         period=options.period, timezone=options.timezone, currency=options.currency,
         rates_max_age=options.rates_max_age, environments=environments, refunds=options.refunds,
-        pending=options.pending)
+        pending=options.pending,
+        until=None if options.until is None else reports.until(options.until))
 
 
 def _count(partitions: Optional[int]) -> Optional[int]:

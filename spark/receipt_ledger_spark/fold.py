@@ -19,7 +19,7 @@ from .errors import Failure
 from .exchange import Batch
 from .plan import Plan
 from .rules import NAME, Program, json_of, run
-from .scan import DECLARATION, EVENT, Scanned
+from .scan import DECLARATION, Scanned
 from .tables import Table
 
 DECLARATIONS = "declarations.exchange"
@@ -31,7 +31,7 @@ _SCHEMA = pa.schema([("number", pa.int32()), ("cells", pa.list_(pa.string()))])
 def task_of(plans: Sequence[Plan], reports: List[Dict[str, Any]]) -> Dict[str, Any]:
     """The task file, but for the place of the declarations and the time of the last event."""
     return {
-        "ledgers": [{"id": plan.id, "name": plan.ledger.name} for plan in plans],
+        "ledgers": [{"origin": plan.origin, "name": plan.ledger.name} for plan in plans],
         "declarations": DECLARATIONS,
         "moment_ms": None,
         "reports": reports,
@@ -67,7 +67,7 @@ def described(program: Program, task: Dict[str, Any]) -> List[Dict[str, Any]]:
 def write_declarations(folder: str, scanned: Scanned) -> str:
     """Writes the events that concern every partition, in order; returns the file's path."""
     ordered = scanned.of(DECLARATION).orderBy("at_ms", "ledger", "position")
-    table = ordered.select("ledger", "position", "line").toArrow()
+    table = ordered.select("ledger", "position", f.lit(b"").alias("digest"), "line").toArrow()
     path = os.path.join(folder, DECLARATIONS)
     exchange.write(open(path, "xb"), (Batch(0, each.columns) for each in table.to_batches()))
     return path
@@ -78,12 +78,12 @@ def fold(
     partitions: int,
 ) -> DataFrame:
     """Folds all events: the rows of all tables, as the table's number and its cells."""
-    events = scanned.of(EVENT).join(roots, "component", "left")
+    events = scanned.events().join(roots, "component", "left")
     ordered = (
         events.withColumn("root", f.coalesce("root", "component"))
         .repartition(partitions, "root")
         .sortWithinPartitions("at_ms", "ledger", "position")
-        .select("ledger", "position", "line")
+        .select("ledger", "position", "digest", "line")
     )
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -98,8 +98,8 @@ def fold(
         StorageLevel.DISK_ONLY)
     counts = folded.where(f.col("number") == _COUNT).select("cells").collect()
     count = sum(int(row.cells[0]) for row in counts)
-    if count != scanned.event_count:
-        raise Failure("fold", "events", f"{scanned.event_count} were read and {count} folded")
+    if count != scanned.sum("events"):
+        raise Failure("fold", "events", f"{scanned.sum('events')} were read and {count} folded")
     return folded
 
 

@@ -37,17 +37,20 @@ class Plan(NamedTuple):
 
 
 def plan_all(program: Program, ledgers: Sequence[Ledger]) -> List[Plan]:
-    """The plans of all ledgers, in the order of their ids: that order decides between events of
-    one instant.
+    """The plans of all ledgers, in the order of their origins: that order decides between events
+    of one time.
     """
     plans = [_of_copy(ledger) if ledger.is_copy else _of_directory(program, ledger)
              for ledger in ledgers]
-    plans.sort(key=lambda plan: plan.id)
-    for one, other in zip(plans, plans[1:]):
-        if one.id == other.id:
-            raise errors.usage(
-                "plan", f"{one.ledger.name} and {other.ledger.name}",
-                f"both ledgers have the id {one.id}")
+    plans.sort(key=lambda plan: plan.origin)
+    for what in ("id", "origin"):
+        known: Dict[str, str] = {}
+        for plan in plans:
+            name, value = plan.ledger.name, getattr(plan, what)
+            if value in known:
+                raise errors.usage(
+                    "plan", f"{known[value]} and {name}", f"both ledgers have the {what} {value}")
+            known[value] = name
     return plans
 
 

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 import pyspark
 from pyspark.sql import SparkSession
 
-from . import components, fold, output, scan, tables
+from . import components, fold, output, reports, scan, tables
 from .fleet import Ledger
 from .plan import Plan, plan_all
 from .reports import Options
@@ -60,9 +60,15 @@ def _compute(
     context.addFile(program.path)
     name = os.path.basename(program.path)
     context.setJobDescription("scan")
-    scanned = scan.scan(spark, name, plans)
-    say(f"{sum(plan.size for plan in plans)} events of {len(plans)} ledgers in "
-        f"{len(scanned.summaries)} parts")
+    is_fleet = len(plans) > 1
+    before_ms = request.options.until_ms()
+    if before_ms is None and is_fleet:
+        before_ms = scan.common_time_ms(spark, name, plans)
+    if before_ms is not None:
+        say(f"events before {reports.time_text(before_ms)}")
+    scanned = scan.scan(spark, name, plans, before_ms)
+    say(f"{scanned.sum('events') + scanned.sum('declarations')} events of {len(plans)} ledgers "
+        f"in {len(scanned.summaries)} parts")
     context.setJobDescription("join components")
     roots = components.roots(spark, scanned.of(scan.EDGE))
     partitions = request.partitions or _partitions(plans, context.defaultParallelism)
@@ -72,7 +78,7 @@ def _compute(
     context.setJobDescription("fold")
     with tempfile.TemporaryDirectory(prefix="receipt-ledger-") as folder:
         context.addFile(fold.write_declarations(folder, scanned))
-        task = {**task, "moment_ms": scanned.last_event_at_ms}
+        task = {**task, "moment_ms": scanned.moment_ms(is_fleet)}
         folded = fold.fold(spark, name, task, scanned, roots, partitions)
         scanned.check_unchanged()
         output.begin(spark, request.output, request.options)
@@ -89,6 +95,7 @@ def _compute(
         "program": {"ledger_rules": program.version, "format_version": program.format_version,
                     "pyspark": pyspark.__version__},
         "ledgers": [plan.described() for plan in plans],
+        "before": None if before_ms is None else reports.time_text(before_ms),
         "options": request.options.described(),
         # With this, `csv` reads the tables again.
         "task": task,

@@ -1,4 +1,5 @@
-# Reading the parts of ledgers: one task a part, whose rows Spark keeps on its disks.
+# Reading the parts of ledgers: one task a part, whose rows Spark keeps on its disks; and the time
+# before which all ledgers are known.
 
 from __future__ import annotations
 
@@ -6,39 +7,43 @@ import bisect
 import contextlib
 import json
 import zlib
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import pyarrow as pa
 from pyspark import SparkFiles, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from . import copies, exchange
+from . import copies, errors, exchange
 from .errors import DAMAGE, Failure
 from .fleet import Ledger
 from .plan import Part, Plan
 from .rules import NAME, run
 
-EVENT, EDGE, DECLARATION, SUMMARY = range(4)
+EVENT, EDGE, DECLARATION, RECEIPT, SUMMARY = range(5)
 _COLUMNS = {
-    EVENT: ("position", "at_ms", "component", "line"), EDGE: ("component", "node"),
-    DECLARATION: ("position", "at_ms", "line"), SUMMARY: ("line",),
+    EVENT: ("position", "at_ms", "component", "uuid", "receipt", "line"),
+    EDGE: ("component", "node"), DECLARATION: ("position", "at_ms", "line"),
+    RECEIPT: ("receipt", "digest"), SUMMARY: ("line",),
 }
 _SCHEMA = pa.schema([
     ("part", pa.int32()), ("ledger", pa.int64()), ("what", pa.int32()), ("position", pa.int64()),
     ("at_ms", pa.int64()), ("component", pa.int64()), ("node", pa.int64()),
+    ("uuid", pa.binary()), ("receipt", pa.binary()), ("digest", pa.binary()),
     ("line", pa.binary())])
 _SPARK_SCHEMA = ("part int, ledger long, what int, position long, at_ms long, component long, "
-                 "node long, line binary")
+                 "node long, uuid binary, receipt binary, digest binary, line binary")
 
 
 class Task(NamedTuple):
-    """A part of a ledger; `number` is that of the ledger in the order of ids."""
+    """A part of a ledger; `number` is that of the ledger in the order of origins."""
 
     ledger: Ledger
     number: int
     part: Part
     copy: Any
+    # What was recorded at this time or later is not for the fold.
+    before_ms: Optional[int] = None
     has_receipts: bool = False
 
 
@@ -51,13 +56,36 @@ class Scanned(NamedTuple):
     def of(self, what: int) -> DataFrame:
         return self.rows.where(f.col("what") == what)
 
-    @property
-    def last_event_at_ms(self) -> Any:
-        return max((each["last_event_at_ms"] for each in self.summaries.values()), default=None)
+    def sum(self, member: str) -> int:
+        return sum(each[member] for each in self.summaries.values())
 
-    @property
-    def event_count(self) -> int:
-        return sum(each["events"] for each in self.summaries.values())
+    def moment_ms(self, is_fleet: bool) -> Optional[int]:
+        """When the last event was recorded. Of a fleet: the last but for declarations, which may
+        be copies of others as notifications may.
+        """
+        if not self.summaries:
+            return None
+        last = max(each["last_event_at_ms"] for each in self.summaries.values())
+        if not is_fleet:
+            return last
+        unique = max(each["last_unique_at_ms"] for each in self.summaries.values())
+        if unique == last:
+            return last
+        firsts = self.of(EVENT).where("length(uuid) > 0").groupBy("uuid").agg(
+            f.min("at_ms").alias("at_ms"))
+        found = firsts.agg(f.max("at_ms").alias("at_ms")).first()
+        return max(unique, (found and found.at_ms) or 0)
+
+    def events(self) -> DataFrame:
+        """The events, each with the digest of its receipt if it lacks it and others have it."""
+        events = self.of(EVENT)
+        if self.sum("without_digest") == 0:
+            return events.withColumn("digest", f.lit(b""))
+        keys = ["ledger", "receipt"]
+        wanted = events.where("length(receipt) > 0").select(*keys).distinct()
+        known = self.of(RECEIPT).select(*keys, "digest").distinct().join(wanted, keys)
+        found = events.drop("digest").join(f.broadcast(known), keys, "left")
+        return found.withColumn("digest", f.coalesce("digest", f.lit(b"")))
 
     def check_unchanged(self) -> None:
         """An erasure that rewrites a ledger while lost rows are read again would mix two scans."""
@@ -65,9 +93,26 @@ class Scanned(NamedTuple):
             raise Failure("scan", "ledgers", "one was rewritten meanwhile; run again")
 
 
-def scan(spark: SparkSession, program: str, plans: Sequence[Plan]) -> Scanned:
+def common_time_ms(spark: SparkSession, program: str, plans: Sequence[Plan]) -> int:
+    """The smallest of the ledgers' newest times: before it, all ledgers are known."""
+    for plan in plans:
+        if plan.size == 0:
+            raise errors.usage(
+                "scan", plan.ledger.name,
+                "it has no events; --until says up to which time the others are read")
+    rows = _read(spark, program, {
+        number: Task(plan.ledger, number, Part(plan.size - 1, plan.size), plan.copy)
+        for number, plan in enumerate(plans)})
+    found = min(each["last_event_at_ms"] for each in _summaries(rows).values())
+    rows.unpersist()
+    return int(found)
+
+
+def scan(
+    spark: SparkSession, program: str, plans: Sequence[Plan], before_ms: Optional[int]
+) -> Scanned:
     """Reads all parts, and checks that they make up the planned histories."""
-    tasks = [Task(plan.ledger, number, part, plan.copy)
+    tasks = [Task(plan.ledger, number, part, plan.copy, before_ms)
              for number, plan in enumerate(plans) for part in plan.parts]
     rows = _read(spark, program, dict(enumerate(tasks)))
     summaries = _summaries(rows)
@@ -110,7 +155,8 @@ def _part_rows(part: int, task: Task, program: str) -> Iterator[pa.RecordBatch]:
     crc = 0
     with place as directory:
         arguments = ["scan", "--directory", directory, "--from", str(first), "--to", str(end),
-                     *(["--receipts"] if task.has_receipts else [])]
+                     *(["--receipts"] if task.has_receipts else []),
+                     *([] if task.before_ms is None else ["--before", str(task.before_ms)])]
         with run(SparkFiles.get(program), arguments, feeds=False) as process:
             reader = exchange.Reader(process.stdout)
             for batch in reader:

@@ -6,7 +6,7 @@ import Ledger
 /// The order of events of several ledgers: `at` never decreases within a ledger.
 struct EventKey: Comparable {
   let recordedAtMs: Int64
-  /// The ledger's index, in the order of ids.
+  /// The ledger's index, in the order of origins.
   let ledger: Int
   let position: Position
 
@@ -16,7 +16,7 @@ struct EventKey: Comparable {
   }
 }
 
-/// Reads rows with a ledger's index, a position and a line.
+/// Reads rows with a ledger's index, a position, the digest of a receipt or nothing, and a line.
 final class EventStream {
   private let reader: ExchangeReader
   private let task: FoldTask
@@ -25,8 +25,8 @@ final class EventStream {
   private var batch: ExchangeBatch?
   private var row = 0
   private var isAtEnd = false
-  /// The next event; nil at the end. Its line is valid until `advance`.
-  private(set) var next: (key: EventKey, line: EventLine)?
+  /// The next event; nil at the end. Its line and digest are valid until `advance`.
+  private(set) var next: (key: EventKey, line: EventLine, digest: UnsafeRawBufferPointer)?
 
   init(_ input: DescriptorInput, _ task: FoldTask, object: String) throws(Failure) {
     reader = ExchangeReader(input)
@@ -53,7 +53,7 @@ final class EventStream {
     do throws(ExchangeError) {
       switch try reader.next() {
       case .batch(let read):
-        try read.require(table: 0, [.integer, .integer, .bytes])
+        try read.require(table: 0, [.integer, .integer, .bytes, .bytes])
         (batch, row) = (read, 0)
       case .end:
         batch = nil
@@ -64,7 +64,7 @@ final class EventStream {
 
   private func event(
     _ batch: ExchangeBatch, _ row: Int, after last: EventKey?
-  ) throws(Failure) -> (EventKey, EventLine) {
+  ) throws(Failure) -> (EventKey, EventLine, UnsafeRawBufferPointer) {
     let ledger = batch.integer(column: 0, row: row)
     let position = batch.integer(column: 1, row: row)
     guard task.ledgers.indices.contains(Int(ledger)) else {
@@ -75,7 +75,7 @@ final class EventStream {
     guard 0..<(1 << PartitionEvents.positionBitCount) ~= position else {
       throw failure(name, "this is not a position")
     }
-    guard let line = EventLine(batch.bytes(column: 2, row: row)) else {
+    guard let line = EventLine(batch.bytes(column: 3, row: row)) else {
       throw failure(name, "the line is not an event")
     }
     guard line.position == Int(position) else {
@@ -87,7 +87,7 @@ final class EventStream {
       throw failure(
         name, "it does not follow the row before: rows ascend by time, ledger and position")
     }
-    return (key, line)
+    return (key, line, batch.bytes(column: 2, row: row))
   }
 
   private func failure(_ object: String, _ cause: String) -> Failure {

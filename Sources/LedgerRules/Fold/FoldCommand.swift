@@ -42,23 +42,37 @@ package enum FoldCommand {
         }
       }
       let counts = try foldAll(task, input, events, fold)
-      try writeReports(task, of: try fold.finish(), events, counts, to: output)
+      try writeReports(
+        task.asOf(declaredMs: counts.lastDeclaredMs), of: try fold.finish(), events, counts,
+        to: output)
     } catch { throw Failure(folding: error, events) }
+  }
+
+  private struct Counts {
+    var events = 0
+    var declarations = 0
+    var lastDeclaredMs: Int64?
   }
 
   /// Folds the events and, in order among them, the declarations of all ledgers.
   private static func foldAll(
     _ task: FoldTask, _ input: DescriptorInput, _ events: PartitionEvents, _ fold: PartitionFold
-  ) throws -> (events: Int, declarations: Int) {
-    let declared = try InputFile(task.declarationsPath)
-    let declarations = try EventStream(
-      DescriptorInput(declared.descriptor), task, object: task.declarationsPath)
+  ) throws -> Counts {
+    func declarations(_ file: InputFile) throws(Failure) -> EventStream {
+      try EventStream(DescriptorInput(file.descriptor), task, object: task.declarationsPath)
+    }
+    // Twice: all registrations decide what is one.
+    let (first, second) = (
+      try InputFile(task.declarationsPath), try InputFile(task.declarationsPath)
+    )
+    let fleet = try FleetEvents(ledgerCount: task.ledgers.count, try declarations(first))
+    let declarations = try declarations(second)
     let stream = try EventStream(input, task, object: "standard input")
-    var declarationCount = 0
+    var counts = Counts()
     while true {
       let source: EventStream
       switch (stream.next, declarations.next) {
-      case (nil, nil): return (events.count - declarationCount, declarationCount)
+      case (nil, nil): return counts
       case (nil, _): source = declarations
       case (_, nil): source = stream
       case (let event?, let declaration?):
@@ -71,16 +85,38 @@ package enum FoldCommand {
         source = event.key < declaration.key ? stream : declarations
       }
       guard let next = source.next else { preconditionFailure("a chosen stream is at its end") }
-      let position = try events.append(next.key, next.line.bytes)
-      try fold.fold(next.line.moved(to: position))
-      if source === declarations { declarationCount += 1 }
+      var isFolded = true
+      switch fleet.outcome(of: next.line, in: next.key.ledger, digest: next.digest) {
+      case .asItIs: try self.fold(next.key, next.line, events, fold)
+      case .passedOver: isFolded = false
+      case .mapped(let text):
+        try text.withUnsafeBytes { bytes in
+          guard let line = EventLine(bytes) else {
+            preconditionFailure("other data leave an event an event")
+          }
+          try self.fold(next.key, line, events, fold)
+        }
+      }
+      if source === stream {
+        counts.events += 1
+      } else {
+        counts.declarations += 1
+        if isFolded { counts.lastDeclaredMs = next.key.recordedAtMs }
+      }
       try source.advance()
     }
   }
 
+  private static func fold(
+    _ key: EventKey, _ line: EventLine, _ events: PartitionEvents, _ fold: PartitionFold
+  ) throws {
+    let position = try events.append(key, line.bytes)
+    try fold.fold(line.moved(to: position))
+  }
+
   private static func writeReports(
-    _ task: FoldTask, of database: Database, _ events: PartitionEvents,
-    _ counts: (events: Int, declarations: Int), to output: DescriptorOutput
+    _ task: FoldTask, of database: Database, _ events: PartitionEvents, _ counts: Counts,
+    to output: DescriptorOutput
   ) throws {
     let exchange = ExchangeWriter(output)
     var tables: [PartitionTable] = []

@@ -7,17 +7,17 @@ package import Projections
 /// The content of the file given by `--task`. Each member must be present, and no other.
 package struct FoldTask {
   package struct Ledger {
-    let id: String
+    let origin: String
     package let name: String
   }
 
-  /// In the order of their ids; rows name a ledger by its index.
+  /// In the order of their origins; rows name a ledger by its index.
   package let ledgers: [Ledger]
   /// An exchange file with the declarations of all ledgers.
   package let declarationsPath: String
-  /// The time of the last event of all ledgers, in epoch milliseconds; nil if there is none.
+  /// When the last event was recorded but for declarations, in epoch milliseconds; nil if there is none.
   package let momentMs: Int64?
-  package let reports: [ReportRequest]
+  package private(set) var reports: [ReportRequest]
 
   private static let byteCountMax = 16 << 20
   /// A ledger's index has 16 bits.
@@ -58,7 +58,7 @@ package struct FoldTask {
     }
     var reports: [ReportRequest] = []
     for item in list {
-      reports.append(try Self.report(item, momentMs))
+      reports.append(try Self.report(item))
     }
     self.reports = reports
   }
@@ -69,15 +69,16 @@ package struct FoldTask {
     }
     var ledgers: [Ledger] = []
     for item in list {
-      try item.requireMembers(["id", "name"], of: "a ledger")
-      guard let id = item["id"]?.stringValue, !id.isEmpty, let name = item["name"]?.stringValue,
-        !name.isEmpty
-      else { throw TaskError("a ledger has no id or no name") }
-      if let last = ledgers.last, !last.id.utf8.lexicographicallyPrecedes(id.utf8) {
+      try item.requireMembers(["origin", "name"], of: "a ledger")
+      guard let origin = item["origin"]?.stringValue, !origin.isEmpty,
+        let name = item["name"]?.stringValue, !name.isEmpty
+      else { throw TaskError("a ledger has no origin or no name") }
+      if let last = ledgers.last, !last.origin.utf8.lexicographicallyPrecedes(origin.utf8) {
         throw TaskError(
-          last.id == id ? "two ledgers have the id '\(id)'" : "the ledgers are not sorted by id")
+          last.origin == origin
+            ? "two ledgers have the origin '\(origin)'" : "the ledgers are not sorted by origin")
       }
-      ledgers.append(Ledger(id: id, name: name))
+      ledgers.append(Ledger(origin: origin, name: name))
     }
     if let name = ledgers.map(\.name).firstRepeated {
       throw TaskError("two ledgers have the name '\(name)'")
@@ -85,9 +86,17 @@ package struct FoldTask {
     return ledgers
   }
 
-  private static func report(
-    _ value: JSONValue, _ momentMs: Int64?
-  ) throws(TaskError) -> ReportRequest {
+  /// The task whose reports are as of its moment, or of the last declaration if that is later.
+  func asOf(declaredMs: Int64?) -> FoldTask {
+    var task = self
+    guard let latestMs = [momentMs, declaredMs].compactMap(\.self).max() else { return task }
+    for index in reports.indices where reports[index].kind.hasMoment {
+      task.reports[index].momentMs = reports[index].momentMs ?? latestMs
+    }
+    return task
+  }
+
+  private static func report(_ value: JSONValue) throws(TaskError) -> ReportRequest {
     try value.requireMembers(["kind", "filters"], of: "a report")
     let word = value["kind"]?.stringValue ?? ""
     guard let kind = ReportKind(rawValue: word) else {
@@ -102,7 +111,6 @@ package struct FoldTask {
       }
       try PartitionFilters.check(request)
     } catch { throw TaskError("the report '\(word)': \(error.cause)") }
-    if kind.hasMoment, request.momentMs == nil { request.momentMs = momentMs }
     return request
   }
 }

@@ -74,12 +74,29 @@ final class PartitionEvents: EventOrigins {
     names.count == 1 ? "\(position)" : "\(names[ledger]):\(position)"
   }
 
-  func position(named position: Position, by event: EventLine) -> Position? {
-    self.position(named: position, inLedgerOf: event.position)
+  /// A text for display: in the name of an erased user, the erasure's position as above.
+  func shown(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+    guard names.count > 1, let number = ErasedUser.erasure(of: text),
+      let first = text.firstIndex(where: { 0x30...0x39 ~= $0 })
+    else { return nil }
+    let erasure = ErasureNumber(number, ledgerCount: names.count)
+    let name = Self.text(ledger: erasure.ledger, position: erasure.position, names)
+    return Array(text[..<first]) + Array(name.utf8)
+      + Array(text[first...].drop { 0x30...0x39 ~= $0 })
   }
 
-  func position(named position: Position, inLedgerOf event: Position) -> Position? {
-    let positions = positions[ledger(of: event)]
+  func position(named position: Position, by event: EventLine) -> Position? {
+    self.position(named: position, inLedger: ledger(of: event.position))
+  }
+
+  func position(ofErasure number: Int, namedBy event: Position) -> Position? {
+    if names.count == 1 { return self.position(named: number, inLedger: 0) }
+    let erasure = ErasureNumber(number, ledgerCount: names.count)
+    return position(named: erasure.position, inLedger: erasure.ledger)
+  }
+
+  private func position(named position: Position, inLedger ledger: Int) -> Position? {
+    let positions = positions[ledger]
     // Most events name one just before them.
     var end = positions.count
     for _ in 0..<4 where end > 0 {

@@ -35,7 +35,12 @@ final class PartitionRows: ReportWriter {
     let content = columns[ends.count].content
     switch cell {
     case .empty: break
-    case .text(let text): bytes.append(contentsOf: text)
+    case .text(let text):
+      if let shown = events.shown(text) {
+        bytes.append(contentsOf: shown)
+      } else {
+        bytes.append(contentsOf: text)
+      }
     case .word(let word):
       bytes.append(
         contentsOf: UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
@@ -77,7 +82,13 @@ final class PartitionRows: ReportWriter {
     if texts.isEmpty { return }
     var writer = JSONWriter()
     writer.beginArray()
-    for text in texts { writer.string(text) }
+    for text in texts {
+      if let shown = events.shown(text) {
+        shown.withUnsafeBytes { writer.string($0) }
+      } else {
+        writer.string(text)
+      }
+    }
     writer.endArray()
     bytes.append(contentsOf: writer.bytes)
   }

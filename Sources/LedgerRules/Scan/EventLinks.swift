@@ -30,13 +30,14 @@ struct EventLinks: ~Copyable {
   /// `mismatch`.
   private(set) var receiptsNeeded: Set<Position> = []
 
-  init(_ range: Range<Position>, of ledger: LedgerID) {
+  /// - Parameter isOfFleet: whether the events are folded with those of other ledgers.
+  init(_ range: Range<Position>, of ledger: LedgerID, isOfFleet: Bool) {
     first = range.lowerBound
-    nodes = EventNodes(ledger)
+    nodes = EventNodes(ledger, isOfFleet: isOfFleet)
   }
 
   /// Adds the next event; returns its node.
-  mutating func add(_ event: borrowing ScannedEvent) -> Int {
+  mutating func add(_ event: borrowing ScannedEvent, uuid: UInt128?) -> Int {
     var flag: Flags = []
     switch event.content {
     case .uploaded: flag = .isUpload
@@ -48,7 +49,7 @@ struct EventLinks: ~Copyable {
     }
     let index = flags.count
     flags.append(flag)
-    nodes.collect(event)
+    nodes.collect(event, uuid: uuid)
     guard let hash = nodes.hashes.first else { return components.loneNode(ofEvent: index) }
     let node = components.node(hash, ofEvent: index)
     for other in nodes.hashes.dropFirst() {

@@ -11,10 +11,13 @@ struct EventNodes {
   private(set) var hashes: [UInt64] = []
   /// Of the ledger: equal positions of different ledgers get different hashes.
   private let seed: UInt64
+  /// Whether the events are folded with those of other ledgers, whose receipts have other ids.
+  private let isOfFleet: Bool
   private var last: UInt64 = 0
   private var prices = MetadataPrices()
 
-  init(_ ledger: LedgerID) {
+  init(_ ledger: LedgerID, isOfFleet: Bool) {
+    self.isOfFleet = isOfFleet
     var text = ledger.description
     seed = text.withUTF8 { NodeHash.hash(.event, JSONBytes($0)) }
   }
@@ -24,14 +27,19 @@ struct EventNodes {
     Int64(bitPattern: NodeHash.hash(.component, seed: seed, number: position))
   }
 
-  mutating func collect(_ event: borrowing ScannedEvent) {
+  /// - Parameter uuid: of a notification, what `CopiedOnce` tells it by.
+  mutating func collect(_ event: borrowing ScannedEvent, uuid: UInt128?) {
     hashes.removeAll(keepingCapacity: true)
     last = 0
+    if let uuid { hashes.append(withUnsafeBytes(of: uuid) { NodeHash.hash(.notification, $0) }) }
     switch event.content {
     case .uploaded(let upload):
       add(event: event.line.position)
       if let id = upload.receiptID {
         hashes.append(id.hasEscapes ? hash(.receipt, id.bytes) : NodeHash.hash(.receipt, id.raw))
+      }
+      if isOfFleet, let digest = upload.receiptSHA256Hex {
+        hashes.append(hash(.digest, digest.bytes))
       }
       addPriced(upload.metadata)
     case .verified(let result, let reply):
@@ -142,6 +150,8 @@ package struct NodeHash {
   /// The kind of a text.
   enum Kind: UInt8 {
     case receipt = 0x72
+    case digest = 0x64
+    case notification = 0x6E
     case transaction = 0x74
     case account = 0x61
     case event = 0x65

@@ -31,21 +31,12 @@ package enum PlanCommand {
     writer.member("format_version", directory.identity.formatVersion)
     writer.member("size", size)
     writer.member("root", try reader.frontier(at: size).root.hex)
-    writer.member("last_event_at_ms", try lastEventAtMs(reader, size))
     writer.key("parts")
     writer.beginArray()
     for part in parts { write(part, to: &writer) }
     writer.endArray()
     writer.endObject()
     return writer.bytes
-  }
-
-  private static func lastEventAtMs(
-    _ reader: LogReader, _ size: Int
-  ) throws(LedgerError) -> Int64 {
-    if size == reader.head.size { return reader.head.lastEventAtMs }
-    if size == 0 { return 0 }
-    return try reader.event(at: size - 1).withUnsafeBytes { EventLine($0)?.recordedAtMs ?? 0 }
   }
 
   private static func write(_ part: LogPart, to writer: inout JSONWriter) {
@@ -73,6 +64,7 @@ package enum ScanCommand {
     guard let to = try arguments.integer("--to", positions) else {
       throw Failure.usage("--to", "is missing")
     }
+    let beforeMs = try arguments.integer("--before", 0...Int64.max)
     let keepsReceipts = try arguments.flag("--receipts")
     try arguments.finish()
     guard from <= to else { throw Failure.usage("--to", "is before --from") }
@@ -83,7 +75,8 @@ package enum ScanCommand {
     OpenFileLimit.raise()
     let directory = try LedgerDirectory.open(path: path)
     let scan = try RangeScan(
-      directory, Int(from)..<Int(to), to: DescriptorOutput(1), keepsReceipts: keepsReceipts)
+      directory, Int(from)..<Int(to), before: beforeMs, to: DescriptorOutput(1),
+      keepsReceipts: keepsReceipts)
     try scan.run()
   }
 }

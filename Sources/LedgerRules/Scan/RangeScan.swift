@@ -1,7 +1,8 @@
-// Scans a range of events into tables: checked events, their links, declarations.
+// Scans a range of events into tables: checked events, their links, declarations, receipts.
 import AppStore
 import Base
 package import Ledger
+import Merge
 import Projections
 
 /// Reads a range once, and writes its events some time after reading them.
@@ -9,31 +10,44 @@ package final class RangeScan {
   package static let eventsTable: UInt16 = 0
   package static let edgesTable: UInt16 = 1
   static let declarationsTable: UInt16 = 2
+  /// The ids and digests of receipts, for uploads of another range that have lost the digest.
+  static let receiptsTable: UInt16 = 3
 
   /// How many bytes of events wait: an upload's verification follows within seconds.
   package static let waitingByteCount = 16 << 20
 
   private let reader: LogReader
   private let range: Range<Position>
+  private let beforeMs: Int64?
+  private let hasRedactions: Bool
   private let keepsReceipts: Bool
   private let waitingByteCount: Int
   private let writer: ExchangeWriter
   private let events: ExchangeTableWriter
   private let declarations: ExchangeTableWriter
+  private let receipts: ExchangeTableWriter
   private var check: RangeCheck
   private var links: EventLinks
   private var waiting: [WaitingChunk] = []
   private var waitingCount = 0
-  private var declarationCount = 0
+  private var counts = (events: 0, declarations: 0, withoutDigest: 0)
+  /// When the last event was recorded, and the last that cannot be a copy of another ledger's.
+  private var lastAtMs: (any: Int64, unique: Int64) = (0, 0)
 
   /// Throws if the range is not in the log.
-  /// - Parameter keepsReceipts: whether every receipt is written.
+  /// - Parameters:
+  ///   - beforeMs: for a fold with events of other ledgers: those recorded at this time or later are checked, but not
+  ///     written.
+  ///   - keepsReceipts: whether every receipt is written.
   package init(
-    _ directory: LedgerDirectory, _ range: Range<Position>, to output: DescriptorOutput,
-    keepsReceipts: Bool = false, waitingByteCount: Int = RangeScan.waitingByteCount
+    _ directory: LedgerDirectory, _ range: Range<Position>, before beforeMs: Int64? = nil,
+    to output: DescriptorOutput, keepsReceipts: Bool = false,
+    waitingByteCount: Int = RangeScan.waitingByteCount
   ) throws {
     reader = try LogReader(directory, part: range)
     self.range = range
+    self.beforeMs = beforeMs
+    hasRedactions = directory.identity.formatVersion >= Format.versionWithRedactions
     self.keepsReceipts = keepsReceipts
     self.waitingByteCount = waitingByteCount
     guard reader.head.size >= range.upperBound else {
@@ -43,10 +57,12 @@ package final class RangeScan {
           cause: "the log ends at \(reader.head.size)")
     }
     check = RangeCheck(try reader.frontier(at: range.lowerBound))
-    links = EventLinks(range, of: directory.identity.id)
+    links = EventLinks(range, of: directory.identity.id, isOfFleet: beforeMs != nil)
     writer = ExchangeWriter(output)
-    events = writer.table(Self.eventsTable, [.integer, .integer, .integer, .bytes])
+    events = writer.table(
+      Self.eventsTable, [.integer, .integer, .integer, .bytes, .bytes, .bytes])
     declarations = writer.table(Self.declarationsTable, [.integer, .integer, .bytes])
+    receipts = writer.table(Self.receiptsTable, [.bytes, .bytes])
   }
 
   package func run() throws {
@@ -81,7 +97,13 @@ package final class RangeScan {
     }
     var events: [WaitingEvent] = []
     events.reserveCapacity(chunk.count)
-    for event in scan.events { events.append(try add(event, base)) }
+    for event in scan.events {
+      try check.check(event.line)
+      try addReceipt(of: event)
+      // Times do not decrease: all further events are left out too.
+      if let beforeMs, event.line.recordedAtMs >= beforeMs { continue }
+      events.append(try add(event, base))
+    }
     try check.compare(with: chunk.frontierAfter)
     waiting.append(
       WaitingChunk(
@@ -94,27 +116,46 @@ package final class RangeScan {
   private func add(
     _ event: borrowing ScannedEvent, _ base: UnsafeRawPointer
   ) throws -> WaitingEvent {
-    try check.check(event.line)
     let line = event.line.bytes
-    var receiptOffset = 0
-    var hasReceipt = false
-    var node: Int?
+    var waiting = WaitingEvent(
+      offset: (line.baseAddress ?? base) - base, byteCount: line.count,
+      recordedAtMs: event.line.recordedAtMs)
+    lastAtMs.any = event.line.recordedAtMs
     if case .other = event.content, case .declaration = try EventClass(event.line) {
       links.addDeclaration()
-      declarationCount += 1
-    } else {
-      node = links.add(event)
+      counts.declarations += 1
+      return waiting
     }
+    if beforeMs != nil, event.line.hasType("notification.received") {
+      waiting.uuid = CopiedOnce.notification(event.line)
+    }
+    if waiting.uuid == nil { lastAtMs.unique = event.line.recordedAtMs }
+    waiting.node = links.add(event, uuid: waiting.uuid)
+    counts.events += 1
     if case .uploaded(let upload) = event.content {
-      hasReceipt = upload.receipt != nil || upload.receiptFacts != nil
+      waiting.hasReceipt = upload.receipt != nil || upload.receiptFacts != nil
       if let receipt = upload.receipt?.raw.baseAddress, let start = line.baseAddress {
-        receiptOffset = receipt - start
+        waiting.receiptOffset = receipt - start
+      }
+      if beforeMs != nil, event.line.isRedacted, upload.receiptSHA256Hex == nil,
+        let id = upload.receiptID?.string, Self.followsFromContent(id)
+      {
+        waiting.receiptID = id
+        counts.withoutDigest += 1
       }
     }
-    return WaitingEvent(
-      offset: (line.baseAddress ?? base) - base, byteCount: line.count,
-      recordedAtMs: event.line.recordedAtMs, node: node, receiptOffset: receiptOffset,
-      hasReceipt: hasReceipt)
+    return waiting
+  }
+
+  /// Whether an id is not one of those that erasures draw at random.
+  private static func followsFromContent(_ id: String) -> Bool { id.utf8.dropFirst(14).first == 0x35 }
+
+  private func addReceipt(of event: borrowing ScannedEvent) throws {
+    guard hasRedactions, beforeMs != nil, case .uploaded(let upload) = event.content,
+      let id = upload.receiptID, let digest = upload.receiptSHA256Hex
+    else { return }
+    try receipts.append(id.bytes)
+    try receipts.append(digest.bytes)
   }
 
   // MARK: Writing
@@ -145,6 +186,8 @@ package final class RangeScan {
     try events.append(Int64(position))
     try events.append(event.recordedAtMs)
     try events.append(links.label(ofNode: node, writtenAt: position))
+    try events.append(event.uuid.map { withUnsafeBytes(of: $0) { Array($0) } } ?? [])
+    try events.append(event.receiptID ?? "")
     guard event.receiptOffset > 0, !keepsReceipts, links.leaveOutReceipt(ofUploadAt: position)
     else {
       return try events.append(line)
@@ -176,10 +219,12 @@ package final class RangeScan {
     writer.member("frontier_after", check.frontier.roots.map(\.hex))
     writer.member("root_before", check.frontierBefore.root.hex)
     writer.member("root_after", check.frontier.root.hex)
-    writer.member("events", range.count - declarationCount)
-    writer.member("declarations", declarationCount)
+    writer.member("events", counts.events)
+    writer.member("declarations", counts.declarations)
+    writer.member("without_digest", counts.withoutDigest)
     writer.member("inflated_bytes", check.byteCount)
-    writer.member("last_event_at_ms", check.lastEventAtMs)
+    writer.member("last_event_at_ms", lastAtMs.any)
+    writer.member("last_unique_at_ms", lastAtMs.unique)
     writer.key("receipts_needed")
     writer.beginArray()
     for position in links.receiptsNeeded.sorted() { writer.integer(position) }
@@ -241,11 +286,15 @@ struct WaitingEvent {
   let byteCount: Int
   let recordedAtMs: Int64
   /// Nil for a declaration.
-  let node: Int?
+  var node: Int?
   /// The offset of an upload's receipt in base64 in its line; 0 for other events, and if a redaction removed it.
-  let receiptOffset: Int
+  var receiptOffset = 0
   /// Whether it is an upload with a receipt, or with its redacted remains.
-  let hasReceipt: Bool
+  var hasReceipt = false
+  /// Of a notification that may come from several ledgers.
+  var uuid: UInt128?
+  /// Of an upload that has lost the receipt's digest, from which the id follows.
+  var receiptID: String?
 }
 
 /// A chunk's lines, copied.

@@ -110,7 +110,7 @@ final class EventFold {
       positionText: { origins?.text(of: $0) ?? "\($0)" },
       isAfterErasure: { (position, erasure, named) in
         guard let origins else { return position > erasure }
-        let known = origins.position(named: erasure, inLedgerOf: named)
+        let known = origins.position(ofErasure: erasure, namedBy: named)
         return known.map { position > $0 } ?? false
       })
     declarations = DeclarationTable(database, rows, symbols, isFresh: isFresh)

@@ -101,9 +101,9 @@ package protocol EventOrigins: AnyObject {
   /// The position in the fold of an event that another one names by a position of its own ledger; nil if the fold does
   /// not have it.
   func position(named position: Int, by event: EventLine) -> Position?
-  /// The position in the fold of an event in the same ledger as another event of the fold; nil if the fold does not
-  /// have it.
-  func position(named position: Int, inLedgerOf event: Position) -> Position?
+  /// The position in the fold of the erasure whose position an event of the fold has in the name of an erased user; nil
+  /// if the fold does not have it.
+  func position(ofErasure position: Int, namedBy event: Position) -> Position?
   /// How the details of exceptions name an event of the fold.
   func text(of position: Position) -> String
 }
