@@ -92,7 +92,7 @@ extension Failure {
   }
 
   /// The failure of an operation on a stream.
-  package init(_ error: ExchangeError, operation: String, object: String) {
+  package init(_ error: StreamError, operation: String, object: String) {
     switch error {
     case .system(let code):
       self.init(operation: operation, object: object, systemError: code)
@@ -100,10 +100,6 @@ extension Failure {
       self.init(operation: operation, object: object, cause: "it is cut short")
     case .invalid(let cause):
       self.init(operation: operation, object: object, cause: cause)
-    case .cellTooLarge(let byteCount):
-      self.init(
-        operation: operation, object: object,
-        cause: "\(byteCount) bytes do not fit in a batch or an end")
     }
   }
 
@@ -118,7 +114,7 @@ extension Failure {
     switch error {
     case let error as Failure: self = error
     case let error as LedgerError: self.init(error)
-    case let error as ExchangeError:
+    case let error as StreamError:
       self.init(error, operation: "write", object: "standard output")
     default:
       // The error's own text is unknown here and might contain a secret.
@@ -145,7 +141,7 @@ enum VersionCommand {
     var writer = JSONWriter()
     writer.beginObject()
     writer.member("version", programVersion)
-    writer.member("exchange", ExchangeFormat.version)
+    writer.member("streams", RowOutput.version)
     writer.member("format_version", Format.versionWithRedactions)
     writer.endObject()
     try StandardOutput.write(line: writer.bytes)
@@ -154,7 +150,7 @@ enum VersionCommand {
 
 /// Text on standard output.
 enum StandardOutput {
-  static func write(line: [UInt8]) throws(ExchangeError) {
+  static func write(line: [UInt8]) throws(StreamError) {
     let output = DescriptorOutput(1)
     try output.write(line)
     try output.write([0x0A])

@@ -137,7 +137,7 @@ import Testing
       "ledger-rules: read: standard input at shop:1: the line is not an event")
     try expectEqual(
       failure { $0[1].line += "\n" }.line,
-      "ledger-rules: read: standard input at shop:1: the line is not an event")
+      "ledger-rules: read: a row of standard input: it has another form")
     // Within a ledger, time never falls.
     try expectEqual(
       failure({ events in
@@ -166,14 +166,14 @@ import Testing
     let failure = #expect(throws: Failure.self) {
       try FoldCommand.run(
         bench.parsedTask(), in: ScratchFolder(bench.directory.path),
-        from: DescriptorInput(input.descriptor), to: DescriptorOutput(input.descriptor))
+        from: LineInput(input.descriptor), to: DescriptorOutput(input.descriptor))
     }
     expectEqual(failure?.line, "ledger-rules: read: \(path): it is cut short")
     try whole.write(to: URL(fileURLWithPath: path))
     let second = #expect(throws: Failure.self) {
       try FoldCommand.run(
         bench.parsedTask(), in: ScratchFolder(bench.directory.path),
-        from: DescriptorInput(input.descriptor), to: DescriptorOutput(input.descriptor))
+        from: LineInput(input.descriptor), to: DescriptorOutput(input.descriptor))
     }
     expectEqual(second?.line, "ledger-rules: read: standard input: it is cut short")
   }

@@ -91,40 +91,28 @@ struct FoldBench {
     try Self.write(events, to: DescriptorOutput(input.descriptor))
     input.rewind()
     try FoldCommand.run(
-      task, in: ScratchFolder(directory.path), from: DescriptorInput(input.descriptor),
+      task, in: ScratchFolder(directory.path), from: LineInput(input.descriptor),
       to: DescriptorOutput(output.descriptor))
-    output.rewind()
-    let reader = ExchangeReader(DescriptorInput(output.descriptor))
-    var tables = task.reports.map {
-      FoldedTable(kind: $0.kind, columns: $0.tableColumns, rows: [])
+    let read = try ReadTables(output)
+    let tables = task.reports.enumerated().map { number, request in
+      FoldedTable(
+        kind: request.kind, columns: request.tableColumns, rows: read.rows[number] ?? [])
     }
-    while true {
-      switch try reader.next() {
-      case .end(let json): return (tables, String(decoding: json, as: UTF8.self))
-      case .batch(let batch):
-        for row in 0..<batch.rowCount {
-          tables[Int(batch.table)].rows.append(
-            (0..<batch.kinds.count).map {
-              String(decoding: batch.bytes(column: $0, row: row), as: UTF8.self)
-            })
-        }
-      }
-    }
+    return (tables, read.end)
   }
 
   /// Writes a table's rows, given without its leading columns, as CSV.
   func csv(_ rows: [[String]], report: Int) throws -> String {
-    let input = try UnnamedFile()
-    let request = requests[report]
-    let leading = request.leadingColumns.count
-    let writer = ExchangeWriter(DescriptorOutput(input.descriptor))
-    let table = writer.table(UInt16(report), request.reportColumns.map { _ in .bytes })
-    for row in rows { for cell in row.dropFirst(leading) { try table.append(cell) } }
-    try writer.finish(Array("{}".utf8))
-    input.rewind()
+    let leading = requests[report].leadingColumns.count
+    var text = ""
+    for row in rows {
+      let cells = row.dropFirst(leading).map { JSONText(stringLiteral: $0) }
+      text += JSONText.array(cells).text + "\n"
+    }
+    let input = try lines(Array("\(text)end\n".utf8))
     let output = try UnnamedFile()
     try CSVCommand.run(
-      parsedTask(), report: report, from: DescriptorInput(input.descriptor),
+      parsedTask(), report: report, from: LineInput(input.descriptor),
       to: DescriptorOutput(output.descriptor))
     return output.text()
   }
@@ -136,15 +124,11 @@ struct FoldBench {
   }
 
   private static func write(_ events: [PlacedEvent], to output: DescriptorOutput) throws {
-    let writer = ExchangeWriter(output)
-    let table = writer.table(0, [.integer, .integer, .bytes, .bytes])
     for event in events {
-      try table.append(Int64(event.ledger))
-      try table.append(Int64(event.position))
-      try table.append("")
-      try table.append(event.line)
+      try output.write(Array("\(event.ledger)\t\(event.position)\t\t\(event.line)\n".utf8))
     }
-    try writer.finish(Array("{}".utf8))
+    try output.write(Array("end\n".utf8))
+    try output.flush()
   }
 }
 
@@ -163,11 +147,12 @@ final class UnnamedFile {
 
   func rewind() { lseek(descriptor, 0, SEEK_SET) }
 
-  func text() -> String {
+  func bytes() -> [UInt8] {
     rewind()
-    return String(
-      decoding: FileHandle(fileDescriptor: descriptor).readDataToEndOfFile(), as: UTF8.self)
+    return Array(FileHandle(fileDescriptor: descriptor).readDataToEndOfFile())
   }
+
+  func text() -> String { String(decoding: bytes(), as: UTF8.self) }
 }
 
 extension LedgerFixture {

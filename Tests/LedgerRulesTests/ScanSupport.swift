@@ -1,7 +1,6 @@
 // A scan's output, read back, and the components in it.
 import Base
 import Foundation
-import Glibc
 import Ledger
 import LedgerRules
 import TestSupport
@@ -41,58 +40,31 @@ func scan(
   _ path: String, _ range: Range<Int>, before: Int64? = nil, keepsReceipts: Bool = false,
   waitingByteCount: Int = RangeScan.waitingByteCount
 ) throws -> Scanned {
-  var name = Array("/tmp/scan-XXXXXX".utf8CString)
-  let descriptor = mkstemp(&name)
-  defer { close(descriptor) }
-  unlink(name)
+  let file = try UnnamedFile()
   let directory = try LedgerDirectory.open(path: path)
   try RangeScan(
-    directory, range, before: before, to: DescriptorOutput(descriptor), keepsReceipts: keepsReceipts,
-    waitingByteCount: waitingByteCount
+    directory, range, before: before, to: DescriptorOutput(file.descriptor),
+    keepsReceipts: keepsReceipts, waitingByteCount: waitingByteCount
   ).run()
-  lseek(descriptor, 0, SEEK_SET)
-  let reader = ExchangeReader(DescriptorInput(descriptor))
-  var scanned = Scanned()
-  while true {
-    switch try reader.next() {
-    case .end(let json):
-      scanned.summary = try JSONValue(json)
-      return scanned
-    case .batch(let batch): try take(batch, into: &scanned)
-    }
+  let read = try ReadTables(plain: file)
+  func rows(_ table: Int) -> [[String]] { read.rows[table] ?? [] }
+  func number<Number: LosslessStringConvertible>(_ text: String) throws -> Number {
+    try #require(Number(text))
   }
-}
-
-private func take(_ batch: ExchangeBatch, into scanned: inout Scanned) throws {
-  func text(_ column: Int, _ row: Int) -> String {
-    String(decoding: batch.bytes(column: column, row: row), as: UTF8.self)
-  }
-  switch batch.table {
-  case RangeScan.eventsTable:
-    try batch.require(table: 0, [.integer, .integer, .integer, .bytes, .bytes, .bytes])
-    for row in 0..<batch.rowCount {
-      scanned.events.append(
-        Scanned.Event(
-          position: Int(batch.integer(column: 0, row: row)),
-          recordedAtMs: batch.integer(column: 1, row: row),
-          component: batch.integer(column: 2, row: row), line: text(5, row)))
-    }
-  case RangeScan.edgesTable:
-    try batch.require(table: 1, [.integer, .integer])
-    for row in 0..<batch.rowCount {
-      scanned.edges.append(
-        Scanned.Edge(
-          component: batch.integer(column: 0, row: row), node: batch.integer(column: 1, row: row)))
-    }
-  default:
-    try batch.require(table: 2, [.integer, .integer, .bytes])
-    for row in 0..<batch.rowCount {
-      scanned.declarations.append(
-        Scanned.Declaration(
-          position: Int(batch.integer(column: 0, row: row)),
-          recordedAtMs: batch.integer(column: 1, row: row), line: text(2, row)))
-    }
-  }
+  return Scanned(
+    events: try rows(RangeScan.eventsTable).map {
+      Scanned.Event(
+        position: try number($0[0]), recordedAtMs: try number($0[1]), component: try number($0[2]),
+        line: $0[5])
+    },
+    edges: try rows(RangeScan.edgesTable).map {
+      Scanned.Edge(component: try number($0[0]), node: try number($0[1]))
+    },
+    declarations: try rows(RangeScan.declarationsTable).map {
+      Scanned.Declaration(
+        position: try number($0[0]), recordedAtMs: try number($0[1]), line: $0[2])
+    },
+    summary: try JSONValue(Array(read.end.utf8)))
 }
 
 /// The components of several scans, by their edges alone: events of one component have the same number.

@@ -118,6 +118,8 @@ class History:
             rounds = [lines[at:at + third] for at in range(0, len(lines), third)]
         for part in rounds:
             for ledger, share in zip(self.ledgers, self._shares(part)):
+                if not share:
+                    continue
                 chosen = self.folder / "share.ndjson"
                 chosen.write_bytes(b"".join(share))
                 self._run(ledger, "import", chosen, "--register-apps",

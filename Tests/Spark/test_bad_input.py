@@ -186,10 +186,10 @@ class BadInputTests(spark.SparkTests):
     def test_no_program(self) -> None:
         self.refused(USAGE, "no-rules", of=self.with_rules(self.fleet / "no-rules"))
 
-    def test_a_program_with_another_exchange_format(self) -> None:
+    def test_a_program_with_other_streams(self) -> None:
         path = self.fleet / "other-rules"
         path.write_text(
-            '#!/bin/sh\necho \'{"version":"9","exchange":99,"format_version":1}\'\n')
+            '#!/bin/sh\necho \'{"version":"9","streams":99,"format_version":1}\'\n')
         path.chmod(0o755)
         self.refused(USAGE, "99", of=self.with_rules(path))
 

@@ -14,23 +14,17 @@ import package
 
 if package.importlib.util.find_spec("pyspark"):
     import pyarrow as pa
-    from receipt_ledger_spark import errors, exchange, rules
+    from receipt_ledger_spark import errors, rules, streams
     from receipt_ledger_spark.errors import Failure
-    from receipt_ledger_spark.exchange import Batch
 
-HELP = f"""
-import struct, sys
-sys.path.insert(0, {str(package.ROOT / "spark")!r})
-"""
 # Reads everything, then writes it, with much on standard error in between.
 ECHO = """
-from receipt_ledger_spark import exchange
-batches = list(exchange.Reader(sys.stdin.buffer))
+lines = sys.stdin.buffer.readlines()
+assert lines.pop() == b"end\\n"
 sys.stderr.write("x" * 1_000_000)
-for batch in batches:
-    for piece in exchange.batch_pieces(batch.table, batch.columns):
-        sys.stdout.buffer.write(piece)
-sys.stdout.buffer.write(exchange.end_bytes({"done": True}))
+for line in lines:
+    sys.stdout.buffer.write(b"0 %d\\n%s" % (len(line), line))
+sys.stdout.buffer.write(b'end 13\\n{"done":true}')
 """
 FAILING = {
     "sys.exit(0)": (1, "it ended too early"),
@@ -39,8 +33,8 @@ FAILING = {
     "sys.stderr.write('words\\n\\nlast words\\n'); sys.exit(3)": (3, "last words"),
     "sys.exit(12)": (12, "exit code 12"),
     "import os; os.kill(os.getpid(), 9)": (1, "ended by SIGKILL"),
-    "sys.stdin.buffer.read(); sys.stdout.buffer.write(struct.pack('<IHH', 0, 0, 1)); sys.stdout.flush(); "
-    "import time; time.sleep(60)": (1, "a batch of 0 rows"),
+    "sys.stdin.buffer.read(); print('1 5', flush=True); "
+    "import time; time.sleep(60)": (1, "a piece begins with b'1 5"),
 }
 
 
@@ -53,17 +47,18 @@ class RulesTests(unittest.TestCase):
 
     def program(self, text: str) -> str:
         path = self.folder / "ledger-rules"
-        path.write_text(f"#!{sys.executable}\n{HELP}{text}\n")
+        path.write_text(f"#!{sys.executable}\nimport sys\n{text}\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         return str(path)
 
     def passed(self, program: str, rows: int) -> tuple[int, object]:
         """The number of rows that came back, and the end after them."""
-        batch = Batch(0, [pa.array([b"x" * 1000] * 2_000, pa.binary())])
+        batch = pa.record_batch({"a": [1] * 2_000, "b": [b"x" * 1000] * 2_000})
         with rules.run(program, ["fold"]) as process:
-            exchange.write(process.stdin, [batch] * (rows // 2_000))
-            reader = exchange.Reader(process.stdout)
-            return sum(found.rows for found in reader), reader.end
+            streams.write(process.stdin, [batch] * (rows // 2_000))
+            reader = streams.Reader(
+                process.stdout, [[("a", pa.int64()), ("b", pa.binary())]], quoted=False)
+            return sum(found.num_rows for _, found in reader), reader.end
 
     def test_rows_go_there_and_back(self) -> None:
         self.assertEqual(self.passed(self.program(ECHO), 20_000), (20_000, {"done": True}))
@@ -89,7 +84,7 @@ class RulesTests(unittest.TestCase):
         wrong = {
             "print('hello')": "its output is not JSON",
             "print('[]')": "it is another program",
-            "print('{\"version\":\"9\",\"exchange\":2}')": "version 2 of the exchange format",
+            "print('{\"version\":\"9\",\"streams\":1}')": "version 1 of the streams",
             "sys.exit(1)": "exit code 1",
         }
         for text, said in wrong.items():

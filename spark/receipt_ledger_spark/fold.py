@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from typing import Any, Dict, Iterator, List, Sequence
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +14,14 @@ from pyspark import SparkFiles, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from . import errors, exchange
+from . import errors, streams
 from .errors import Failure
-from .exchange import Batch
 from .plan import Plan
 from .rules import NAME, Program, json_of, run
 from .scan import DECLARATION, Scanned
 from .tables import Table
 
-DECLARATIONS = "declarations.exchange"
+DECLARATIONS = "declarations.txt"
 # The row with which each partition says how many events it folded.
 _COUNT = -1
 _SCHEMA = pa.schema([("number", pa.int32()), ("cells", pa.list_(pa.string()))])
@@ -67,17 +66,18 @@ def described(program: Program, task: Dict[str, Any]) -> List[Dict[str, Any]]:
 def write_declarations(folder: str, scanned: Scanned) -> str:
     """Writes the events that concern every partition, in order; returns the file's path."""
     ordered = scanned.of(DECLARATION).orderBy("at_ms", "ledger", "position")
-    table = ordered.select("ledger", "position", f.lit(b"").alias("digest"), "line").toArrow()
+    table = ordered.select("ledger", "position", f.lit("").alias("digest"), "line").toArrow()
     path = os.path.join(folder, DECLARATIONS)
-    exchange.write(open(path, "xb"), (Batch(0, each.columns) for each in table.to_batches()))
+    streams.write(open(path, "xb"), table.to_batches())
     return path
 
 
 def fold(
-    spark: SparkSession, program: str, task: Dict[str, Any], scanned: Scanned, roots: DataFrame,
-    partitions: int,
+    spark: SparkSession, program: str, task: Dict[str, Any], described: List[Dict[str, Any]],
+    scanned: Scanned, roots: DataFrame, partitions: int,
 ) -> DataFrame:
     """Folds all events: the rows of all tables, as the table's number and its cells."""
+    columns = [[(name, pa.string()) for name in table["columns"]] for table in described]
     events = scanned.events().join(roots, "component", "left")
     ordered = (
         events.withColumn("root", f.coalesce("root", "component"))
@@ -88,7 +88,7 @@ def fold(
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
-            yield from _rows(program, task, batches)
+            yield from _rows(program, task, columns, batches)
         except Failure as failure:
             raise failure.marked() from None
         except OSError as error:
@@ -104,17 +104,19 @@ def fold(
 
 
 def _rows(
-    program: str, task: Dict[str, Any], batches: Iterator[pa.RecordBatch]
+    program: str, task: Dict[str, Any], columns: List[List[Tuple[str, pa.DataType]]],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """On an executor: folds one partition, which may be empty."""
     with tempfile.TemporaryDirectory(prefix="receipt-ledger-fold-") as folder:
         path = write_task(folder, {**task, "declarations": SparkFiles.get(DECLARATIONS)})
         arguments = ["fold", "--task", path, "--scratch", folder]
         with run(SparkFiles.get(program), arguments) as process:
-            exchange.write(process.stdin, (Batch(0, batch.columns) for batch in batches))
-            reader = exchange.Reader(process.stdout)
-            for batch in reader:
-                yield _batch(batch.table, batch.columns)
+            streams.write(process.stdin, batches)
+            reader = streams.Reader(process.stdout, columns, quoted=True)
+            for number, rows in reader:
+                for batch in rows.to_batches():
+                    yield _batch(number, batch.columns)
     yield _batch(_COUNT, [pa.array([str(reader.end["events"])])])
 
 
@@ -122,8 +124,7 @@ def _batch(number: int, columns: List[pa.Array]) -> pa.RecordBatch:
     """Rows of a table, row by row."""
     rows, width = len(columns[0]), len(columns)
     order = np.arange(rows * width).reshape(width, rows).T.ravel()
-    # The cast checks that the bytes are UTF-8.
-    cells = pa.concat_arrays([column.cast(pa.string()) for column in columns]).take(order)
+    cells = pa.concat_arrays(columns).take(order)
     offsets = np.arange(0, rows * width + 1, width, dtype=np.int32)
     return pa.RecordBatch.from_arrays(
         [pa.repeat(pa.scalar(number, pa.int32()), rows),

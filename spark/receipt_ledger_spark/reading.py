@@ -11,8 +11,7 @@ from typing import Any, BinaryIO, Dict, Iterator, Optional, Tuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from . import errors, exchange, output, tables
-from .exchange import Batch
+from . import errors, output, streams, tables
 from .fold import write_task
 from .rules import Program, run
 from .session import session
@@ -65,4 +64,4 @@ def _write(
         sys.stdout.flush()
         arguments = ["csv", "--task", path, "--report", str(number)]
         with run(program.path, arguments, output=stream) as process:
-            exchange.write(process.stdin, (Batch(number, each.columns) for each in batches))
+            streams.write(process.stdin, batches)

@@ -15,7 +15,7 @@ import tempfile
 from importlib import resources
 from typing import Any, BinaryIO, Iterator, NamedTuple, Optional, Sequence
 
-from . import errors, exchange
+from . import errors, streams
 from .errors import Failure
 
 NAME = "ledger-rules"
@@ -59,11 +59,10 @@ def _checked(path: str) -> Program:
         raise errors.usage("find ledger-rules", path, failure.cause) from None
     if not isinstance(said, dict) or not isinstance(said.get("version"), str):
         raise errors.usage("find ledger-rules", path, "it is another program")
-    if said.get("exchange") != exchange.VERSION:
+    if said.get("streams") != streams.VERSION:
         raise errors.usage(
             "find ledger-rules", path,
-            f"it has version {said.get('exchange')} of the exchange format, this package "
-            f"{exchange.VERSION}")
+            f"it has version {said.get('streams')} of the streams, this package {streams.VERSION}")
     return Program(path, said["version"], int(said.get("format_version", 0)))
 
 
@@ -95,10 +94,10 @@ def run(
         is_broken = False
         try:
             yield process
-        except (BrokenPipeError, exchange.CutShort):
+        except (BrokenPipeError, streams.CutShort):
             # It ended too early, and tells why itself.
             is_broken = True
-        except exchange.Malformed as error:
+        except streams.Malformed as error:
             raise Failure(f"{NAME} {arguments[0]}", path, str(error)) from None
         else:
             process.wait()

@@ -79,7 +79,8 @@ def _compute(
     with tempfile.TemporaryDirectory(prefix="receipt-ledger-") as folder:
         context.addFile(fold.write_declarations(folder, scanned))
         task = {**task, "moment_ms": scanned.moment_ms(is_fleet)}
-        folded = fold.fold(spark, name, task, scanned, roots, partitions)
+        folded = fold.fold(
+            spark, name, task, described, scanned, roots, partitions)
         scanned.check_unchanged()
         output.begin(spark, request.output, request.options)
         names = [plan.ledger.name for plan in plans]

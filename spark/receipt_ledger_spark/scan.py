@@ -6,7 +6,6 @@ from __future__ import annotations
 import bisect
 import contextlib
 import json
-import zlib
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from pyspark import SparkFiles, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from . import copies, errors, exchange
+from . import copies, errors, streams
 from .errors import DAMAGE, Failure
 from .fleet import Ledger
 from .plan import Part, Plan
@@ -26,13 +25,15 @@ _COLUMNS = {
     EDGE: ("component", "node"), DECLARATION: ("position", "at_ms", "line"),
     RECEIPT: ("receipt", "digest"), SUMMARY: ("line",),
 }
+# The tables of a scan.
+_TABLES = (EVENT, EDGE, DECLARATION, RECEIPT)
 _SCHEMA = pa.schema([
     ("part", pa.int32()), ("ledger", pa.int64()), ("what", pa.int32()), ("position", pa.int64()),
     ("at_ms", pa.int64()), ("component", pa.int64()), ("node", pa.int64()),
-    ("uuid", pa.binary()), ("receipt", pa.binary()), ("digest", pa.binary()),
+    ("uuid", pa.string()), ("receipt", pa.string()), ("digest", pa.string()),
     ("line", pa.binary())])
 _SPARK_SCHEMA = ("part int, ledger long, what int, position long, at_ms long, component long, "
-                 "node long, uuid binary, receipt binary, digest binary, line binary")
+                 "node long, uuid string, receipt string, digest string, line binary")
 
 
 class Task(NamedTuple):
@@ -80,12 +81,12 @@ class Scanned(NamedTuple):
         """The events, each with the digest of its receipt if it lacks it and others have it."""
         events = self.of(EVENT)
         if self.sum("without_digest") == 0:
-            return events.withColumn("digest", f.lit(b""))
+            return events.withColumn("digest", f.lit(""))
         keys = ["ledger", "receipt"]
         wanted = events.where("length(receipt) > 0").select(*keys).distinct()
         known = self.of(RECEIPT).select(*keys, "digest").distinct().join(wanted, keys)
         found = events.drop("digest").join(f.broadcast(known), keys, "left")
-        return found.withColumn("digest", f.coalesce("digest", f.lit(b"")))
+        return found.withColumn("digest", f.coalesce("digest", f.lit("")))
 
     def check_unchanged(self) -> None:
         """An erasure that rewrites a ledger while lost rows are read again would mix two scans."""
@@ -152,22 +153,21 @@ def _part_rows(part: int, task: Task, program: str) -> Iterator[pa.RecordBatch]:
     first, end = task.part
     place = (contextlib.nullcontext(task.ledger.path) if task.copy is None
              else copies.directory(task.ledger, first, end, task.copy))
-    crc = 0
     with place as directory:
         arguments = ["scan", "--directory", directory, "--from", str(first), "--to", str(end),
                      *(["--receipts"] if task.has_receipts else []),
                      *([] if task.before_ms is None else ["--before", str(task.before_ms)])]
         with run(SparkFiles.get(program), arguments, feeds=False) as process:
-            reader = exchange.Reader(process.stdout)
-            for batch in reader:
-                for column in batch.columns:
-                    for buffer in column.buffers()[1:]:
-                        crc = zlib.crc32(buffer, crc)
-                yield _batch(part, task.number, batch.table, batch.columns)
+            reader = streams.Reader(process.stdout, [
+                [(name, _SCHEMA.field(name).type) for name in _COLUMNS[what]] for what in _TABLES],
+                quoted=False)
+            for what, rows in reader:
+                for batch in rows.to_batches():
+                    yield _batch(part, task.number, what, batch.columns)
             summary = reader.end
     if summary.get("first") != first or summary.get("end") != end:
         raise Failure(f"{NAME} scan", directory, "it read other events than those asked for")
-    text = json.dumps({**summary, "part": part, "crc32": crc}).encode()
+    text = json.dumps({**summary, "part": part, "crc32": reader.crc}).encode()
     yield _batch(part, task.number, SUMMARY, [pa.array([text], pa.binary())])
 
 

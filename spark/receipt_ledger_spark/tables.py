@@ -122,7 +122,7 @@ def typed(table: Table, number: int, rows: DataFrame, names: Sequence[str]) -> D
 
 
 def cells(table: Table, rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """A column of bytes for each typed one, as `typed` takes them."""
+    """A column with each row's cells, as `typed` takes them, as a JSON array."""
     texts = []
     for column in table.columns:
         if column.content == "position":
@@ -130,8 +130,8 @@ def cells(table: Table, rows: DataFrame, names: Sequence[str]) -> DataFrame:
                     f"`{column.name}`)")
         else:
             text = _CONTENTS[column.content][2].format(f"`{column.name}`")
-        texts.append(f"CAST(coalesce({text}, '') AS binary) AS `{column.name}`")
-    return _with_names(rows, names).selectExpr(*texts)
+        texts.append(f"coalesce({text}, '')")
+    return _with_names(rows, names).selectExpr(f"to_json(array({', '.join(texts)})) AS cells")
 
 
 def _with_names(rows: DataFrame, names: Sequence[str]) -> DataFrame:

@@ -16,20 +16,18 @@ struct EventKey: Comparable {
   }
 }
 
-/// Reads rows with a ledger's index, a position, the digest of a receipt or nothing, and a line.
+/// Reads lines with a ledger's index, a position, the digest of a receipt or nothing, and an event's line, separated by
+/// tabs.
 final class EventStream {
-  private let reader: ExchangeReader
+  private let input: LineInput
   private let task: FoldTask
   /// The name of the stream in errors.
   private let object: String
-  private var batch: ExchangeBatch?
-  private var row = 0
-  private var isAtEnd = false
   /// The next event; nil at the end. Its line and digest are valid until `advance`.
   private(set) var next: (key: EventKey, line: EventLine, digest: UnsafeRawBufferPointer)?
 
-  init(_ input: DescriptorInput, _ task: FoldTask, object: String) throws(Failure) {
-    reader = ExchangeReader(input)
+  init(_ input: LineInput, _ task: FoldTask, object: String) throws(Failure) {
+    self.input = input
     self.task = task
     self.object = object
     try advance()
@@ -39,55 +37,44 @@ final class EventStream {
   func advance() throws(Failure) {
     let last = next?.key
     next = nil
-    while !isAtEnd {
-      if let batch, row < batch.rowCount {
-        next = try event(batch, row, after: last)
-        row += 1
-        return
-      }
-      try readBatch()
+    let row: UnsafeRawBufferPointer?
+    do throws(StreamError) { row = try input.next() } catch {
+      throw Failure(error, operation: "read", object: object)
     }
-  }
-
-  private func readBatch() throws(Failure) {
-    do throws(ExchangeError) {
-      switch try reader.next() {
-      case .batch(let read):
-        try read.require(table: 0, [.integer, .integer, .bytes, .bytes])
-        (batch, row) = (read, 0)
-      case .end:
-        batch = nil
-        isAtEnd = true
-      }
-    } catch { throw Failure(error, operation: "read", object: object) }
+    if let row { next = try event(row, after: last) }
   }
 
   private func event(
-    _ batch: ExchangeBatch, _ row: Int, after last: EventKey?
+    _ row: UnsafeRawBufferPointer, after last: EventKey?
   ) throws(Failure) -> (EventKey, EventLine, UnsafeRawBufferPointer) {
-    let ledger = batch.integer(column: 0, row: row)
-    let position = batch.integer(column: 1, row: row)
-    guard task.ledgers.indices.contains(Int(ledger)) else {
+    let cells = row.split(
+      separator: UInt8(ascii: "\t"), maxSplits: 3, omittingEmptySubsequences: false
+    ).map { UnsafeRawBufferPointer(rebasing: $0) }
+    guard cells.count == 4, let ledger = Self.number(cells[0]),
+      let position = Self.number(cells[1])
+    else { throw failure("a row of \(object)", "it has another form") }
+    guard task.ledgers.indices.contains(ledger) else {
       throw failure(
         "a row of \(object)", "there is no ledger \(ledger): the task has \(task.ledgers.count)")
     }
-    let name = "\(object) at \(task.ledgers[Int(ledger)].name):\(position)"
+    let name = "\(object) at \(task.ledgers[ledger].name):\(position)"
     guard 0..<(1 << PartitionEvents.positionBitCount) ~= position else {
       throw failure(name, "this is not a position")
     }
-    guard let line = EventLine(batch.bytes(column: 3, row: row)) else {
-      throw failure(name, "the line is not an event")
-    }
-    guard line.position == Int(position) else {
+    guard let line = EventLine(cells[3]) else { throw failure(name, "the line is not an event") }
+    guard line.position == position else {
       throw failure(name, "the line is of position \(line.position)")
     }
-    let key = EventKey(
-      recordedAtMs: line.recordedAtMs, ledger: Int(ledger), position: Int(position))
+    let key = EventKey(recordedAtMs: line.recordedAtMs, ledger: ledger, position: position)
     guard last.map({ $0 < key }) ?? true else {
       throw failure(
         name, "it does not follow the row before: rows ascend by time, ledger and position")
     }
-    return (key, line, batch.bytes(column: 2, row: row))
+    return (key, line, cells[2])
+  }
+
+  private static func number(_ digits: UnsafeRawBufferPointer) -> Int? {
+    Int(String(decoding: digits, as: UTF8.self))
   }
 
   private func failure(_ object: String, _ cause: String) -> Failure {

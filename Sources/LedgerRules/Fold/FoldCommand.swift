@@ -14,7 +14,7 @@ package enum FoldCommand {
     let task = try FoldTask(readingFrom: path)
     if isDescription { return try describe(task) }
     try run(
-      task, in: try ScratchFolder(scratch), from: DescriptorInput(0), to: DescriptorOutput(1))
+      task, in: try ScratchFolder(scratch), from: LineInput(0), to: DescriptorOutput(1))
   }
 
   /// Writes the columns of each table.
@@ -27,7 +27,7 @@ package enum FoldCommand {
   }
 
   package static func run(
-    _ task: FoldTask, in scratch: ScratchFolder, from input: DescriptorInput,
+    _ task: FoldTask, in scratch: ScratchFolder, from input: LineInput,
     to output: DescriptorOutput
   ) throws {
     let events = PartitionEvents(
@@ -56,10 +56,10 @@ package enum FoldCommand {
 
   /// Folds the events and, in order among them, the declarations of all ledgers.
   private static func foldAll(
-    _ task: FoldTask, _ input: DescriptorInput, _ events: PartitionEvents, _ fold: PartitionFold
+    _ task: FoldTask, _ input: LineInput, _ events: PartitionEvents, _ fold: PartitionFold
   ) throws -> Counts {
     func declarations(_ file: InputFile) throws(Failure) -> EventStream {
-      try EventStream(DescriptorInput(file.descriptor), task, object: task.declarationsPath)
+      try EventStream(LineInput(file.descriptor), task, object: task.declarationsPath)
     }
     // Twice: all registrations decide what is one.
     let (first, second) = (
@@ -118,23 +118,22 @@ package enum FoldCommand {
     _ task: FoldTask, of database: Database, _ events: PartitionEvents, _ counts: Counts,
     to output: DescriptorOutput
   ) throws {
-    let exchange = ExchangeWriter(output)
+    let writer = RowOutput(output)
     var tables: [PartitionTable] = []
     for (number, request) in task.reports.enumerated() {
-      let kinds = request.tableColumns.map { _ in ExchangeColumnKind.bytes }
-      let table = exchange.table(UInt16(number), kinds)
+      let table = writer.table(number)
       let rows = PartitionRows(request, events, table)
       try Report.write(request, from: database, to: rows)
       try table.flush()
       tables.append(PartitionTable(request: request, rowCount: rows.rowCount))
     }
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.member("events", counts.events)
-    writer.member("declarations", counts.declarations)
-    PartitionTable.write(tables, to: &writer)
-    writer.endObject()
-    try exchange.finish(writer.bytes)
+    var end = JSONWriter()
+    end.beginObject()
+    end.member("events", counts.events)
+    end.member("declarations", counts.declarations)
+    PartitionTable.write(tables, to: &end)
+    end.endObject()
+    try writer.finish(end.bytes)
   }
 }
 
@@ -144,7 +143,7 @@ package enum CSVCommand {
   static func run(_ arguments: RulesArguments) throws {
     var arguments = arguments
     let path = try arguments.required("--task")
-    guard let number = try arguments.integer("--report", 0...Int64(UInt16.max)) else {
+    guard let number = try arguments.integer("--report", 0...Int64(Int32.max)) else {
       throw Failure.usage("--report", "is missing")
     }
     try arguments.finish()
@@ -152,19 +151,18 @@ package enum CSVCommand {
     guard task.reports.indices.contains(Int(number)) else {
       throw Failure.usage("--report", "the task has \(task.reports.count) reports, from 0")
     }
-    try run(task, report: Int(number), from: DescriptorInput(0), to: DescriptorOutput(1))
+    try run(task, report: Int(number), from: LineInput(0), to: DescriptorOutput(1))
   }
 
   /// Writes one report's rows as `ledgerctl export` does, without the columns that the fold added to the report's own.
   package static func run(
-    _ task: FoldTask, report number: Int, from input: DescriptorInput, to output: DescriptorOutput
+    _ task: FoldTask, report number: Int, from input: LineInput, to output: DescriptorOutput
   ) throws {
     let request = task.reports[number]
     let csv = CSVReportWriter(form: request.layout.csv, zone: request.zone) { bytes in
       try output.write(bytes)
     }
-    try PartitionCells(request, task)
-      .write(ExchangeReader(input), table: UInt16(number), to: csv)
+    try PartitionCells(request, task).write(input, to: csv)
     try output.flush()
   }
 }

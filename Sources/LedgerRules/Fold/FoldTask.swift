@@ -13,7 +13,7 @@ package struct FoldTask {
 
   /// In the order of their origins; rows name a ledger by its index.
   package let ledgers: [Ledger]
-  /// An exchange file with the declarations of all ledgers.
+  /// A file with the declarations of all ledgers, line by line.
   package let declarationsPath: String
   /// When the last event was recorded but for declarations, in epoch milliseconds; nil if there is none.
   package let momentMs: Int64?
@@ -153,7 +153,7 @@ extension Failure {
     switch error {
     case let error as Failure: self = error
     case let error as LedgerError: self.init(error)
-    case let error as ExchangeError:
+    case let error as StreamError:
       self.init(error, operation: "write", object: "standard output")
     case let error as DatabaseError:
       self.init(operation: "fold", object: "temporary database", cause: error.description)

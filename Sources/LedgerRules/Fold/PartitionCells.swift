@@ -1,4 +1,4 @@
-// Reads the rows of a report from a table of the exchange format and passes them on to a report writer.
+// Reads the rows of a report, as Spark has them, and passes them on to a report writer.
 import Base
 import Projections
 import Revenue
@@ -23,45 +23,42 @@ struct PartitionCells {
     }
   }
 
-  /// Passes on the header and the rows of a stream.
-  func write(_ reader: ExchangeReader, table: UInt16, to writer: any ReportWriter) throws {
-    let kinds = columns.map { _ in ExchangeColumnKind.bytes }
+  /// Passes on the header and the rows of a stream: of each, a JSON array with its cells.
+  func write(_ input: LineInput, to writer: any ReportWriter) throws {
     var rowCount = 0
     try writer.begin(request.columns)
-    while case .batch(let batch) = try next(reader, table: table, kinds) {
-      for row in 0..<batch.rowCount {
-        try write(batch, row, number: rowCount, to: writer)
-        try writer.endRow()
-        rowCount += 1
+    while let row = try next(input) {
+      let cells = (try? JSONValue(row))?.arrayValue?.compactMap(\.stringValue) ?? []
+      guard cells.count == columns.count else {
+        throw Failure(
+          operation: "read", object: "standard input, row \(rowCount)",
+          cause: "it does not have \(columns.count) cells")
       }
+      try write(cells, number: rowCount, to: writer)
+      try writer.endRow()
+      rowCount += 1
     }
     try writer.end(ReportSummary())
   }
 
-  private func next(
-    _ reader: ExchangeReader, table: UInt16, _ kinds: [ExchangeColumnKind]
-  ) throws(Failure) -> ExchangePart {
-    do throws(ExchangeError) {
-      let part = try reader.next()
-      if case .batch(let batch) = part { try batch.require(table: table, kinds) }
-      return part
-    } catch { throw Failure(error, operation: "read", object: "standard input") }
+  private func next(_ input: LineInput) throws(Failure) -> UnsafeRawBufferPointer? {
+    do throws(StreamError) { return try input.next() } catch {
+      throw Failure(error, operation: "read", object: "standard input")
+    }
   }
 
-  private func write(
-    _ batch: ExchangeBatch, _ row: Int, number: Int, to writer: any ReportWriter
-  ) throws {
+  private func write(_ cells: [String], number: Int, to writer: any ReportWriter) throws {
     for (index, column) in columns.enumerated() {
       var currency: Currency?
       if let currencyColumn = currencyColumns[index] {
-        let code = batch.bytes(column: currencyColumn, row: row)
+        let code = cells[currencyColumn]
         currency = Currency.parse(code)
         if currency == nil, !code.isEmpty { throw failure(number, columns[currencyColumn]) }
       }
-      let bytes = batch.bytes(column: index, row: row)
-      guard try write(bytes, column.content, currency, to: writer) else {
-        throw failure(number, column)
+      let isWritten = try Array(cells[index].utf8).withUnsafeBytes {
+        try write($0, column.content, currency, to: writer)
       }
+      guard isWritten else { throw failure(number, column) }
     }
   }
 

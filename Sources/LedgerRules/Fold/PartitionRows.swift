@@ -1,4 +1,4 @@
-// Writes a report's rows as a table of the exchange format, with positions of ledgers; its columns and filters.
+// Writes a report's rows as a table for Spark, with positions of ledgers; its columns and filters.
 import Base
 import Ledger
 import Projections
@@ -10,7 +10,7 @@ final class PartitionRows: ReportWriter {
     ExceptionType.allCases.filter(\.isOncePerText).map { Array($0.word.utf8) })
 
   private let events: PartitionEvents
-  private let table: ExchangeTableWriter
+  private let table: RowTable
   private let columns: [PartitionColumn]
   private let isOfExceptions: Bool
   /// The cells of the current row, and the end of each.
@@ -20,7 +20,7 @@ final class PartitionRows: ReportWriter {
   private var position: Position?
   private(set) var rowCount = 0
 
-  init(_ request: ReportRequest, _ events: PartitionEvents, _ table: ExchangeTableWriter) {
+  init(_ request: ReportRequest, _ events: PartitionEvents, _ table: RowTable) {
     self.events = events
     self.table = table
     columns = request.reportColumns
@@ -106,13 +106,14 @@ final class PartitionRows: ReportWriter {
   func endRow() throws {
     precondition(ends.count == columns.count, "a row has another number of cells")
     if isOfExceptions { try writeScope() }
-    try bytes.withUnsafeBytes { bytes in
+    bytes.withUnsafeBytes { bytes in
       var start = 0
       for end in ends {
-        try table.append(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+        table.append(quoted: UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
         start = end
       }
     }
+    try table.endRow()
     bytes.removeAll(keepingCapacity: true)
     ends.removeAll(keepingCapacity: true)
     position = nil
@@ -121,13 +122,13 @@ final class PartitionRows: ReportWriter {
 
   private func writeScope() throws {
     guard Self.oncePerText.contains(Array(bytes[..<ends[0]])), let position else {
-      try table.append("")
-      return try table.append("")
+      table.append("".utf8)
+      return table.append("".utf8)
     }
     let recordedAtMs = try events.line(at: position).withUnsafeBytes { EventLine($0)?.recordedAtMs }
     guard let recordedAtMs else { preconditionFailure("a line that was folded is an event") }
-    try table.append("distinct")
-    try table.append("\(recordedAtMs)")
+    table.append("distinct".utf8)
+    table.append(recordedAtMs)
   }
 
   func end(_ summary: ReportSummary) throws {}

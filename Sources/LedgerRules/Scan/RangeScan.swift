@@ -7,11 +7,11 @@ import Projections
 
 /// Reads a range once, and writes its events some time after reading them.
 package final class RangeScan {
-  package static let eventsTable: UInt16 = 0
-  package static let edgesTable: UInt16 = 1
-  static let declarationsTable: UInt16 = 2
+  package static let eventsTable = 0
+  package static let edgesTable = 1
+  package static let declarationsTable = 2
   /// The ids and digests of receipts, for uploads of another range that have lost the digest.
-  static let receiptsTable: UInt16 = 3
+  package static let receiptsTable = 3
 
   /// How many bytes of events wait: an upload's verification follows within seconds.
   package static let waitingByteCount = 16 << 20
@@ -22,10 +22,10 @@ package final class RangeScan {
   private let hasRedactions: Bool
   private let keepsReceipts: Bool
   private let waitingByteCount: Int
-  private let writer: ExchangeWriter
-  private let events: ExchangeTableWriter
-  private let declarations: ExchangeTableWriter
-  private let receipts: ExchangeTableWriter
+  private let writer: RowOutput
+  private let events: RowTable
+  private let declarations: RowTable
+  private let receipts: RowTable
   private var check: RangeCheck
   private var links: EventLinks
   private var waiting: [WaitingChunk] = []
@@ -58,11 +58,10 @@ package final class RangeScan {
     }
     check = RangeCheck(try reader.frontier(at: range.lowerBound))
     links = EventLinks(range, of: directory.identity.id, isOfFleet: beforeMs != nil)
-    writer = ExchangeWriter(output)
-    events = writer.table(
-      Self.eventsTable, [.integer, .integer, .integer, .bytes, .bytes, .bytes])
-    declarations = writer.table(Self.declarationsTable, [.integer, .integer, .bytes])
-    receipts = writer.table(Self.receiptsTable, [.bytes, .bytes])
+    writer = RowOutput(output)
+    events = writer.table(Self.eventsTable)
+    declarations = writer.table(Self.declarationsTable)
+    receipts = writer.table(Self.receiptsTable)
   }
 
   package func run() throws {
@@ -76,10 +75,11 @@ package final class RangeScan {
       }
     }
     while !waiting.isEmpty { try writeOldest() }
-    let edges = writer.table(Self.edgesTable, [.integer, .integer])
+    let edges = writer.table(Self.edgesTable)
     try links.forEachEdge { label, node in
-      try edges.append(label)
-      try edges.append(node)
+      edges.append(label)
+      edges.append(node)
+      try edges.endRow()
     }
     try writer.finish(summary)
   }
@@ -154,8 +154,9 @@ package final class RangeScan {
     guard hasRedactions, beforeMs != nil, case .uploaded(let upload) = event.content,
       let id = upload.receiptID, let digest = upload.receiptSHA256Hex
     else { return }
-    try receipts.append(id.bytes)
-    try receipts.append(digest.bytes)
+    receipts.append(id.bytes)
+    receipts.append(digest.bytes)
+    try receipts.endRow()
   }
 
   // MARK: Writing
@@ -176,27 +177,30 @@ package final class RangeScan {
     _ event: WaitingEvent, _ line: UnsafeRawBufferPointer, at position: Position
   ) throws {
     guard let node = event.node else {
-      try declarations.append(Int64(position))
-      try declarations.append(event.recordedAtMs)
-      return try declarations.append(line)
+      declarations.append(Int64(position))
+      declarations.append(event.recordedAtMs)
+      declarations.append(line)
+      return try declarations.endRow()
     }
     if event.hasReceipt, links.isOpen(uploadAt: position) {
       joinPurchases(line, node, position)
     }
-    try events.append(Int64(position))
-    try events.append(event.recordedAtMs)
-    try events.append(links.label(ofNode: node, writtenAt: position))
-    try events.append(event.uuid.map { withUnsafeBytes(of: $0) { Array($0) } } ?? [])
-    try events.append(event.receiptID ?? "")
+    events.append(Int64(position))
+    events.append(event.recordedAtMs)
+    events.append(links.label(ofNode: node, writtenAt: position))
+    events.append((event.uuid.map { String($0, radix: 16) } ?? "").utf8)
+    events.append((event.receiptID ?? "").utf8)
     guard event.receiptOffset > 0, !keepsReceipts, links.leaveOutReceipt(ofUploadAt: position)
     else {
-      return try events.append(line)
+      events.append(line)
+      return try events.endRow()
     }
     // The receipt is the data's last member: after it come its quote and the closing braces.
     let braceCount = EventLine(line)?.isRedacted == true ? 3 : 2
-    try events.append(
+    events.append(
       UnsafeRawBufferPointer(rebasing: line[..<event.receiptOffset]),
       UnsafeRawBufferPointer(rebasing: line[(line.count - 1 - braceCount)...]))
+    try events.endRow()
   }
 
   private func joinPurchases(
