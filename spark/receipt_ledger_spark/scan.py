@@ -84,7 +84,8 @@ class Scanned(NamedTuple):
             return events.withColumn("digest", f.lit(""))
         keys = ["ledger", "receipt"]
         wanted = events.where("length(receipt) > 0").select(*keys).distinct()
-        known = self.of(RECEIPT).select(*keys, "digest").distinct().join(wanted, keys)
+        known = self.of(RECEIPT).join(wanted, keys).groupBy(*keys).agg(
+            f.min("digest").alias("digest"))
         found = events.drop("digest").join(f.broadcast(known), keys, "left")
         return found.withColumn("digest", f.coalesce("digest", f.lit("")))
 

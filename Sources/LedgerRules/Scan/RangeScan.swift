@@ -148,7 +148,9 @@ package final class RangeScan {
   }
 
   /// Whether an id is not one of those that erasures draw at random.
-  private static func followsFromContent(_ id: String) -> Bool { id.utf8.dropFirst(14).first == 0x35 }
+  private static func followsFromContent(_ id: String) -> Bool {
+    id.utf8.dropFirst(14).first == UInt8(ascii: "5")
+  }
 
   private func addReceipt(of event: borrowing ScannedEvent) throws {
     guard hasRedactions, beforeMs != nil, case .uploaded(let upload) = event.content,
