@@ -1,4 +1,4 @@
-# Fills the disk under imports, rebuilds and exports, makes it read-only, and looks at what is left.
+# Fills the disk under imports, rebuilds, exports and backups, makes it read-only, and looks at what is left.
 import os
 import pathlib
 import resource
@@ -115,13 +115,34 @@ def full_disk(run, disk, history, checks):
     return whole
 
 
+def full_disk_of_backups(run, disk, checks):
+    """A backup that meets a full disk leaves nothing behind, and earlier ones as they were."""
+    backups = disk.place / "backups"
+    backups.mkdir(mode=0o700)
+    run("backup", backups, code=DONE)
+    names = {path.name for path in backups.iterdir()}
+    disk.fill()
+    run("backup", backups, code=FAILED, says="No space left on device")
+    left = {path.name for path in backups.iterdir()}
+    checks.expect(left == names, f"a backup on a full disk has left {left - names}")
+    disk.free()
+    run("backup", backups, code=DONE)
+    run("backup", backups, "--verify", code=DONE)
+
+
 def read_only(run, disk, history, whole, checks):
     """What can be read is read; what must write says why it can't."""
+    elsewhere = disk.place.with_name("elsewhere")
+    elsewhere.mkdir(mode=0o700)
     says = "Read-only file system"
     disk.remount("ro")
     checks.expect(run("replay", code=DONE) == whole, "a read-only log is read differently")
     run("audit", code=(DONE, DONE_WITH_WARNINGS))
     run("import", history, "--register-apps", code=FAILED, says=says)
+    run("backup", elsewhere, code=DONE)
+    run("backup", elsewhere, "--verify", code=DONE)
+    run("backup", disk.place / "backups", "--verify", code=DONE)
+    run("backup", disk.place / "backups", code=FAILED, says=says)
     run("key", "create", code=FAILED, says=says)
     run("rebuild", code=FAILED)
     disk.remount("rw")
@@ -168,6 +189,7 @@ def run(arguments, place, _, checks):
         on_disk = runner(disk.place / "ledger")
         on_disk("key", "create", code=DONE)
         whole = full_disk(on_disk, disk, history, checks)
+        full_disk_of_backups(on_disk, disk, checks)
         if os.geteuid() == 0:
             read_only(on_disk, disk, history, whole, checks)
     finally:

@@ -103,13 +103,8 @@ package struct BackupListing {
     for name in try backups.names() {
       let backup: Backup
       do { backup = try backups.backup(name) } catch {
-        let fault: CopyFault
-        switch error {
-        case CopyError.faults(let faults) where !faults.isEmpty: fault = faults[0]
-        case let error as LedgerError: fault = CopyFault(object: name, cause: error.cause)
-        default: throw error
-        }
-        entries.append(Entry(name: name, manifest: nil, fault: fault))
+        guard case .faults(let faults) = error else { throw error }
+        entries.append(Entry(name: name, manifest: nil, fault: faults.first))
         files.append([])
         continue
       }

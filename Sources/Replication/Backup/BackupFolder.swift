@@ -45,12 +45,16 @@ package struct BackupFolder {
 
   /// Opens a backup.
   ///
-  /// Throws `CopyError.faults` if its manifest is missing or damaged.
-  package func backup(_ name: String) throws -> Backup {
-    guard BackupName.isOne(name), let folder = try folder.folderIfPresent(name) else {
-      throw CopyError.refused(object: "\(path)/\(name)", cause: "there is no such backup")
+  /// Throws `CopyError.faults` if its folder can't be opened, or its manifest is missing or damaged.
+  package func backup(_ name: String) throws(CopyError) -> Backup {
+    let found: Folder?
+    do throws(LedgerError) { found = try folder.folderIfPresent(name) } catch {
+      throw .fault(CopyFault(object: name, cause: error.cause))
     }
-    return try Backup(name: name, folder)
+    guard let found else {
+      throw .refused(object: "\(path)/\(name)", cause: "there is no such backup")
+    }
+    return try Backup(name: name, found)
   }
 }
 
@@ -61,7 +65,7 @@ package struct Backup {
   let folder: Folder
 
   /// - Parameter name: for faults.
-  init(name: String, _ folder: Folder) throws {
+  init(name: String, _ folder: Folder) throws(CopyError) {
     (self.name, self.folder) = (name, folder)
     let object = "\(name)/\(BackupManifest.fileName)"
     func fault(_ cause: String) -> CopyError { .fault(CopyFault(object: object, cause: cause)) }

@@ -45,6 +45,8 @@ package struct BackupManifest: Sendable, Equatable {
   package static let fileName = "backup.json"
   private static let version = 1
   static let byteCountMax = 1 << 30
+  /// More than any disk holds: sums can't overflow.
+  private static let totalByteCountMax = 1 << 60
 
   /// The content of `ledger.json`. Under this name, no command takes the backup for a ledger and writes into it.
   static let identityName = "identity.json"
@@ -115,12 +117,15 @@ package struct BackupManifest: Sendable, Equatable {
       let entries = value["files"]?.arrayValue
     else { return nil }
     var files: [File] = []
+    var total = 0
     for entry in entries {
       guard let path = entry["path"]?.stringValue, Self.isPath(path),
         files.last.map({ $0.path < path }) ?? true, let byteCount = entry.count("bytes"),
         let hex = entry["sha256"]?.stringValue,
-        let sha256 = Array(hex.utf8).withUnsafeBytes({ SHA256Digest(hex: $0) })
+        let sha256 = Array(hex.utf8).withUnsafeBytes({ SHA256Digest(hex: $0) }),
+        byteCount <= Self.totalByteCountMax - total
       else { return nil }
+      total += byteCount
       files.append(File(path: path, byteCount: byteCount, sha256: sha256))
     }
     (self.ledger, self.origin, self.madeAtMs) = (ledger, origin, madeAtMs)

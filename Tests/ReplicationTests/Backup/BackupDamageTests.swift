@@ -101,6 +101,54 @@ import Testing
     expectEqual(try rig.faults(first.name), [])
   }
 
+  /// The manifest with a change that its own SHA-256 covers.
+  private func forge(_ path: String, _ text: String, _ replacement: String) throws {
+    var manifest = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
+    let end = try #require(manifest.range(of: #","sha256":""#, options: .backwards))
+    manifest = String(manifest[..<end.lowerBound])
+    #expect(manifest.contains(text))
+    manifest = manifest.replacing(text, with: replacement, maxReplacements: 1)
+    let digest = Array(manifest.utf8).withUnsafeBytes { SHA256.hash($0) }
+    try Data((manifest + #","sha256":"\#(digest.hex)"}"# + "\n").utf8)
+      .write(to: URL(filePath: path))
+  }
+
+  @Test(arguments: [
+    (#""heads""#, #""../heads""#), (#""heads""#, #""/tmp/heads""#), (#""heads""#, #""..""#),
+    (#""heads""#, #""ledger.json""#), (#""heads""#, #""log/../heads""#),
+    (#""heads""#, #""log/""#), (#""heads""#, #""identity.json""#),
+    (#""version":1"#, #""version":2"#), (#""events":40"#, #""events":-1"#),
+    (#""bytes":"#, #""bytes":9223372036854775807,"x":"#),
+    (#""bytes":2,"#, #""bytes":9223372036854775807,"#),
+    (#""made_at":"2"#, #""made_at":"x"#), (#"{"version""#, #"{ "version""#),
+  ])
+  func aForgedManifestLeadsNowhere(_ text: String, _ replacement: String) throws {
+    let rig = try BackupRig()
+    let ledger = try BackupRig.ledger()
+    let report = try rig.backup(ledger.directory)
+    try forge("\(rig.path(report))/backup.json", text, replacement)
+    #expect(try !rig.faults(report.name).isEmpty)
+    #expect(throws: CopyError.self) { try rig.restore(report.name) }
+    #expect(!FileManager.default.fileExists(atPath: rig.temporary.path("heads")))
+  }
+
+  @Test(arguments: [true, false])
+  func aForgedHeadIsNotThatOfTheLog(isRoot: Bool) throws {
+    let rig = try BackupRig()
+    let ledger = try BackupRig.ledger()
+    let report = try rig.backup(ledger.directory)
+    let root = Base64.text(report.manifest.root.bytes)
+    let other = (root.first == "A" ? "B" : "A") + root.dropFirst()
+    let path = "\(rig.path(report))/backup.json"
+    if isRoot {
+      try forge(path, root, other)
+    } else {
+      try forge(path, #""events":40"#, #""events":39"#)
+    }
+    #expect(try rig.faults(report.name).contains { $0.hasSuffix("/log") })
+    #expect(throws: CopyError.self) { try rig.restore(report.name) }
+  }
+
   @Test func aHeadThatWasKeptElsewhereMustBeOfTheseEvents() throws {
     let rig = try BackupRig()
     let ledger = try BackupRig.ledger()
