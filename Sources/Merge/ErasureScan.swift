@@ -38,15 +38,20 @@ struct ErasureScan {
   }
 
   /// Notes a line that lost its data.
-  mutating func note(redacted line: EventLine, _ erasure: Position, _ type: EventType) {
+  mutating func note(redacted line: EventLine, _ erasure: Position) {
     named.insert(erasure)
     ErasedNames.forEach(in: Array(line.data)) { erasure, _ in named.insert(erasure) }
-    guard type == .receiptUploaded,
+    if let id = Self.receiptWithoutDigest(line) { receiptIDs.insert(id) }
+  }
+
+  /// The id of the receipt of a redacted upload that no longer has the digest.
+  static func receiptWithoutDigest(_ line: EventLine) -> String? {
+    guard line.isRedacted, line.hasType("receipt.uploaded"),
       let view = try? ReceiptUploadedView(
         data: line.data, isRedacted: true, version: line.version),
-      view.receiptSHA256Hex == nil, let id = view.receiptID?.string
-    else { return }
-    receiptIDs.insert(id)
+      view.receiptSHA256Hex == nil
+    else { return nil }
+    return view.receiptID?.string
   }
 
   /// Whether all events of an erasure stand before a position, so that the merged ledger can repeat it where they do.

@@ -132,7 +132,7 @@ struct RunPlanner {
       if type == .appRegistered, let app = try? AppRegistered(data: line.data) {
         try state.families.add(app)
       }
-      if let erasure = line.redactedBy { scans[index].note(redacted: line, erasure, type) }
+      if let erasure = line.redactedBy { scans[index].note(redacted: line, erasure) }
       if type == .dataRedacted { scans[index].note(erasureEvent: line) }
       guard state.copies(line, type, of: index) else {
         state.place(nil, of: index)
@@ -160,24 +160,15 @@ struct RunPlanner {
     }
   }
 
-  /// Finds the digests of receipts whose redacted uploads have lost it, in other uploads of them.
+  /// Finds the digests of receipts of redacted uploads, those that earlier runs took included.
   private func resolveReceipts() throws {
     for (index, source) in state.sources.enumerated() {
-      let wanted = scans[index].receiptIDs
-      if wanted.isEmpty { continue }
-      try source.reader.read(from: 0, to: source.size) { chunk in
-        try checkCancelled()
-        try chunk.forEachEvent { line in
-          guard line.hasType("receipt.uploaded"),
-            let view = try? ReceiptUploadedView(
-              data: line.data, isRedacted: line.isRedacted, version: line.version),
-            let id = view.receiptID?.string, wanted.contains(id),
-            let digest = view.receiptSHA256Hex?.string
-          else { return }
-          state.receiptDigests[index][id] = digest
-        }
-        return true
+      var wanted = scans[index].receiptIDs
+      for position in scans[index].candidates {
+        let id = try source.event(at: position) { ErasureScan.receiptWithoutDigest($0) }
+        if let id { wanted.insert(id) }
       }
+      try state.findDigests(of: wanted, in: index, checkCancelled: checkCancelled)
     }
   }
 

@@ -53,6 +53,10 @@ package struct MergeVerification {
     state = MergeState(sources)
     state.prefixes = last.header.sources.map(\.userPrefix)
     _ = try state.load(runs[...], reader, checkCancelled: checkCancelled)
+    for (index, source) in sources.enumerated() {
+      let ids = try source.receiptsWithoutDigest(checkCancelled)
+      try state.findDigests(of: ids, in: index, checkCancelled: checkCancelled)
+    }
     mapping = EventMapping(state)
     for run in runs {
       order = nil

@@ -46,10 +46,13 @@ final class Shop {
 
   /// Erases a user.
   func erase(_ user: String, at time: String) throws {
+    try erase(.user(user, appFamily: nil), at: time)
+  }
+
+  func erase(_ subject: ErasureSubject, at time: String) throws {
     try ErasureQueue(directory).add(
       ErasureRecord(
-        .user(user, appFamily: nil), reason: "user_request", requestedAtMs: ms(time),
-        isUrgent: true, id: .random()))
+        subject, reason: "user_request", requestedAtMs: ms(time), isUrgent: true, id: .random()))
     let writer = try fixture.writer(atMs: ms(time))
     let records = try Eraser(directory, writer, projections: .standard).run(nowMs: ms(time))
     try writer.close()

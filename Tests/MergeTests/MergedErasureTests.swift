@@ -1,5 +1,6 @@
 // Erasures of the sources in the merged ledger: before it is made, between two runs, and later than what a run takes.
 import Base
+import Erasure
 import Ledger
 import Merge
 import Projections
@@ -133,6 +134,24 @@ import Testing
     try shops[1].erase("u1", at: "2026-02-04")
     let place = try MergedPlace()
     try place.merge(shops, until: "2026-02-05")
+    try Self.check(place, shops)
+    let receipts = try place.fixture().csv("receipts --environment all")
+    expectEqual(receipts.split(separator: "\n").count, 2)
+  }
+
+  @Test(
+    "the id stays that of the other uploads, whenever the content of one is erased",
+    arguments: [0, 1])
+  func receiptIDOfAnErasedUpload(runsBefore: Int) throws {
+    let shops = [try Shop(1), try Shop(2)]
+    for shop in shops { try shop.register(at: "2026-02-01") }
+    let upload = try shops[1].append(
+      .upload(reply(row("1")), user: "u1", receipt: "r"), at: "2026-02-02")
+    try shops[1].append(.upload(reply(row("1")), user: "u2", receipt: "r"), at: "2026-02-03")
+    let place = try MergedPlace()
+    if runsBefore > 0 { try place.merge(shops, until: "2026-02-04") }
+    try shops[1].erase(.position(upload), at: "2026-02-05")
+    try place.merge(shops, until: "2026-02-06")
     try Self.check(place, shops)
     let receipts = try place.fixture().csv("receipts --environment all")
     expectEqual(receipts.split(separator: "\n").count, 2)

@@ -77,7 +77,21 @@ class History:
             for ledger in self._some(self.ledgers):
                 self._run(ledger, "redact", *option, "--reason", "user_request", "--yes",
                           allowed=(DONE, DONE_WITH_WARNINGS))
+        if len(self.ledgers) > 1:
+            for ledger in self.ledgers:
+                self._erase_content(ledger)
         return users
+
+    def _erase_content(self, ledger: pathlib.Path) -> None:
+        """Erases what an upload holds of a receipt that another one still has."""
+        uploads: dict[str, list[int]] = {}
+        for event in map(json.loads, log_lines(ledger)):
+            if event["type"] == "receipt.uploaded" and event["data"] is not None:
+                uploads.setdefault(event["data"]["receipt_id"], []).append(event["seq"])
+        several = [positions for positions in uploads.values() if len(positions) > 1]
+        if several:
+            self._run(ledger, "redact", "--position", self.random.choice(several)[0],
+                      "--reason", "user_request", "--yes")
 
     def _some(self, ledgers: list[pathlib.Path]) -> list[pathlib.Path]:
         """One, several or all, in any order."""
