@@ -33,12 +33,12 @@ import Testing
     """,
   ]
 
-  private static func versions() throws -> [String] {
+  static func versions() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
   }
 
   /// A copy with the permissions that git does not keep.
-  private func ledger(of version: String) throws -> Sandbox {
+  func ledger(of version: String) throws -> Sandbox {
     let sandbox = try Sandbox()
     let made = try sandbox.run(
       "cp -R '\(Self.folder)/\(version)/ledger' . && chmod -R go= . && chmod -R u+w .")

@@ -173,6 +173,7 @@ package struct Reply {
 package enum ReplyStatus {
   package static let valid: Int64 = 0
   package static let notAuthenticated: Int64 = 21003
+  package static let wrongSharedSecret: Int64 = 21004
   package static let expiredSubscription: Int64 = 21006
   package static let isFromSandbox: Int64 = 21007
   package static let isFromProduction: Int64 = 21008
@@ -194,7 +195,7 @@ package enum ReplyStatus {
     case 21001: "the request is of a kind that is no longer supported"
     case 21002: "the receipt is malformed, or the service failed temporarily"
     case notAuthenticated: "the receipt could not be authenticated"
-    case 21004: "the shared secret does not match the app's account"
+    case wrongSharedSecret: "the shared secret does not match the app's account"
     case 21005: "the receipt server was not available"
     case expiredSubscription: "the receipt is valid, and its subscription has expired"
     case isFromSandbox: "the receipt is from the sandbox"

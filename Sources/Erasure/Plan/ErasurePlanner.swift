@@ -310,6 +310,18 @@ package struct ErasureQueries {
 
   package init(_ database: Database) { self.database = database }
 
+  /// The positions of the newest events that list redacted lines, the newest first.
+  package func newestListings(limit: Int) throws(ErasureError) -> [Position] {
+    do throws(DatabaseError) {
+      let rows = try database.prepare(
+        "SELECT position FROM redactions WHERE part IS NOT NULL ORDER BY position DESC LIMIT ?")
+      rows.bind(1, limit)
+      var positions: [Position] = []
+      while try rows.step() { positions.append(try rows.ordinal(0)) }
+      return positions
+    } catch { throw .projections(.database(error)) }
+  }
+
   /// All erasures, by position.
   package func all() throws(ErasureError) -> [Erasure] {
     do throws(DatabaseError) {

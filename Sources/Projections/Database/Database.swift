@@ -45,7 +45,11 @@ package struct DatabaseError: ReportableError, CustomStringConvertible, Sendable
 /// A connection. Not thread-safe.
 package final class Database {
   /// How a database is opened.
-  package enum Mode { case create, write, read }
+  package enum Mode {
+    case create, write, read
+    /// As `read`, and makes no auxiliary files where none exist.
+    case readWithoutTrace
+  }
 
   let handle: OpaquePointer
   /// The file's path.
@@ -65,11 +69,12 @@ package final class Database {
       switch mode {
       case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
       case .write: SQLITE_OPEN_READWRITE
-      case .read: SQLITE_OPEN_READONLY
+      case .read, .readWithoutTrace: SQLITE_OPEN_READONLY
       }
     if !followsLinks { flags |= SQLITE_OPEN_NOFOLLOW }
     self.path = path
-    if mode == .read, let file = UnlockedFile(path) {
+    let reads = mode == .read || mode == .readWithoutTrace
+    if reads, let file = UnlockedFile(path, mayBeWritable: mode == .readWithoutTrace) {
       unlockedFile = file
       handle = try Self.open(file.address, flags | SQLITE_OPEN_URI)
     } else {

@@ -5,7 +5,7 @@ import Ledger
 extension Projector {
   /// What is wrong with a projections database according to SQLite's own check and the list of its tables, as the end
   /// of a sentence. Nil if nothing is wrong.
-  func damage(in database: Database) throws(ProjectionError) -> String? {
+  package func damage(in database: Database) throws(ProjectionError) -> String? {
     do throws(DatabaseError) {
       return try database.interruptible(by: observer.isCancelled) { () throws(DatabaseError) in
         let check = try database.prepare("PRAGMA quick_check(1)")
@@ -96,17 +96,18 @@ func inLedger<Result>(
 
 // MARK: - Reading without locks
 
-/// A database file in a folder where SQLite cannot create its own files. It can still be read while no process writes
-/// to it: it has no write-ahead log, and the file does not change.
+/// A database file in a folder where SQLite cannot, or is not to, create its own files. It can still be read while no
+/// process writes to it: it has no write-ahead log, and the file does not change.
 struct UnlockedFile {
   private let path: String
   private let found: FileStatus
 
-  /// Nil if the folder is writable, if SQLite's auxiliary files exist, or if a log holds changes that the file itself
-  /// lacks.
-  init?(_ path: String) {
+  /// Nil if the folder is writable (unless it may be), if SQLite's auxiliary files exist, or if a log holds changes that
+  /// the file itself lacks.
+  init?(_ path: String, mayBeWritable: Bool = false) {
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) }
-    guard access(folder ?? ".", W_OK) != 0, errno == EACCES || errno == EROFS,
+    guard
+      mayBeWritable || access(folder ?? ".", W_OK) != 0 && (errno == EACCES || errno == EROFS),
       access(path + "-shm", F_OK) != 0, (Self.status(path + "-wal")?.sizeBytes ?? 0) == 0,
       let found = Self.status(path)
     else { return nil }

@@ -52,6 +52,8 @@ package final class Projector {
   package var inspection: (@Sendable (UnsafeRawBufferPointer, Position, Int) -> Void)?
   /// What is verified about the events of a build; nil if they are only folded.
   private var verification: LogVerification?
+  /// How `status` and `existing` open the projections.
+  package var reading = Database.Mode.read
   /// When builds from nothing write; tests make it earlier.
   package var pace = WritingPace()
 
@@ -103,7 +105,7 @@ package final class Projector {
   package func existing() throws(ProjectionError) -> Database? {
     let found = try generations.withCurrent { path throws(ProjectionError) -> Database? in
       do throws(DatabaseError) {
-        let database = try Database(path: path, mode: .read)
+        let database = try Database(path: path, mode: reading)
         return try fits(database) ? database : nil
       } catch {
         if error.isCorrupt { return nil }

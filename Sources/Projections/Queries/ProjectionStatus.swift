@@ -94,7 +94,7 @@ extension Projector {
   package func status() throws(ProjectionError) -> ProjectionStatus? {
     try generations.withCurrent { path throws(ProjectionError) in
       do {
-        let database = try Database(path: path, mode: .read)
+        let database = try Database(path: path, mode: reading)
         return try status(of: database)
       } catch { throw Self.projectionError(error) }
     }

@@ -83,6 +83,11 @@ package struct Snapshot: Sendable {
 }
 
 extension Projector {
+  /// Whether another version of this program made a snapshot.
+  package func isOfAnotherVersion(_ snapshot: Snapshot) -> Bool {
+    !snapshot.header.versionDifferences(from: projections.identities).isEmpty
+  }
+
   /// Why a snapshot cannot be used, as far as its header and the log show; nil if it can.
   package func unfitness(of snapshot: Snapshot) -> String? {
     let header = snapshot.header

@@ -1,7 +1,7 @@
-// Unix stream sockets: addresses, whole frames, deadlines.
+// Unix stream sockets: addresses, whole frames, deadlines; whether anyone listens.
 import Base
 import Glibc
-import Ledger
+package import Ledger
 
 /// Why a connection can't be used any more.
 enum ConnectionFailure: Error {
@@ -162,5 +162,30 @@ enum RemoteAppendAddress {
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
     return descriptor
+  }
+}
+
+/// Whether a server holds a ledger, as its socket shows.
+package enum LedgerService {
+  /// Whether a server listens; nil if there is no socket, as after an ordinary end. Connects, and sends nothing.
+  package static func isListening(_ directory: LedgerDirectory) throws(LedgerError) -> Bool? {
+    let name = RemoteAppendProtocol.socketName
+    guard try directory.root.status(name)?.kind == .other else { return nil }
+    let descriptor = RemoteAppendAddress.makeSocket()
+    defer { if descriptor >= 0 { close(descriptor) } }
+    let code: Int32? = RemoteAppendAddress.with(directory.root) { address, size in
+      guard descriptor >= 0 else { return errno }
+      while connect(descriptor, address, size) != 0 { if errno != EINTR { return errno } }
+      return 0
+    }
+    switch code ?? errno {
+    case 0: return true
+    case ECONNREFUSED: return false
+    case ENOENT: return nil
+    case let code:
+      throw LedgerError(
+        .inputOutput, operation: "connect", object: directory.fullPath(name),
+        cause: systemErrorText(code))
+    }
   }
 }

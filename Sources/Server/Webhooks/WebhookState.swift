@@ -32,6 +32,10 @@ package struct WebhookState: Equatable, Sendable {
     package var cause: DisabledCause
     /// Of the URL and secret that it holds for: others are enabled.
     package var webhookSHA256Hex: String
+
+    package init(atMs: Int64, cause: DisabledCause, webhookSHA256Hex: String) {
+      (self.atMs, self.cause, self.webhookSHA256Hex) = (atMs, cause, webhookSHA256Hex)
+    }
   }
 
   /// Where reading goes on; everything before was delivered, or waits.

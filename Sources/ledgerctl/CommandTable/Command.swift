@@ -181,7 +181,7 @@ struct CommandTable: Sendable {
     (
       "Operate",
       [
-        serveCommand, retryCommand, configCheckCommand, configSetSharedSecretCommand,
+        serveCommand, doctorCommand, retryCommand, configCheckCommand, configSetSharedSecretCommand,
         tokenCreateCommand, tokenListCommand, tokenRevokeCommand, webhookListCommand,
         webhookTestCommand, webhookReplayCommand, appStoreTestCommand, rebuildCommand,
         projectionsListCommand, snapshotCreateCommand, snapshotListCommand, snapshotVerifyCommand,

@@ -106,20 +106,19 @@ func record(of fault: CopyFault) -> Record { ["object": fault.object, "cause": f
 
 /// What a ledger records about its copy, for `status`. The store is not asked.
 struct CopyStanding {
-  private let target: String?
+  let target: String?
   private let mode: String?
   /// Whether config.json is unusable, so that it is unknown whether there should be a copy.
   private let isUnknown: Bool
-  private let recorded: ReplicationRecord?
-  private let standby: Standby?
-  private let size: Int
+  let recorded: ReplicationRecord?
+  let standby: Standby?
+  let size: Int
   /// How many bytes of the log the copy does not hold.
   private let lagBytes: Int
   private let oldestAtMs: Int64?
 
   /// Nil if there is no copy, there was none, and the ledger may be written to.
-  init?(_ ledger: OpenLedger) throws {
-    let directory = ledger.directory
+  init?(_ directory: LedgerDirectory, _ reader: LogReader) throws {
     let configuration: Configuration.Replication?
     do throws(ConfigurationError) {
       configuration = try ConfigurationFile(directory).read().replication
@@ -133,7 +132,6 @@ struct CopyStanding {
     if configuration == nil, recorded == nil, standby == nil { return nil }
     target = configuration?.target
     mode = configuration?.mode.rawValue
-    let reader = ledger.reader
     size = reader.head.size
     let confirmed = min(recorded?.size ?? 0, size)
     lagBytes = try reader.byteCount(from: confirmed)
@@ -144,7 +142,10 @@ struct CopyStanding {
   }
 
   private var lag: Int { max(0, size - (recorded?.size ?? 0)) }
-  private var lagSeconds: Int64 { oldestAtMs.map { max(0, Timestamp.now() - $0) / 1000 } ?? 0 }
+  private var lagSeconds: Int64 { lagMs(Timestamp.now()) / 1000 }
+
+  /// How long the oldest event has waited for the copy, in milliseconds.
+  func lagMs(_ nowMs: Int64) -> Int64 { oldestAtMs.map { max(0, nowMs - $0) } ?? 0 }
 
   var fields: Fields {
     var fields: Fields = []

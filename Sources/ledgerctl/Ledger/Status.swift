@@ -67,7 +67,7 @@ private struct StatusReport {
     unfinished = reader.damage == nil ? try? UnfinishedErasures(ledger) : nil
     (head, files) = (reader.head, try reader.files())
     verifiedCount = VerifiedHead(reader)?.size ?? 0
-    copy = try CopyStanding(ledger)
+    copy = try CopyStanding(ledger.directory, reader)
     (tornByteCount, damage) = (reader.tornTailByteCount, reader.damage)
   }
 

@@ -216,7 +216,10 @@ struct UnfinishedErasures {
 
   var isEmpty: Bool { entries.isEmpty }
   /// Whether the request of any of them is missing from this ledger, so that no pass finishes it.
-  var isAnyLost: Bool { entries.contains { !$0.isWaiting } }
+  var isAnyLost: Bool { !lost.isEmpty }
+
+  /// Those whose request is missing from this ledger.
+  var lost: [UnfinishedErasure] { entries.filter { !$0.isWaiting }.map(\.erasure) }
 
   /// The state of the erasure at a position; nil if it is finished.
   func state(of position: Position) -> String? {

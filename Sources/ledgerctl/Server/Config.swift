@@ -41,31 +41,39 @@ private func checkConfiguration(_ invocation: Invocation, _ context: Context) th
   let configuration = try ConfigurationFile(ledger.directory).read()
   try context.output.write(configuration.masked.indentedBytes)
   let lookup = try IntakeLookup(try ledger.projections())
-  var warningCount = 0
-  func warn(_ path: String, _ appFamilyID: String) throws {
-    if try lookup.appName(ofFamily: appFamilyID) != nil { return }
-    warningCount += 1
-    if warningCount > 100 { return }
-    context.log("config check: \(path): no app family has the id \(appFamilyID)")
+  var warnings = try configuration.unknownFamilies(lookup).map { "\($0.path): \($0.cause)" }
+  if let cause = configuration.replication.flatMap(unreachableCopy) {
+    warnings.insert(visible("replication.target: \(cause)"), at: 0)
   }
-  for (index, token) in configuration.tokens.enumerated() where token.revokedAtMs == nil {
-    try warn("tokens[\(index)].app_family_id", token.appFamilyID)
+  for warning in warnings.prefix(100) { context.log("config check: \(warning)") }
+  if warnings.count > 100 {
+    context.log("config check: \(warnings.count - 100) more warnings")
   }
-  if let cause = configuration.replication.flatMap(unreachable) {
-    warningCount += 1
-    context.log(visible("config check: replication.target: \(cause)"))
+  return warnings.isEmpty ? .done : .partlyDone
+}
+
+extension Configuration {
+  /// The settings of app families that are not registered, with the cause.
+  func unknownFamilies(
+    _ lookup: IntakeLookup
+  ) throws(DatabaseError) -> [(path: String, cause: String)] {
+    var settings: [(path: String, family: String)] = []
+    for (index, token) in tokens.enumerated() where token.revokedAtMs == nil {
+      settings.append(("tokens[\(index)].app_family_id", token.appFamilyID))
+    }
+    settings += sharedSecrets.keys.sorted().map { ("shared_secrets", $0) }
+    settings += apps.keys.sorted().map { ("apps", $0) }
+    var unknown: [(path: String, cause: String)] = []
+    for (path, family) in settings where try lookup.appName(ofFamily: family) == nil {
+      unknown.append((path, "no app family has the id \(family)"))
+    }
+    return unknown
   }
-  for id in configuration.sharedSecrets.keys.sorted() { try warn("shared_secrets", id) }
-  for id in configuration.apps.keys.sorted() { try warn("apps", id) }
-  if warningCount > 100 {
-    context.log("config check: \(warningCount - 100) more warnings")
-  }
-  return warningCount > 0 ? .partlyDone : .done
 }
 
 /// Why the directory of a copy cannot be reached, which a server tries again and again: a disk may be mounted later.
 /// Nil if it can, or if the copy is elsewhere.
-private func unreachable(_ copy: Configuration.Replication) -> String? {
+func unreachableCopy(_ copy: Configuration.Replication) -> String? {
   guard case .directory(let path)? = try? ReplicationTarget(parsing: copy.target) else {
     return nil
   }
