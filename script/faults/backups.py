@@ -25,6 +25,7 @@ ERASED_PART = 0.25
 KEPT = 4
 UPLOADS = ("receipt.uploaded", "transactions.received")
 UPLOADERS = 4
+LIMIT_SECONDS = 300
 # In each body, in place of an upload's number.
 UNNUMBERED = b"000000000000"
 
@@ -131,11 +132,11 @@ class Campaign:
                 erasure.kill()
                 erasure.wait()
             self.server = serving.Server(self.ledger, listen=self.listen)
-        said = backup.communicate()[1].decode(errors="replace")
+        said = backup.communicate(timeout=LIMIT_SECONDS)[1].decode(errors="replace")
         if not kind:
             self.seconds = time.monotonic() - began
         if erasure:
-            erasure.wait()
+            erasure.wait(timeout=LIMIT_SECONDS)
         self.check(backup.returncode, said, self.names() - before, known)
 
     def check(self, code, said, new, known):
