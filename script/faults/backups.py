@@ -1,5 +1,5 @@
-# Kills a backup, the server beside it, and both, again and again. An unfinished backup must be none, and a
-# finished one must restore to a whole ledger with every upload that was answered before the backup began.
+# Kills a backup, the server of its ledger, and both, again and again. An unfinished backup must not count, and
+# a finished one must restore to a whole ledger with every upload that was answered before the backup began.
 import http.client
 import json
 import shutil
@@ -198,4 +198,5 @@ def run(arguments, place, chance, checks):
         campaign.round(chance.choice(["backup", "backup", "server", "both"]))
     campaign.round(None)
     campaign.finish()
-    checks.expect(checks.counts["left something behind"], "no backup was interrupted")
+    if arguments.kills >= 20:
+        checks.expect(checks.counts["left something behind"], "no backup was interrupted")

@@ -6,7 +6,7 @@ import Replication
 let backupCommand = Command(
   "backup", summary: "Make a backup, list or check backups",
   details: [
-    "Makes a backup in DIR, a directory on any disk, beside a running server: every event acknowledged before "
+    "Makes a backup in DIR, a directory on any disk, also while a server runs: every event acknowledged before "
       + "the command began, checkpoints, keys, `config.json`, and the state of webhooks and erasures. It is "
       + "named by its time in UTC, synced, and audited before it gets its name; what an interrupted run left "
       + "is removed by the next.",
