@@ -1,5 +1,5 @@
-# Kills a backup, the server of its ledger, and both, again and again. An unfinished backup must not count, and
-# a finished one must restore to a whole ledger with every upload that was answered before the backup began.
+# Kills a backup, the server of its ledger, and both, again and again. An unfinished backup must not count,
+# and a finished one must restore to a whole ledger with every upload that was answered before it began.
 import http.client
 import json
 import shutil
