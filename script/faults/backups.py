@@ -122,7 +122,7 @@ class Campaign:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
         if kind:
-            time.sleep(self.chance.uniform(0, 1.2 * self.seconds))
+            time.sleep(self.chance.uniform(0, 3 * self.seconds))
         if kind in ("backup", "both"):
             backup.kill()
         if kind in ("server", "both"):
