@@ -490,6 +490,22 @@ private let plantedTroubles: [Planted] = [
     }
   }
 
+  @Test func limitsAreThoseOfTheAlertRules() throws {
+    let rules = try String(
+      contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../../examples/alerts.yaml"), encoding: .utf8)
+    let expressions = [
+      "receipt_ledger_clock_set_back_seconds[1h]) > \(DoctorLimits.clockSeconds)",
+      "receipt_ledger_projection_lag_events > \(DoctorLimits.projectionEventCount)",
+      "receipt_ledger_webhook_lag_events > \(DoctorLimits.webhookEventCount)",
+      "receipt_ledger_erasures_waiting[\(DoctorLimits.erasureWaitDays)d]) > 0",
+      "receipt_ledger_verification_queue_oldest_seconds > \(DoctorLimits.verificationSeconds)",
+      "receipt_ledger_replication_lag_seconds > \(DoctorLimits.copyLagSeconds)",
+      "receipt_ledger_replication_whole_timestamp_seconds > \(DoctorLimits.copyNotWholeDays) * 86400",
+    ]
+    for expression in expressions { #expect(rules.contains(expression + "\n"), "\(expression)") }
+  }
+
   @Test func documentHasTheTable() throws {
     let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .appendingPathComponent("../../docs/doctor.md")

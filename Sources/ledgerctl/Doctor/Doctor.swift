@@ -27,8 +27,10 @@ let doctorCommand = Command(
   let path = try context.ledgerPath(invocation)
   let root: Folder
   do throws(LedgerError) { root = try Folder(path: path) } catch {
-    let cause = error.code == ENOENT ? "there is no such directory" : error.cause
-    throw Failure(.noLedger, operation: "doctor", object: path, cause: cause)
+    let isMissing = error.code == ENOENT || error.code == ENOTDIR
+    throw Failure(
+      isMissing ? .noLedger : .failed, operation: "doctor", object: path,
+      cause: isMissing ? "there is no such directory" : error.cause)
   }
   // As every command, although the ledger may not open.
   let status = try root.ownStatus()

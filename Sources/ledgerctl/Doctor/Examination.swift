@@ -193,7 +193,24 @@ package final class Examination {
   }
 }
 
-/// Days in milliseconds.
+/// Limits that an alert rule has, too; a test compares them with `examples/alerts.yaml`.
+package enum DoctorLimits {
+  /// By how much the clock may be behind the newest event.
+  package static let clockSeconds: Int64 = 5
+  /// How many events the projections may lack.
+  package static let projectionEventCount = 10_000
+  /// How many events a webhook may lack.
+  package static let webhookEventCount = 1000
+  /// How long a request to erase may wait.
+  package static let erasureWaitDays: Int64 = 2
+  /// How long a receipt may wait for the App Store.
+  package static let verificationSeconds: Int64 = 7200
+  /// How long the copy may lag, and how long ago it may have been found whole.
+  package static let copyLagSeconds: Int64 = 60
+  package static let copyNotWholeDays: Int64 = 2
+}
+
+/// A day in milliseconds.
 let dayMs: Int64 = 86_400_000
 
 extension DoctorSurroundings {

@@ -6,14 +6,11 @@ import Revenue
 import Server
 
 extension Examination {
-  /// How long a receipt may wait for the App Store.
-  private static let verificationMs: Int64 = 7_200_000
-
   func examineFigures() {
     attempt(.verificationLate) {
       guard let database = try database(), standby == nil,
         let oldestMs = try HealthQueries(database).waiting().oldestMs,
-        nowMs - oldestMs > Self.verificationMs
+        nowMs - oldestMs > DoctorLimits.verificationSeconds * 1000
       else { return }
       let count = try HealthQueries(database).waiting().receipts
       report(

@@ -6,11 +6,8 @@ import Projections
 import Server
 
 extension Examination {
-  /// By how much the clock may be behind the newest event.
-  private static let clockMs: Int64 = 5000
   /// How long events may be in no signed head.
   private static let unsignedDays: Int64 = 35
-  private static let behindEventCount = 10_000
   /// Of larger projections, SQLite does not check every page: that takes as long as reading them.
   private static let checkedByteCount = 256 << 20
 
@@ -42,7 +39,7 @@ extension Examination {
     }
     attempt(.clockBehindLog) {
       let aheadMs = try log().head.lastEventAtMs - nowMs
-      if aheadMs > Self.clockMs {
+      if aheadMs > DoctorLimits.clockSeconds * 1000 {
         report(
           .clockBehindLog, "clock", "the newest event is \(DoctorSurroundings.age(aheadMs)) later")
       }
@@ -122,6 +119,8 @@ extension Examination {
       }
     }
     attempt(.snapshotUnusable, because: Self.accessChecks) {
+      // Without projections it would read much of the log.
+      guard try database() != nil else { return }
       let projector = projector(try wholeLog())
       let store = projector.snapshots
       for header in store.unreadable where !header.isEarlier {
@@ -165,7 +164,7 @@ extension Examination {
     }
     currentDatabase = database
     let lag = reader.head.size - status.position
-    if lag > Self.behindEventCount {
+    if lag > DoctorLimits.projectionEventCount {
       report(
         .projectionsBehind, "projections",
         "they lack \(counted(lag, "event")); the next command that needs them folds them first")

@@ -7,11 +7,7 @@ import Replication
 import Server
 
 extension Examination {
-  private static let twoDays = 2 * dayMs
-  /// How long the copy may lag.
-  private static let copyLagMs: Int64 = 60_000
   private static let webhookFailingMs: Int64 = 3_600_000
-  private static let webhookEventCount = 1000
   /// For how long a failed request is a trouble.
   private static let failedMs = 30 * dayMs
 
@@ -72,14 +68,14 @@ extension Examination {
         return
       }
       let lagMs = standing.lagMs(nowMs)
-      if lagMs > Self.copyLagMs {
+      if lagMs > DoctorLimits.copyLagSeconds * 1000 {
         report(
           .copyBehind, copy.target,
           "it lacks \(counted(standing.size - recorded.size, "event")), the oldest for "
             + DoctorSurroundings.age(lagMs))
       }
       let wholeMs = nowMs - (recorded.wholeAtMs ?? nowMs)
-      if wholeMs > Self.twoDays {
+      if wholeMs > DoctorLimits.copyNotWholeDays * dayMs {
         report(
           .copyNotFoundWhole, copy.target,
           "the last time was \(DoctorSurroundings.age(wholeMs)) ago")
@@ -136,7 +132,7 @@ extension Examination {
         command: "ledgerctl webhook test --app \(family)")
     }
     let behind = size - state.cursor.position
-    if behind > Self.webhookEventCount {
+    if behind > DoctorLimits.webhookEventCount {
       report(.webhookBehind, object, "it lacks the newest \(counted(behind, "event"))")
     }
   }
@@ -163,7 +159,7 @@ extension Examination {
         let ageMs = nowMs - record.requestedAtMs
         switch record.state {
         case .waiting, .running:
-          if ageMs > Self.twoDays {
+          if ageMs > DoctorLimits.erasureWaitDays * dayMs {
             report(
               .erasuresWait, "request \(record.id)", "for \(DoctorSurroundings.age(ageMs))")
           }
@@ -178,6 +174,8 @@ extension Examination {
       }
     }
     attempt(.erasureUnfinished, because: Self.accessChecks) {
+      // Without projections it would read the whole log.
+      guard try database() != nil else { return }
       let reader = try wholeLog()
       let unfinished = try UnfinishedErasures(
         projector(reader).unfinishedErasures(), reader.directory)
