@@ -51,7 +51,8 @@ class Run:
         settings.mkdir()
         self.events.mkdir()
         (settings / "spark-defaults.conf").write_text(
-            f"spark.eventLog.enabled true\nspark.eventLog.dir file:{self.events}\n", encoding="utf-8"
+            f"spark.eventLog.enabled true\nspark.eventLog.dir file:{self.events}\n"
+            "spark.eventLog.compress false\nspark.eventLog.rolling.enabled false\n", encoding="utf-8"
         )
         root = pathlib.Path(__file__).resolve().parents[2]
         environment = os.environ | {
@@ -67,7 +68,8 @@ class Run:
 
     def read_events(self):
         """From Spark's log of events: when which stage began, what was shuffled."""
-        files = [path for path in self.events.rglob("*") if path.is_file()]
+        files = [path for path in self.events.rglob("*")
+                 if path.is_file() and not path.name.endswith(".crc")]
         if not files:
             raise MeasurementError("Spark wrote no log of events")
         stretches, written, described = [(0.0, "driver: plan, start of Spark")], 0, {}
