@@ -42,7 +42,8 @@ extension SourceLedger {
   /// The ids of receipts of which a redacted upload has lost the digest.
   func receiptsWithoutDigest(_ checkCancelled: () throws -> Void) throws -> Set<String> {
     var ids: Set<String> = []
-    if directory.identity.formatVersion < Format.versionWithRedactions { return ids }
+    let identity = try LedgerDirectory.open(path: directory.path).identity
+    if identity.formatVersion < Format.versionWithRedactions { return ids }
     try reader.read(from: 0, to: size) { chunk in
       try checkCancelled()
       try chunk.forEachEvent { line in
