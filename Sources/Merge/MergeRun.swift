@@ -168,7 +168,20 @@ struct RunPlanner {
         let id = try source.event(at: position) { ErasureScan.receiptWithoutDigest($0) }
         if let id { wanted.insert(id) }
       }
-      try state.findDigests(of: wanted, in: index, checkCancelled: checkCancelled)
+      if wanted.isEmpty { continue }
+      try source.reader.read(from: 0, to: source.size) { chunk in
+        try checkCancelled()
+        try chunk.forEachEvent { line in
+          guard line.hasType("receipt.uploaded"),
+            let view = try? ReceiptUploadedView(
+              data: line.data, isRedacted: line.isRedacted, version: line.version),
+            let id = view.receiptID?.string, wanted.contains(id),
+            let digest = view.receiptSHA256Hex?.string
+          else { return }
+          state.receiptDigests[index][id] = digest
+        }
+        return true
+      }
     }
   }
 

@@ -1,5 +1,4 @@
 // What is known of a merge so far: where each event of the sources stands, and what several of them have in common.
-import Base
 import Ledger
 
 /// The tables of a merge. They grow run by run; positions take 8 bytes an event.
@@ -22,7 +21,7 @@ final class MergeState {
   /// For each source, its early erasures by their positions there.
   private(set) var early: [[Position: [EarlyErasure]]]
   /// For each source, the SHA-256 of receipts, by their ids, of which redacted uploads have lost it.
-  private var receiptDigests: [[String: String]]
+  var receiptDigests: [[String: String]]
   private var copies = CopiedOnce()
 
   init(_ sources: [SourceLedger]) {
@@ -68,26 +67,6 @@ final class MergeState {
   /// The erasure after which the merged ledger names what one of a source has erased.
   func namingErasure(_ erasure: Position, in source: Int) -> Position? {
     early[source][erasure]?.first?.erasure ?? position(of: erasure, in: source)
-  }
-
-  /// Finds the digests of receipts whose redacted uploads have lost it, in other uploads of them.
-  func findDigests(
-    of ids: Set<String>, in source: Int, checkCancelled: () throws -> Void
-  ) throws {
-    if ids.isEmpty { return }
-    try sources[source].reader.read(from: 0, to: sources[source].size) { chunk in
-      try checkCancelled()
-      try chunk.forEachEvent { line in
-        guard line.hasType("receipt.uploaded"),
-          let view = try? ReceiptUploadedView(
-            data: line.data, isRedacted: line.isRedacted, version: line.version),
-          let id = view.receiptID?.string, ids.contains(id),
-          let digest = view.receiptSHA256Hex?.string
-        else { return }
-        receiptDigests[source][id] = digest
-      }
-      return true
-    }
   }
 
   /// Whether an event of a source is copied, which was not asked before.

@@ -38,23 +38,6 @@ package final class SourceLedger {
   }
 }
 
-extension SourceLedger {
-  /// The ids of receipts of which a redacted upload has lost the digest.
-  func receiptsWithoutDigest(_ checkCancelled: () throws -> Void) throws -> Set<String> {
-    var ids: Set<String> = []
-    let identity = try LedgerDirectory.open(path: directory.path).identity
-    if identity.formatVersion < Format.versionWithRedactions { return ids }
-    try reader.read(from: 0, to: size) { chunk in
-      try checkCancelled()
-      try chunk.forEachEvent { line in
-        if let id = ErasureScan.receiptWithoutDigest(line) { ids.insert(id) }
-      }
-      return true
-    }
-    return ids
-  }
-}
-
 /// Walks over the events of a log in order, a few blocks at a time.
 final class EventCursor {
   private static let windowByteCount = 2 << 20

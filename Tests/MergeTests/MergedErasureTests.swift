@@ -90,6 +90,25 @@ import Testing
     try expectEqual(kept, place.fixture("fresh").figures(report2))
   }
 
+  @Test(
+    "an erased upload is what its source gives, though its receipt's SHA-256 is known later, or no longer"
+  )
+  func receiptKnownElsewhere() throws {
+    let shops = try Self.shops()
+    let place = try MergedPlace()
+    // u2 uploaded what u1 did; u1 alone uploaded another receipt.
+    try shops[1].append(.upload(user: "u2", receipt: "shared"), at: "2026-02-04")
+    try shops[1].erase("u1", at: "2026-02-05")
+    try place.merge(shops, until: "2026-02-06")
+    try Self.check(place, shops)
+    try shops[1].append(.upload(user: "u3", receipt: "a1"), at: "2026-02-07")
+    try place.merge(shops, until: "2026-02-08")
+    try Self.check(place, shops)
+    try shops[1].erase("u2", at: "2026-02-09")
+    try place.merge(shops, until: "2026-02-10")
+    try Self.check(place, shops)
+  }
+
   @Test("an erasure later than what a run takes is repeated at its end, and keeps its name")
   func later() throws {
     let shops = try Self.shops()
