@@ -90,6 +90,33 @@ import Testing
     expectEqual(outcome.output, "10\n", "\(outcome.diagnostics)")
   }
 
+  @Test func aCommandThatWaitsForAnErasureEndsIfTheServerDoes() throws {
+    let held = try Held()
+    let made = try held.sandbox.run(
+      """
+      export LEDGER_DIR=shop; . "$SHOP"; shop_history >shop.ndjson
+      ledgerctl app add --name Shop --bundle-id com.example.shop >id && ledgerctl import shop.ndjson >out
+      """)
+    expectEqual(made.diagnostics, "")
+    // The server carries out nothing, and ends once the request is there.
+    let (requests, server) = (held.sandbox.path + "/shop/erasures", held.server)
+    Thread.detachNewThread {
+      #expect(
+        eventually {
+          let names = try? FileManager.default.contentsOfDirectory(atPath: requests)
+          return names?.contains { $0.hasSuffix(".json") } ?? false
+        })
+      server?.stop()
+    }
+    let outcome = try held.sandbox.run(
+      "ledgerctl redact --position 1 --reason test --yes --ledger shop")
+    expectEqual(outcome.exitCode, 1)
+    expectEqual(
+      outcome.diagnostics,
+      "ledgerctl: redact: shop: the server ended before it was done; the next one goes on with it\n"
+    )
+  }
+
   @Test func commandsWorkDespiteAMalformedEvent() throws {
     let held = try Held()
     for type in ["app.registered", "receipt.uploaded", "receipt.verified", "prices.declared"] {

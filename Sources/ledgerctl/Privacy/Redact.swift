@@ -263,7 +263,7 @@ private func carryOut(
     }
     try server.close()
     if let record { try queue.add(record) }
-    return try waitForServer(queue, context)
+    return try waitForServer(queue, ledger.directory, context)
   }
   do {
     if let record { try queue.add(record) }
@@ -283,26 +283,47 @@ private func carryOut(
 /// How often a command checks whether the server is done.
 private let waitMicroseconds: UInt32 = 100_000
 
-private func waitForServer(_ queue: ErasureQueue, _ context: Context) throws -> [ErasureRecord] {
+/// Waits for the server that holds the ledger; its end, too, ends the waiting.
+/// - Parameter resuming: what shows the result, if the command is interrupted.
+private func waitForServer(
+  of directory: LedgerDirectory, _ context: Context, _ progress: Progress? = nil, resuming: String,
+  isDone: () throws -> Bool
+) throws {
+  while try !isDone() {
+    if context.interruption.isRequested {
+      progress?.erase()
+      context.log("redact: the server continues\(resuming)", .information)
+      throw Interrupted()
+    }
+    // It may have ended because it was done.
+    if try LedgerService.isListening(directory) != true, try !isDone() {
+      throw Failure(
+        operation: "redact", object: directory.path,
+        cause: "the server ended before it was done; the next one goes on with it")
+    }
+    usleep(waitMicroseconds)
+  }
+}
+
+private func waitForServer(
+  _ queue: ErasureQueue, _ directory: LedgerDirectory, _ context: Context
+) throws -> [ErasureRecord] {
   var ids: [UUID16] = []
   for record in try queue.open() {
     ids.append(record.id)
     try queue.hurry(record)
   }
   let progress = Progress("Waiting for the server", unit: .count("requests"), context: context)
-  while true {
-    let records = try ids.compactMap { try queue.record($0) }
+  var records: [ErasureRecord] = []
+  try waitForServer(
+    of: directory, context, progress, resuming: "; 'ledgerctl redact list' shows the result"
+  ) {
+    records = try ids.compactMap { try queue.record($0) }
     let open = records.count { $0.state == .waiting || $0.state == .running }
-    if open == 0 { return records }
     progress.update(records.count - open, of: records.count)
-    if context.interruption.isRequested {
-      progress.erase()
-      context.log(
-        "redact: the server continues; 'ledgerctl redact list' shows the result", .information)
-      throw Interrupted()
-    }
-    usleep(waitMicroseconds)
+    return open == 0
   }
+  return records
 }
 
 private func runWaiting(
@@ -388,14 +409,9 @@ private func carryOut(
     try server.close()
     let queue = ErasureQueue(ledger.directory)
     try queue.orderRetention(nowMs: nowMs)
-    while try queue.orderedRetentionMs() != nil {
-      if context.interruption.isRequested {
-        context.log("redact: the server continues, and logs the result", .information)
-        throw Interrupted()
-      }
-      usleep(waitMicroseconds)
-    }
-    return
+    return try waitForServer(
+      of: ledger.directory, context, resuming: ", and logs the result"
+    ) { try queue.orderedRetentionMs() == nil }
   }
   do {
     let eraser = try Eraser(
