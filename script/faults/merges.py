@@ -71,8 +71,8 @@ class Campaign:
         if self.chance.random() < ERASED_PART:
             ledger = self.chance.choice(self.ledgers)
             events = [json.loads(line) for line in lines_of(ledger.directory)]
-            uploads = [event["seq"] for event in events if event["type"] == "receipt.uploaded" and event["data"]]
-            position = self.chance.choice(uploads)
+            uploads = [event for event in events if event["type"] == "receipt.uploaded" and event["data"]]
+            position = self.chance.choice(uploads)["seq"]
             ledger.run("redact", "--position", position, "--reason", "user_request", "--yes")
             self.counts["erasures"] += 1
         self.ledgers[2].run("replicate")
@@ -99,7 +99,8 @@ class Campaign:
         self.counts["left something unfinished"] += 1
         # Before the first run there may be no ledger yet.
         allowed = (INTERRUPTED,) if before else (INTERRUPTED, NO_LEDGER)
-        self.checks.expect(audit.returncode in allowed, f"audit exits with {audit.returncode}: {audit.stderr}")
+        code = audit.returncode
+        self.checks.expect(code in allowed, f"audit exits with {code}: {audit.stderr}")
 
     def run(self, number):
         self.grow(number)

@@ -136,7 +136,9 @@ final class CompletionLoop {
 
   private func advance(_ upload: SubmittedUpload, _ position: Position?, isFolded: Bool) {
     let step = lifecycle.advance(upload, at: position, isFolded: isFolded) { recorder.begin($0) }
-    if case .respond = step, let position { answers.push(.answer(upload.response, uploadAt: position)) }
+    if case .respond = step, let position {
+      answers.push(.answer(upload.response, uploadAt: position))
+    }
   }
 
   // MARK: Results
