@@ -10,7 +10,7 @@ package struct CopiedOnce {
 
   package init() {}
 
-  /// Whether an event of a source is copied, which was not asked before.
+  /// Whether an event of a source is copied. Asked once for each event.
   package mutating func copies(_ line: EventLine, _ type: EventType, of source: Int) -> Bool {
     switch type {
     case .snapshotCreated, .historyAccepted, .mergedFrom: return false

@@ -69,7 +69,7 @@ final class MergeState {
     early[source][erasure]?.first?.erasure ?? position(of: erasure, in: source)
   }
 
-  /// Whether an event of a source is copied, which was not asked before.
+  /// Whether an event of a source is copied. Asked once for each event.
   func copies(_ line: EventLine, _ type: EventType, of source: Int) -> Bool {
     copies.copies(line, type, of: source)
   }

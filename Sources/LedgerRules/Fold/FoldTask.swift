@@ -15,7 +15,8 @@ package struct FoldTask {
   package let ledgers: [Ledger]
   /// A file with the declarations of all ledgers, line by line.
   package let declarationsPath: String
-  /// When the last event was recorded but for declarations, in epoch milliseconds; nil if there is none.
+  /// When the last event was recorded, in epoch milliseconds; of several ledgers, the last event that is no
+  /// declaration. Nil if there is none.
   package let momentMs: Int64?
   package private(set) var reports: [ReportRequest]
 

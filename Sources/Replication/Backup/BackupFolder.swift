@@ -19,7 +19,7 @@ package struct BackupFolder {
     try folder.refuseIfWritableByOthers(Self.operation)
   }
 
-  /// Opens a directory; says what to do if there is none.
+  /// Opens a directory. Throws `invalidInput` if there is none.
   static func opened(
     _ path: String, _ storage: any Storage, _ operation: String
   ) throws(LedgerError) -> Folder {
