@@ -289,14 +289,16 @@ private func waitForServer(
   of directory: LedgerDirectory, _ context: Context, _ progress: Progress? = nil, resuming: String,
   isDone: () throws -> Bool
 ) throws {
+  var turns = 0
   while try !isDone() {
     if context.interruption.isRequested {
       progress?.erase()
       context.log("redact: the server continues\(resuming)", .information)
       throw Interrupted()
     }
-    // It may have ended because it was done.
-    if try LedgerService.isListening(directory) != true, try !isDone() {
+    turns += 1
+    // Once a second, as it takes a connection. The server may have ended because it was done.
+    if turns % 10 == 0, try LedgerService.isListening(directory) != true, try !isDone() {
       throw Failure(
         operation: "redact", object: directory.path,
         cause: "the server ended before it was done; the next one goes on with it")
