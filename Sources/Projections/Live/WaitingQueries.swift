@@ -14,6 +14,8 @@ struct WaitingQueries {
 
   /// The condition of the partial index.
   private static let waiting = "o.is_accepted = 1 AND o.is_refused = 0"
+  /// Its parameters: the receipt's id and hash, its app family.
+  private static let isReceipt = "r.receipt_hash = ?2 AND r.receipt_id = ?1 AND f.text = ?3"
 
   init(_ database: Database) throws(DatabaseError) {
     selectReceipts = try database.prepare(
@@ -26,8 +28,8 @@ struct WaitingQueries {
       """)
     selectReceipt = try database.prepare(
       """
-      SELECT r.id, r.answer_position FROM receipts r JOIN symbols f ON f.id = r.app_family
-      WHERE r.receipt_hash = ? AND r.receipt_id = ? AND f.text = ?
+      SELECT r.id FROM receipts r JOIN symbols f ON f.id = r.app_family
+      WHERE \(Self.isReceipt)
       """)
     selectUploads = try database.prepare(
       """
@@ -42,11 +44,15 @@ struct WaitingQueries {
       FROM open_uploads o JOIN uploads p ON p.position = o.upload
       WHERE \(Self.waiting) AND o.upload = ?
       """)
+    // One statement for each receipt: SQLite forgets the pages it has read when the fold has written.
     selectReply = try database.prepare(
       """
-      SELECT v.outcome, v.status, s.text, v.endpoint, v.reason, v.occurred_at_ms, h.text, v.trust
-      FROM verifications v LEFT JOIN symbols s ON s.id = v.environment
-      LEFT JOIN symbols h ON h.id = v.host WHERE v.position = ?
+      SELECT v.outcome, v.status, s.text, v.endpoint, v.reason, v.occurred_at_ms, h.text, v.trust,
+      v.position
+      FROM receipts r JOIN symbols f ON f.id = r.app_family
+      JOIN verifications v ON v.position = r.answer_position
+      LEFT JOIN symbols s ON s.id = v.environment LEFT JOIN symbols h ON h.id = v.host
+      WHERE \(Self.isReceipt)
       """)
     selectSummary = try database.prepare(
       """
@@ -77,8 +83,10 @@ struct WaitingQueries {
   func uploads(
     ofReceipt receiptID: UUID16, family: UUID16, _ part: WaitingPart
   ) throws -> [WaitingUpload] {
-    guard let receipt = try receipt(receiptID, family) else { return [] }
-    return try uploads(ofNumber: receipt.number, part)
+    let row = selectReceipt
+    Self.bind(row, receiptID, family)
+    defer { row.reset() }
+    return try row.step() ? uploads(ofNumber: row.integer(0), part) : []
   }
 
   func upload(at position: Position) throws -> WaitingUpload? {
@@ -97,16 +105,15 @@ struct WaitingQueries {
   func recentReply(
     ofReceipt receiptID: UUID16, family: UUID16, givenInMs times: ClosedRange<Int64>
   ) throws -> RecentReply? {
-    guard let position = try receipt(receiptID, family)?.answer else { return nil }
     let row = selectReply
-    row.bind(1, position)
+    Self.bind(row, receiptID, family)
     defer { row.reset() }
     guard try row.step(), times.contains(try row.instant(5)) else { return nil }
     let outcome: Outcome =
       try row.code(0, as: OutcomeCode.self) == .valid ? .valid : .invalid
     let isImported = row.integer(7) == Int64(ReplyTrust.imported.rawValue)
     return RecentReply(
-      position: position, outcome: outcome, status: row.optionalInteger(1),
+      position: try row.ordinal(8), outcome: outcome, status: row.optionalInteger(1),
       environment: row.optionalText(2),
       endpoint: try row.optionalFlag(3).map { $0 ? .sandbox : .production },
       reason: row.optionalText(4),
@@ -114,17 +121,11 @@ struct WaitingQueries {
       occurredAtMs: try row.instant(5))
   }
 
-  private func receipt(
-    _ receiptID: UUID16, _ family: UUID16
-  ) throws -> (number: Int64, answer: Position?)? {
-    let row = selectReceipt
+  private static func bind(_ row: Statement, _ receiptID: UUID16, _ family: UUID16) {
     let text = receiptID.description
-    row.bind(1, withText(text) { $0.indexHash })
-    row.bind(2, text: text)
+    row.bind(1, text: text)
+    row.bind(2, withText(text) { $0.indexHash })
     row.bind(3, text: family.description)
-    defer { row.reset() }
-    guard try row.step() else { return nil }
-    return (row.integer(0), try row.optionalOrdinal(1))
   }
 
   private func uploads(ofNumber number: Int64, _ part: WaitingPart) throws -> [WaitingUpload] {
