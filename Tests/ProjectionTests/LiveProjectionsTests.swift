@@ -1,4 +1,5 @@
 // Live projections: their responses, and that they follow the log, whichever process folds it.
+import AppStore
 import Base
 import Foundation
 import Ledger
@@ -207,6 +208,9 @@ extension LiveProjectionsTests {
     let before = try purchases(live.answer(upload: 1))
     try fixture.append([.verify(1, answer)])
     try live.catchUp()
+    let receipt = try ReceiptFile.decode(file.bytes)
+    let known = FoldedUpload(at: 1, filedTypes: FoldedUpload.types(in: receipt))
+    try expectEqual(live.answers(uploads: [known]).first?.get(), live.answer(upload: 1))
     return [before, try purchases(live.answer(upload: 1))].map { purchases in
       purchases.map { $0["type"] as? String ?? "-" }
     }

@@ -106,9 +106,10 @@ import Testing
       .upload(reply(row("1")), user: "u", metadata: Self.metadata),
     ])
     let live = try LiveProjections(fixture.directory)
-    try expectEqual(live.answers(uploads: [1, 3, 5], byteCountMax: 1).count, 1)
-    try expectEqual(live.answers(uploads: [1, 3, 5], byteCountMax: 100_000).count, 2)
-    try expectEqual(live.answers(uploads: [1, 3, 5]).count, 3)
+    let uploads = [1, 3, 5].map { FoldedUpload(at: $0) }
+    try expectEqual(live.answers(uploads: uploads, byteCountMax: 1).count, 1)
+    try expectEqual(live.answers(uploads: uploads, byteCountMax: 100_000).count, 2)
+    try expectEqual(live.answers(uploads: uploads).count, 3)
   }
 
   private static func hasMetadata(_ object: [String: Any]) throws -> Bool {

@@ -63,7 +63,7 @@ final class FaultyProjections: WorkflowProjections {
   func appFamily(_ id: UUID16) -> AppFamily? { live.appFamily(id) }
 
   func answers(
-    uploads: ArraySlice<Position>, byteCountMax: Int
+    uploads: ArraySlice<FoldedUpload>, byteCountMax: Int
   ) throws -> [Result<ClientReceipt?, any Error>] {
     try live.answers(uploads: uploads, byteCountMax: byteCountMax)
   }

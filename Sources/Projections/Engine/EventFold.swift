@@ -122,7 +122,8 @@ final class EventFold {
     }
     saleTable.additional = additional
     openUploads = try OpenUploads(rows)
-    replies = RecentReplies(database, rows, isFresh: isFresh, firstMs: repliesFromMs)
+    replies = RecentReplies(
+      database, rows, isFresh: isFresh, recent, firstMs: repliesFromMs)
     verifications = try VerificationTable(
       rows, symbols, keeper, receipts, openUploads, replies, answerTimes)
     signedEvents = try SignedEventFold(

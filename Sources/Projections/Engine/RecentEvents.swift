@@ -4,11 +4,12 @@ import CLinux
 import Glibc
 import Ledger
 
-/// Keeps the lines of the newest events, and lines that were read again for longer. Each group has a limit in bytes.
-/// One thread adds lines; any reads them.
+/// Keeps the lines of the newest events, lines that were read again for longer, and the replies that the newest uploads
+/// use again. Each group has a limit in bytes. One thread adds lines; any reads them.
 package final class RecentEvents: Sendable {
   private static let newestBytesMax = 8 << 20
   private static let keptBytesMax = 8 << 20
+  private static let replyBytesMax = 4 << 20
   private let held = Monitor(Held())
 
   package init() {}
@@ -36,17 +37,22 @@ package final class RecentEvents: Sendable {
     return line
   }
 
+  /// Keeps what `RecentReplies` holds of the reply of the event at a position.
+  func keep(reply: [UInt8], at position: Int) {
+    held.withLock { $0.replies.keep(reply, at: position) }
+  }
+
+  /// What `RecentReplies` holds of the reply of the event at a position; nil if no upload has just used it again.
+  func reply(at position: Int) -> [UInt8]? { held.withLock { $0.replies.texts[position] } }
+
   private struct Held {
     private var lines: [[UInt8]] = []
     /// Lines before this index were removed.
     private var startIndex = 0
     private var endPosition = 0
     private var sizeBytes = 0
-    private var kept: [Int: [UInt8]] = [:]
-    /// The positions of `kept`, in order. Those before `keptStartIndex` were removed.
-    private var keptOrder: [Int] = []
-    private var keptStartIndex = 0
-    private var keptBytes = 0
+    private var kept = KeptTexts(bytesMax: RecentEvents.keptBytesMax)
+    var replies = KeptTexts(bytesMax: RecentEvents.replyBytesMax)
 
     mutating func add(_ line: [UInt8], at position: Int) {
       if position != endPosition {
@@ -67,27 +73,41 @@ package final class RecentEvents: Sendable {
       }
     }
 
-    mutating func keep(_ line: [UInt8], at position: Int) {
-      keptBytes += line.count
-      if let earlier = kept.updateValue(line, forKey: position) {
-        keptBytes -= earlier.count
-        return
-      }
-      keptOrder.append(position)
-      while keptBytes > RecentEvents.keptBytesMax, keptStartIndex + 1 < keptOrder.count {
-        keptBytes -= kept.removeValue(forKey: keptOrder[keptStartIndex])?.count ?? 0
-        keptStartIndex += 1
-      }
-      if keptStartIndex > 256, keptStartIndex > keptOrder.count / 2 {
-        keptOrder.removeFirst(keptStartIndex)
-        keptStartIndex = 0
-      }
-    }
+    mutating func keep(_ line: [UInt8], at position: Int) { kept.keep(line, at: position) }
 
     func line(at position: Int) -> [UInt8]? {
       let index = lines.count - (endPosition - position)
       if position < endPosition, index >= startIndex { return lines[index] }
-      return kept[position]
+      return kept.texts[position]
+    }
+  }
+}
+
+/// Texts by position, up to a number of bytes; the one that was added first goes first.
+private struct KeptTexts {
+  let bytesMax: Int
+  private(set) var texts: [Int: [UInt8]] = [:]
+  /// The positions of the texts, in the order of their arrival. Those before `startIndex` were removed.
+  private var order: [Int] = []
+  private var startIndex = 0
+  private var sizeBytes = 0
+
+  init(bytesMax: Int) { self.bytesMax = bytesMax }
+
+  mutating func keep(_ text: [UInt8], at position: Int) {
+    sizeBytes += text.count
+    if let earlier = texts.updateValue(text, forKey: position) {
+      sizeBytes -= earlier.count
+      return
+    }
+    order.append(position)
+    while sizeBytes > bytesMax, startIndex + 1 < order.count {
+      sizeBytes -= texts.removeValue(forKey: order[startIndex])?.count ?? 0
+      startIndex += 1
+    }
+    if startIndex > 256, startIndex > order.count / 2 {
+      order.removeFirst(startIndex)
+      startIndex = 0
     }
   }
 }

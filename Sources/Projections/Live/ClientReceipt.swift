@@ -1,4 +1,5 @@
 // What the server reads from live projections, as plain values.
+package import AppStore
 package import Base
 package import Ledger
 
@@ -11,6 +12,29 @@ package struct ClientReceipt: Equatable, Sendable {
   package let isPending: Bool
   /// The resource as JSON: see docs/client-api.md.
   package let body: ResponseBody
+}
+
+/// An upload that is to be answered.
+package struct FoldedUpload: Sendable {
+  package let position: Position
+  /// The types of the products in its receipt's file, if they are known already.
+  package let filedTypes: [String: ProductType]?
+
+  package init(at position: Position, filedTypes: [String: ProductType]? = nil) {
+    (self.position, self.filedTypes) = (position, filedTypes)
+  }
+
+  /// The types of the products in a receipt's file, by product id; the first if a product has several.
+  package static func types(in file: Receipt) -> [String: ProductType] {
+    var types: [String: ProductType] = [:]
+    for purchase in file.purchases {
+      guard let product = purchase.productID, types[product] == nil,
+        let type = ReceiptPurchases.type(purchase.productType.map(Int64.init))
+      else { continue }
+      types[product] = type
+    }
+    return types
+  }
 }
 
 /// An upload that waits for the App Store.

@@ -110,11 +110,10 @@ package final class LiveProjections: Sendable {
 
   // MARK: Receipts
 
-  /// The receipts as the uploads at some positions see them, all at one moment; nil at a position without a folded
-  /// upload. A failure to read one does not affect the others. Returns at least the first, and stops once they take
+  /// The receipts as some uploads see them, all at one moment; nil at a position without a folded upload. A failure to read one does not affect the others. Returns at least the first, and stops once they take
   /// `byteCountMax` bytes in memory.
   package func answers(
-    uploads: some Sequence<Position>, byteCountMax: Int = .max
+    uploads: some Sequence<FoldedUpload>, byteCountMax: Int = .max
   ) throws -> [Result<ClientReceipt?, any Error>] {
     let apps = shared.withLock { $0.apps }
     return try respond {
@@ -124,7 +123,7 @@ package final class LiveProjections: Sendable {
 
   /// The receipt as the upload at a position sees it; nil if there is no folded upload.
   package func answer(upload position: Position) throws -> ClientReceipt? {
-    try answers(uploads: [position]).first?.get()
+    try answers(uploads: [FoldedUpload(at: position)]).first?.get()
   }
 
   /// The receipt as its newest upload sees it; nil if the family has no such receipt.
@@ -141,10 +140,8 @@ package final class LiveProjections: Sendable {
         let recent = shared.withLock { $0.path == path ? $0.recent : RecentEvents() }
         let opened = Responses(
           path: path,
-          answers: try ReceiptResponses(try Database(path: path, mode: .read)) { position in
-            try recent.line(at: position) { (position) throws(LedgerError) in
-              try events.line(at: position)
-            }
+          answers: try ReceiptResponses(try Database(path: path, mode: .read), recent) {
+            try events.line(at: $0)
           }, events: events)
         current = opened
         return try body(opened.answers)

@@ -124,20 +124,8 @@ struct ReceiptPurchases {
     }
   }
 
-  /// The types from a receipt's file, by product id; the first if a product has several.
-  static func types(in file: Receipt) -> [String: ProductType] {
-    var types: [String: ProductType] = [:]
-    for purchase in file.purchases {
-      guard let product = purchase.productID, types[product] == nil,
-        let type = type(purchase.productType.map(Int64.init))
-      else { continue }
-      types[product] = type
-    }
-    return types
-  }
-
   /// The type as attribute 1707 of receipt files numbers it. A free subscription (4) has no type that can be declared.
-  private static func type(_ number: Int64?) -> ProductType? {
+  static func type(_ number: Int64?) -> ProductType? {
     switch number {
     case 0: .nonConsumable
     case 1: .consumable

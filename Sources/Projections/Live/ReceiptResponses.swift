@@ -8,25 +8,32 @@ import Revenue
 final class ReceiptResponses {
   let database: Database
   let readEvent: (Position) throws -> [UInt8]
+  private let recent: RecentEvents
   private let arena = TextArena()
   private let symbols: StringInterner
   let keeper = TextKeeper()
   private let selectUpload: Statement
   private let selectNewest: Statement
   let selectSignedUpload: Statement
+  private let selectReply: Statement
   private let selectSale: Statement
+  private let selectUser: Statement
   private let selectMetadata: Statement
   private let packing = ReplyPacking()
   let subscriptions: SubscriptionQueries
   private let begin: Statement
   private let commit: Statement
 
-  /// - Parameter readEvent: returns the line of an event.
+  /// - Parameters:
+  ///   - recent: of the same generation.
+  ///   - readEvent: returns the line of an event that is not among the recent ones.
   init(
-    _ database: Database, readEvent: @escaping (Position) throws -> [UInt8]
+    _ database: Database, _ recent: RecentEvents,
+    readEvent: @escaping (Position) throws -> [UInt8]
   ) throws(DatabaseError) {
     self.database = database
-    self.readEvent = readEvent
+    self.recent = recent
+    self.readEvent = { try recent.line(at: $0, readEvent) }
     symbols = StringInterner(arena)
     subscriptions = SubscriptionQueries(database)
     begin = try database.prepare("BEGIN")
@@ -39,26 +46,29 @@ final class ReceiptResponses {
       """
       SELECT r.receipt_id, r.app_family, r.bundle, r.style, \(PendingEnvironment.ofReceiptSQL), r.reply_position,
       r.created_at_ms, r.updated_at_ms, u.user_identifier, p.ip_address, p.metadata, p.country,
-      f.fraud_reason, o.upload IS NOT NULL, q.environment, q.purchases, v.occurred_at_ms, k.content
+      f.fraud_reason, o.upload IS NOT NULL, q.environment, q.purchases, v.occurred_at_ms, r.id
       FROM uploads p JOIN receipts r ON r.id = p.receipt LEFT JOIN users u ON u.id = p.user
       LEFT JOIN upload_verdicts f ON f.upload = p.position
       LEFT JOIN open_uploads o ON o.upload = p.position
       LEFT JOIN pending_receipts q ON q.receipt = r.id
       LEFT JOIN verifications v ON v.position = r.reply_position
-      LEFT JOIN recent_replies k ON k.position = r.reply_position AND k.receipt = r.id
       WHERE p.position = ?
       """)
     selectSignedUpload = try database.prepare(Self.signedUploadSQL)
+    selectReply = try database.prepare(
+      "SELECT content FROM recent_replies WHERE position = ? AND receipt = ?")
     selectSale = try database.prepare(
       """
-      SELECT s.version, s.quantity, s.product, s.sale_date_ms, s.country, u.user_identifier,
-      s.currency, s.created_at_ms, s.updated_at_ms, coalesce(v.upload, p.position)
-      FROM sales s LEFT JOIN users u ON u.id = s.user
-      LEFT JOIN verifications v ON v.position = s.first_position
-      LEFT JOIN uploads p ON p.position = s.first_position
-      WHERE s.sale_key = ? AND s.key_kind = ? AND s.environment = ? AND s.bundle = ?
+      SELECT version, quantity, product, sale_date_ms, country, user, currency, created_at_ms,
+      updated_at_ms, first_position
+      FROM sales WHERE sale_key = ? AND key_kind = ? AND environment = ? AND bundle = ?
       """)
-    selectMetadata = try database.prepare("SELECT metadata FROM uploads WHERE position = ?")
+    selectUser = try database.prepare("SELECT user_identifier FROM users WHERE id = ?")
+    selectMetadata = try database.prepare(
+      """
+      SELECT metadata FROM uploads
+      WHERE position = coalesce((SELECT upload FROM verifications WHERE position = ?1), ?1)
+      """)
   }
 
   /// Calls `body` in a transaction, so that everything it reads is of one moment.
@@ -82,22 +92,21 @@ final class ReceiptResponses {
         else { return nil }
         return try selectNewest.ordinal(0)
       }
-      return try upload.flatMap { try resource(upload: $0, apps: apps) }
+      return try upload.flatMap { try resource(FoldedUpload(at: $0), apps: apps) }
     }
   }
 
   /// The resources of receipts as single uploads see them, all at one moment; nil if a position has no upload. Returns
   /// at least one, and stops once they take this many bytes in memory.
   func answers(
-    uploads: some Sequence<Position>, apps: AppDirectory, byteCountMax: Int
+    uploads: some Sequence<FoldedUpload>, apps: AppDirectory, byteCountMax: Int
   ) throws -> [Result<ClientReceipt?, any Error>] {
     try withSnapshot {
       var answers: [Result<ClientReceipt?, any Error>] = []
       var byteCount = 0
-      for position in uploads where answers.isEmpty || byteCount < byteCountMax {
+      for upload in uploads where answers.isEmpty || byteCount < byteCountMax {
         let answer = Result {
-          try resource(upload: position, apps: apps)
-            ?? signedResource(upload: position, apps: apps)
+          try resource(upload, apps: apps) ?? signedResource(upload: upload.position, apps: apps)
         }
         if case .success(let receipt?) = answer { byteCount += receipt.body.heldByteCount }
         answers.append(answer)
@@ -106,9 +115,9 @@ final class ReceiptResponses {
     }
   }
 
-  private func resource(upload position: Position, apps: AppDirectory) throws -> ClientReceipt? {
+  private func resource(_ upload: FoldedUpload, apps: AppDirectory) throws -> ClientReceipt? {
     let row = selectUpload
-    row.bind(1, position)
+    row.bind(1, upload.position)
     defer {
       row.reset()
       keeper.removeAll()
@@ -131,9 +140,7 @@ final class ReceiptResponses {
     resource.add("metadata", shared: metadata)
     resource.add("ip_address", text: row.isNull(9) ? nil : row.bytes(9))
     resource.beginArray("in_app_purchases")
-    try addPurchases(
-      row, UploadMetadata(position: position, value: metadata), family, environment, apps,
-      to: &resource)
+    try addPurchases(row, upload, metadata, family, environment, apps, to: &resource)
     resource.endArray()
     resource.add("created_at", instantMs: try row.instant(6))
     resource.add("updated_at", instantMs: try row.instant(7))
@@ -152,15 +159,9 @@ final class ReceiptResponses {
 
   // MARK: Purchases
 
-  /// The upload in the response, and its metadata.
-  struct UploadMetadata {
-    let position: Position
-    let value: ReceiptResource.SharedValue?
-  }
-
   private func addPurchases(
-    _ row: Statement, _ upload: UploadMetadata, _ family: Text, _ environment: Text?,
-    _ apps: AppDirectory, to resource: inout ReceiptResource
+    _ row: Statement, _ folded: FoldedUpload, _ metadata: ReceiptResource.SharedValue?,
+    _ family: Text, _ environment: Text?, _ apps: AppDirectory, to resource: inout ReceiptResource
   ) throws {
     let familyID = UUID16(String(decoding: family, as: UTF8.self))
     guard let familyID else { return }
@@ -174,22 +175,24 @@ final class ReceiptResponses {
         purchases.products = products
         if purchases.hasUndeclaredProduct {
           // Every upload of a receipt holds the same file.
-          let file = PendingReceipts.file(of: try readEvent(upload.position))
-          purchases.filedTypes = file.map(ReceiptPurchases.types) ?? [:]
+          purchases.filedTypes =
+            try folded.filedTypes
+            ?? PendingReceipts.file(of: readEvent(folded.position)).map(FoldedUpload.types)
+            ?? [:]
         }
         purchases.lastSyncedAtMs = try row.optionalInstant(16)
-        try add(purchases, upload, to: &resource)
+        try add(purchases, metadata, to: &resource)
       }
     } else if !row.isNull(15) {
       let fallback = PurchaseFallback(
         country: row.isNull(11) ? nil : try text(row.number(11)),
-        user: row.isNull(8) ? nil : row.bytes(8), metadata: upload.value,
+        user: row.isNull(8) ? nil : row.bytes(8), metadata: metadata,
         createdAtMs: try row.instant(6), updatedAtMs: try row.instant(7))
       var purchases = try ReceiptPurchases(
         row.bytes(15), family: familyID, row.bytes(14), receiptBundle: try text(row.number(2)),
         keeper, fallback: fallback)
       purchases.products = products
-      try add(purchases, upload, to: &resource)
+      try add(purchases, metadata, to: &resource)
     }
   }
 
@@ -197,28 +200,40 @@ final class ReceiptResponses {
   private static let purchaseByteCount = 1100
 
   private func add(
-    _ purchases: ReceiptPurchases, _ upload: UploadMetadata, to resource: inout ReceiptResource
+    _ purchases: ReceiptPurchases, _ metadata: ReceiptResource.SharedValue?,
+    to resource: inout ReceiptResource
   ) throws {
     let environment = try known(purchases.environment)
     let bundle = try known(purchases.bundle)
-    var metadata: [Position: ReceiptResource.SharedValue?] = [upload.position: upload.value]
+    var common = CommonReads(metadata: metadata)
     resource.reserve(
       purchases.all.reduce(0) { $0 + Self.purchaseByteCount + ($1.rows[0].object?.count ?? 0) })
     for purchase in purchases.all {
       try withSale(
-        (purchase.keyKind, purchase.key), environment, bundle, upload, &metadata, &resource
+        (purchase.keyKind, purchase.key), environment, bundle, &common, &resource
       ) { sale, resource in
         purchases.write(purchase, sale: sale, to: &resource)
       }
     }
   }
 
+  /// What the sales of one response usually have in common, read once.
+  struct CommonReads {
+    /// That of the response's upload.
+    let metadata: ReceiptResource.SharedValue?
+    /// By the position that showed a sale first.
+    var metadataByPosition: [Position: ReceiptResource.SharedValue?] = [:]
+    /// Identifiers by number.
+    var users: [Int32: Text] = [:]
+
+    init(metadata: ReceiptResource.SharedValue?) { self.metadata = metadata }
+  }
+
   /// Calls `body` with what the projections know of a sale; with nil if there is none. A purchase without a number
   /// belongs to no sale.
   func withSale(
     _ key: (kind: KeyKind, text: Text), _ environment: Symbol?, _ bundle: Symbol?,
-    _ upload: UploadMetadata, _ metadata: inout [Position: ReceiptResource.SharedValue?],
-    _ resource: inout ReceiptResource,
+    _ common: inout CommonReads, _ resource: inout ReceiptResource,
     _ body: (SaleFields?, inout ReceiptResource) throws -> Void
   ) throws {
     guard let environment, let bundle else { return try body(nil, &resource) }
@@ -229,31 +244,45 @@ final class ReceiptResponses {
     sale.bind(4, Int(bundle))
     defer { sale.reset() }
     guard try sale.step() else { return try body(nil, &resource) }
-    // A notification may have shown it before any upload did.
-    let first = try sale.optionalOrdinal(9) ?? upload.position
     let fields = SaleFields(
       version: try sale.unsigned(0),
       quantity: try sale.number(1, in: 1...Sale.quantityMax),
       product: try text(sale.number(2)), saleDateMs: try sale.instant(3),
       country: sale.isNull(4) ? nil : try text(sale.number(4)),
-      user: sale.isNull(5) ? nil : sale.bytes(5),
+      user: try sale.optionalNumber(5).map { try user($0, &common) },
       currency: sale.isNull(6) ? nil : try text(sale.number(6)),
       createdAtMs: try sale.instant(7), updatedAtMs: try sale.instant(8),
-      metadata: try self.metadata(of: first, &metadata, &resource))
+      metadata: try metadata(of: try sale.ordinal(9), &common, &resource))
     try body(fields, &resource)
   }
 
-  /// The metadata of an upload, which many sales may share.
-  private func metadata(
-    of upload: Position, _ known: inout [Position: ReceiptResource.SharedValue?],
-    _ resource: inout ReceiptResource
-  ) throws(DatabaseError) -> ReceiptResource.SharedValue? {
-    if let value = known[upload] { return value }
-    let row = selectMetadata
-    row.bind(1, upload)
+  private func user(
+    _ number: Int32, _ common: inout CommonReads
+  ) throws(DatabaseError) -> Text {
+    if let known = common.users[number] { return known }
+    let row = selectUser
+    row.bind(1, Int(number))
     defer { row.reset() }
-    let value = try row.step() && !row.isNull(0) ? resource.share(row.bytes(0)) : nil
-    known[upload] = .some(value)
+    guard try row.step() else {
+      throw DatabaseError(inconsistency: "a sale's user is not in its table")
+    }
+    let identifier = keeper.keep(Array(row.bytes(0)))
+    common.users[number] = identifier
+    return identifier
+  }
+
+  /// The metadata of the upload that an event is or verifies. A notification may have shown a sale before any upload did:
+  /// then that of the response's upload.
+  private func metadata(
+    of position: Position, _ common: inout CommonReads, _ resource: inout ReceiptResource
+  ) throws(DatabaseError) -> ReceiptResource.SharedValue? {
+    if let known = common.metadataByPosition[position] { return known }
+    let row = selectMetadata
+    row.bind(1, position)
+    defer { row.reset() }
+    var value = common.metadata
+    if try row.step() { value = row.isNull(0) ? nil : resource.share(row.bytes(0)) }
+    common.metadataByPosition[position] = .some(value)
     return value
   }
 
@@ -268,8 +297,12 @@ final class ReceiptResponses {
   private func withReply(
     _ row: Statement, at position: Position, _ body: (Text, _ notification: Text?) throws -> Void
   ) throws {
-    if !row.isNull(17) {
-      return try withText(try packing.unpacked(row.bytes(17))) { try body($0, nil) }
+    if let reply = recent.reply(at: position) { return try withText(reply) { try body($0, nil) } }
+    selectReply.bind(1, position)
+    selectReply.bind(2, row.integer(17))
+    defer { selectReply.reset() }
+    if try selectReply.step() {
+      return try withText(try packing.unpacked(selectReply.bytes(0))) { try body($0, nil) }
     }
     try readEvent(position).withUnsafeBytes { bytes in
       guard let event = EventLine(bytes), EventType(event.type) == .receiptVerified else {

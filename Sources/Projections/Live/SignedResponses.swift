@@ -54,9 +54,7 @@ extension ReceiptResponses {
         let purchases = SignedPurchases(
           upload.transactions.filter(\.isValid), environment: upload.environment,
           products: apps.families[familyID]?.products ?? [:], keeper)
-        try add(
-          purchases, familyID, UploadMetadata(position: position, value: metadata), fallback,
-          to: &resource)
+        try add(purchases, familyID, fallback, to: &resource)
       }
     }
     resource.endArray()
@@ -74,10 +72,10 @@ extension ReceiptResponses {
   private static let purchaseByteCount = 1100
 
   private func add(
-    _ purchases: SignedPurchases, _ family: UUID16, _ upload: UploadMetadata,
-    _ fallback: PurchaseFallback, to resource: inout ReceiptResource
+    _ purchases: SignedPurchases, _ family: UUID16, _ fallback: PurchaseFallback,
+    to resource: inout ReceiptResource
   ) throws {
-    var metadata: [Position: ReceiptResource.SharedValue?] = [upload.position: upload.value]
+    var common = CommonReads(metadata: fallback.metadata)
     resource.reserve(
       purchases.all.reduce(0) { $0 + Self.purchaseByteCount + ($1.content.row.object?.count ?? 0) })
     // Most purchases of an upload are periods of one subscription.
@@ -87,7 +85,7 @@ extension ReceiptResponses {
       recent = subscription ?? recent
       try withSale(
         (purchase.key.kind, purchase.key.text), try known(purchase.environment),
-        try known(purchase.bundle), upload, &metadata, &resource
+        try known(purchase.bundle), &common, &resource
       ) { sale, resource in
         var own = fallback
         own.country = purchase.country(keeper) ?? fallback.country

@@ -21,6 +21,8 @@ package final class RecentReplies {
   private let database: Database
   private let rows: RowWriter
   private let isFresh: Bool
+  /// Receives each reply that is used again, for the answer; nil if there is none.
+  private let recent: RecentEvents?
   /// Replies recorded before are not kept, because the fold's last event is much later.
   private let firstMs: Int64
   /// Whether the table may have rows.
@@ -44,8 +46,11 @@ package final class RecentReplies {
     try database.prepare("DELETE FROM recent_replies WHERE position < ?")
   }
 
-  init(_ database: Database, _ rows: RowWriter, isFresh: Bool, firstMs: Int64) {
-    (self.database, self.rows) = (database, rows)
+  init(
+    _ database: Database, _ rows: RowWriter, isFresh: Bool, _ recent: RecentEvents?,
+    firstMs: Int64
+  ) {
+    (self.database, self.rows, self.recent) = (database, rows, recent)
     (self.isFresh, self.firstMs) = (isFresh, firstMs)
     hasRows = !isFresh
   }
@@ -78,6 +83,7 @@ package final class RecentReplies {
       throw .database(error)
     }
     guard let kept else { return nil }
+    recent?.keep(reply: kept, at: position)
     return try withText(kept) { (bytes) throws(ProjectionError) in
       keeper.removeAll()
       guard let reply = try? Reply(bytes, keeper) else {

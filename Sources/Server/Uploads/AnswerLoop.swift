@@ -6,7 +6,7 @@ import Projections
 /// The input of the answer loop.
 enum AnswerItem: Sendable {
   /// A client to answer, and its upload, which is folded.
-  case answer(PendingResponse, uploadAt: Position)
+  case answer(PendingResponse, FoldedUpload)
   /// Whoever looks for progress is notified.
   case probe(Latch)
 }
@@ -30,7 +30,7 @@ final class AnswerLoop {
     while true {
       let batch = queue.popAll(atMost: Self.batchMax)
       if batch.isEmpty { return }
-      var clients: [(response: PendingResponse, upload: Position)] = []
+      var clients: [(response: PendingResponse, upload: FoldedUpload)] = []
       var probes: [Latch] = []
       for item in batch {
         switch item {
@@ -43,7 +43,7 @@ final class AnswerLoop {
     }
   }
 
-  private func answer(_ clients: ArraySlice<(response: PendingResponse, upload: Position)>) {
+  private func answer(_ clients: ArraySlice<(response: PendingResponse, upload: FoldedUpload)>) {
     var clients = clients
     while !clients.isEmpty {
       do {

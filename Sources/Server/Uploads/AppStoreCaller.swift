@@ -3,10 +3,11 @@ import AppStore
 import Base
 import HTTPClient
 import Ledger
+import Projections
 
 /// An upload that is durable and folded, whose client waits.
 struct Waiter: Sendable {
-  let position: Position
+  let upload: FoldedUpload
   let response: PendingResponse
 }
 

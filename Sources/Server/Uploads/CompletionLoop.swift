@@ -137,7 +137,7 @@ final class CompletionLoop {
   private func advance(_ upload: SubmittedUpload, _ position: Position?, isFolded: Bool) {
     let step = lifecycle.advance(upload, at: position, isFolded: isFolded) { recorder.begin($0) }
     if case .respond = step, let position {
-      answers.push(.answer(upload.response, uploadAt: position))
+      answers.push(.answer(upload.response, upload.folded(at: position)))
     }
   }
 
@@ -154,7 +154,7 @@ final class CompletionLoop {
         : .unanswered(isAlarm: judgement.alarm?.waitsForOperator ?? false)
       for waiter in shared.scheduler.conclude(call, conclusion) {
         if isKept {
-          answers.push(.answer(waiter.response, uploadAt: waiter.position))
+          answers.push(.answer(waiter.response, waiter.upload))
         } else {
           waiter.response.answer(.tryLater)
         }

@@ -41,9 +41,15 @@ struct SubmittedUpload: Sendable {
   let ticket: AppendTicket
   /// The upload's position if an earlier append holds it; nil if it is the first event of this one.
   var position: Position?
+  /// The types of the products in its receipt's file.
+  var filedTypes: [String: ProductType]?
   /// On the monotonic clock.
   let submittedAtMs: Int64
   let next: Next
+
+  func folded(at position: Position) -> FoldedUpload {
+    FoldedUpload(at: position, filedTypes: filedTypes)
+  }
 }
 
 /// What is to be done about the App Store.
@@ -92,8 +98,8 @@ struct UploadLifecycle: Sendable {
       .uploaded(
         SubmittedUpload(
           kind: .receipt, response: response, receiptID: prepared.receiptID,
-          appFamily: upload.appFamily,
-          ticket: ticket, submittedAtMs: shared.clock.monotonicMs(), next: next)))
+          appFamily: upload.appFamily, ticket: ticket, filedTypes: prepared.filedTypes,
+          submittedAtMs: shared.clock.monotonicMs(), next: next)))
   }
 
   /// Appends an upload of signed transactions, about which the App Store is not asked.
@@ -180,7 +186,8 @@ struct UploadLifecycle: Sendable {
       }
       let decision = decide(
         upload.receiptID, of: upload.appFamily, text: text,
-        for: Waiter(position: position, response: upload.response), reservation: reservation)
+        for: Waiter(upload: upload.folded(at: position), response: upload.response),
+        reservation: reservation)
       switch decision {
       case .ask: return .waits
       case .takeOver(let reply):
@@ -221,9 +228,8 @@ struct UploadLifecycle: Sendable {
       .uploaded(
         SubmittedUpload(
           kind: upload.kind, response: upload.response, receiptID: upload.receiptID,
-          appFamily: upload.appFamily,
-          ticket: ticket, position: position, submittedAtMs: shared.clock.monotonicMs(),
-          next: next)))
+          appFamily: upload.appFamily, ticket: ticket, position: position,
+          filedTypes: upload.filedTypes, submittedAtMs: shared.clock.monotonicMs(), next: next)))
     return .waits
   }
 

@@ -12,6 +12,8 @@ struct PreparedUpload {
   var drafts: [EventDraft]
   /// Whether it ends here: an invalid signature, or another app's receipt.
   var isInvalid: Bool
+  /// The types of the products in the receipt, for the answer.
+  var filedTypes: [String: ProductType]
 }
 
 /// Prepares uploads, on one thread.
@@ -67,7 +69,7 @@ struct UploadPreparation {
     return .prepared(
       PreparedUpload(
         receiptID: identity.receiptID, drafts: drafts,
-        isInvalid: local.outcome == .invalid))
+        isInvalid: local.outcome == .invalid, filedTypes: FoldedUpload.types(in: receipt)))
   }
 
   /// Whether the receipt itself names the Sandbox: nothing is asked or stored before that is known.

@@ -172,7 +172,7 @@ final class VerificationScheduler: Sendable {
 
   /// The uploads whose clients wait for a call.
   func waiterPositions(of call: AppStoreCall) -> [Position] {
-    monitor.withLock { _ in call.waiters.map(\.position) }
+    monitor.withLock { _ in call.waiters.map(\.upload.position) }
   }
 
   private func add(_ call: AppStoreCall, _ state: inout State) {

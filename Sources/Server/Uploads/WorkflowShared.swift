@@ -133,10 +133,10 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   func appFamily(ofBundle bundleID: String) -> UUID16?
   /// The latest registration of an app family; nil if there is none.
   func appFamily(_ id: UUID16) -> AppFamily?
-  /// The receipts as the uploads at some positions see them; nil if there is none. Returns at least the first, and
-  /// stops once they take this many bytes in memory.
+  /// The receipts as some uploads see them; nil if there is none. Returns at least the first, and stops once they take
+  /// this many bytes in memory.
   func answers(
-    uploads: ArraySlice<Position>, byteCountMax: Int
+    uploads: ArraySlice<FoldedUpload>, byteCountMax: Int
   ) throws -> [Result<ClientReceipt?, any Error>]
   /// The receipt as its newest upload sees it; nil if the app family has no such receipt.
   func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt?
