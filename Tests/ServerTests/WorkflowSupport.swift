@@ -106,10 +106,16 @@ extension VerifyReceiptResponse.Content {
 /// Gives every signature the same verdict.
 final class StatedChecker: SignatureChecker, Sendable {
   let verdict: LocalVerification
+  private let checks = Atomic<Int>(0)
+
   init(_ verdict: LocalVerification) { self.verdict = verdict }
 
+  /// How often it was asked.
+  var count: Int { checks.load(ordering: .relaxed) }
+
   func check(_ receiptFile: UnsafeRawBufferPointer, _ receipt: Receipt) -> LocalVerification {
-    verdict
+    checks.add(1, ordering: .relaxed)
+    return verdict
   }
 }
 
@@ -198,7 +204,7 @@ final class WorkflowFixture {
   let metrics = Metrics()
   let notes = WorkflowNotes()
   var configuration = Configuration()
-  private let checker: StatedChecker
+  let checker: StatedChecker
   private let uploadsMax: Int
   private let questionsMax: Int
   private let clock: WorkflowClock

@@ -50,8 +50,8 @@ struct UploadPreparation {
         FieldProblem(
           "receipt", .sandboxNotAccepted, "is a Sandbox receipt, which the app does not accept"))
     }
-    let local = check(receipt, upload)
     let sha256 = upload.fields.receiptFile.withUnsafeBytes { hasher.hash($0) }
+    let local = check(receipt, upload, sha256)
     let evidence = evidence(of: upload, receipt, local)
     if evidence == .refused { return .overBound }
     let identity = ReceiptIdentity(sha256: sha256, appFamily: upload.appFamily)
@@ -106,12 +106,45 @@ struct UploadPreparation {
     upload.fields.receiptFile.withUnsafeBytes { shared.settings.checker.check($0, receipt) }
   }
 
-  private func check(_ receipt: Receipt, _ upload: ClientUpload<UploadFields>) -> LocalVerification
-  {
+  private func check(
+    _ receipt: Receipt, _ upload: ClientUpload<UploadFields>, _ sha256: SHA256Digest
+  ) -> LocalVerification {
     guard shared.projections.appFamily(ofBundle: receipt.bundleID) == upload.appFamily else {
       return .bundleIDMismatch
     }
-    return signature(of: receipt, upload)
+    // Taken before the checker: if trust changes in between, nobody asks these files again.
+    let validFiles = shared.settings.validFiles
+    if validFiles.contains(sha256) { return .valid }
+    let found = signature(of: receipt, upload)
+    if found == .valid { validFiles.add(sha256) }
+    return found
+  }
+}
+
+/// The files that a checker has found valid, by SHA-256: its verdict depends on nothing but a file and its trust. A new
+/// one takes the place of an older one.
+final class ValidFiles: Sendable {
+  /// 8 MiB.
+  private static let placeCount = 1 << 18
+  /// Without any until the first is added. Zeros are no file's digest.
+  private let digests = Monitor<[SHA256Digest]>([])
+
+  func contains(_ digest: SHA256Digest) -> Bool {
+    digests.withLock { !$0.isEmpty && $0[Self.place(digest)] == digest }
+  }
+
+  func add(_ digest: SHA256Digest) {
+    digests.withLock { digests in
+      if digests.isEmpty {
+        digests = Array(repeating: SHA256Digest(0, 0, 0, 0), count: Self.placeCount)
+      }
+      digests[Self.place(digest)] = digest
+    }
+  }
+
+  private static func place(_ digest: SHA256Digest) -> Int {
+    let start = digest.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+    return Int(truncatingIfNeeded: start) & (placeCount - 1)
   }
 }
 

@@ -69,6 +69,7 @@ final class WorkflowSettings: Sendable {
   private struct Values {
     var configuration: Configuration
     var checker: any SignatureChecker & Sendable
+    var validFiles = ValidFiles()
     var signedObjects: SignedObjectVerifier
   }
 
@@ -83,6 +84,8 @@ final class WorkflowSettings: Sendable {
 
   /// For receipts.
   var checker: any SignatureChecker & Sendable { values.withLock { $0.checker } }
+  /// The files that this checker has found valid.
+  var validFiles: ValidFiles { values.withLock { $0.validFiles } }
   /// For signed transactions.
   var signedObjects: SignedObjectVerifier { values.withLock { $0.signedObjects } }
 
@@ -116,6 +119,7 @@ final class WorkflowSettings: Sendable {
       values.configuration = configuration
       guard let checker else { return }
       values.checker = checker
+      values.validFiles = ValidFiles()
       values.signedObjects = configuration.trust.signedObjectVerifier()
     }
   }

@@ -1,0 +1,36 @@
+// Signatures of files that were checked before.
+import Base
+import Intake
+import Server
+import TestSupport
+import Testing
+
+@Suite struct SeenFileTests {
+  @Test(
+    "a file is checked again unless it was found valid",
+    arguments: [
+      (LocalVerification.valid, 1), (.signatureInvalid, 3), (.signatureUntrusted, 3),
+      (.timeOnly("certificate_expired"), 3),
+    ])
+  func again(_ verdict: LocalVerification, checks: Int) throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))), checker: verdict)
+    let answers = try (0..<3).map { _ in try fixture.upload("1").status }
+    expectEqual(fixture.checker.count, checks)
+    expectEqual(Set(answers).count, 1)
+    try fixture.upload("2")
+    expectEqual(fixture.checker.count, checks + 1)
+  }
+
+  @Test("new trust checks a valid file again, and may find it forged")
+  func newTrust() throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
+    try expectEqual(fixture.upload("1").status, 200)
+    let stricter = StatedChecker(.signatureUntrusted)
+    try fixture.workflow.apply(fixture.configuration, checker: stricter)
+    try expectEqual(fixture.upload("1").status, 402)
+    expectEqual(stricter.count, 1)
+    try fixture.workflow.apply(fixture.configuration, checker: fixture.checker)
+    try expectEqual(fixture.upload("1").status, 200)
+    expectEqual(fixture.checker.count, 2)
+  }
+}
