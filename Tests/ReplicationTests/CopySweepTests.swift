@@ -104,6 +104,22 @@ import Testing
     try rig.expectWhole(tails: false)
   }
 
+  @Test func lossesOfAStoreThatWasWholeBetweenThemDoNotAddUp() throws {
+    let rig = try copied()
+    rig.stop()
+    rig.options.sweepMs = 20
+    let replicator = try rig.start()
+    let key = try #require(try state(rig).segments.first).key
+    for round in 0..<5 {
+      rig.content.objects[key] = nil
+      let lostAtMs = Timestamp.now()
+      let isWhole = rig.wait { (replicator.status.wholeAtMs ?? 0) > lostAtMs }
+      #expect(isWhole && rig.content.objects[key] != nil, "\(round)")
+    }
+    #expect(replicator.status.lostCount >= 5)
+    #expect(rig.notices.withLock { !$0.contains { $0.contains("does not keep") } })
+  }
+
   @Test func aStoreThatLostEverythingButTheStepsGetsItAllAgain() throws {
     let rig = try copied()
     rig.stop(deadlineMs: 10_000)

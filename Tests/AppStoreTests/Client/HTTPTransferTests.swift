@@ -32,6 +32,10 @@ import Testing
     try expectEqual(Self.transfer().perform(request).failure, .refusedAddress)
     expectEqual(server.requests.count, 1)
     expectEqual(server.connectionCount, 1)
+    // A refusal ends with its request: another failure has its own cause.
+    var unanswered = HTTPRequest(.get, "http://127.0.0.1:1/", bodyBytesMax: 2)
+    unanswered.avoidsProxy = true
+    expectEqual(transfer.perform(unanswered).failure, .cannotConnect)
   }
 
   @Test("nothing is passed on of a body that is announced as too large")

@@ -270,6 +270,17 @@ struct SignedObjectTests {
     }
   }
 
+  @Test("a root whose own signature is damaged is refused although it is trusted")
+  func damagedRoot() throws {
+    let chain = authority.chain
+    var root = chain[2]
+    root[root.count - 1] ^= 1
+    let verifier = SignedObjectVerifier(
+      pinnedRoots: [root.withUnsafeBytes { SHA256.hash($0) }])
+    let text = try sign { $0.certificates = [chain[0], chain[1], root] }
+    expectEqual(SignedSample.verdict(text, verifier), .invalid(.brokenChain))
+  }
+
   @Test("a configured root and its intermediate may be on P-256, as Apple's published test data is")
   func smallCurve() throws {
     var plan = SignedObjectAuthority.Plan()

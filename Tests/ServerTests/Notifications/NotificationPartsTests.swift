@@ -12,8 +12,9 @@ import Server
     expectEqual(bucket.consume(perSecond: 3, nowMs: 1000), 1)
     expectEqual(bucket.consume(perSecond: 3, nowMs: 1333), 1)
     #expect(bucket.consume(perSecond: 3, nowMs: 1334) == nil)
-    // A clock that goes back neither adds nor removes tokens.
+    // A clock that goes back neither adds nor removes tokens, and time that passes again adds none.
     expectEqual(bucket.consume(perSecond: 3, nowMs: 0), 1)
+    expectEqual(bucket.consume(perSecond: 3, nowMs: 1334), 1)
     for _ in 0..<12 { #expect(bucket.consume(perSecond: 3, nowMs: .max) == nil) }
     expectEqual(bucket.consume(perSecond: 3, nowMs: .max), 1)
     // A lower rate cuts what was saved.

@@ -521,6 +521,24 @@ import Testing
     #expect(starts.withLock { $0.last } == startMs + 2 * 86_400_000 - 3_600_000)
   }
 
+  @Test func theRangesOfAPageEndBeforeItsFirstRefusedAndBeginAfterItsLast() throws {
+    let fixture = try SyncFixture([])
+    fixture.options.fetchesNotifications = true
+    let firstMs = Timestamp.now() - 3 * 86_400_000
+    let lastMs = firstMs + 86_400_000
+    let refused = try [lastMs, firstMs].map { atMs in
+      try Self.forged(try Self.notification("n\(atMs)", at: atMs))
+    }
+    try fixture.run(Self.notifications(.told(refused), Monitor<[Int64]>([])))
+    let ranges = try fixture.texts(
+      """
+      SELECT from_ms || ' ' || to_ms FROM fetched_pages WHERE environment =
+      (SELECT id FROM symbols WHERE text = 'Production') ORDER BY position
+      """)
+    try #require(ranges.count == 2)
+    #expect(ranges[0].hasSuffix(" \(firstMs - 1)") && ranges[1].hasPrefix("\(lastMs + 1) "))
+  }
+
   @Test func aRangeThatWasInterruptedAfterARefusalBeginsAgain() throws {
     let fixture = try SyncFixture([])
     fixture.options.fetchesNotifications = true
