@@ -48,6 +48,22 @@ import Erasure
     #expect(try queue.open().isEmpty)
   }
 
+  @Test("Of finished requests the oldest are removed; one that waits stays, however old")
+  func tidied() throws {
+    let folder = try TemporaryDirectory()
+    let queue = ErasureQueue(try ledger(folder))
+    for time in [3, 1, 4, 0, 2] as [Int64] {
+      let record = ErasureRecord(
+        .receipt("r"), reason: "user_request", requestedAtMs: time, isUrgent: false)
+      try queue.add(record)
+      if time > 0 { try queue.finish(record, .failure(.interrupted)) }
+    }
+    try queue.tidy()
+    try expectEqual(queue.records().map(\.requestedAtMs), [0, 1, 2, 3, 4])
+    try queue.tidy(keeping: 3)
+    try expectEqual(queue.records().map(\.requestedAtMs), [0, 2, 3, 4])
+  }
+
   @Test("A file of another form is damage, not a request")
   func damaged() throws {
     let folder = try TemporaryDirectory()

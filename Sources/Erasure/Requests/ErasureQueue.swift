@@ -176,11 +176,11 @@ package struct ErasureQueue: Sendable {
   }
 
   /// Removes the oldest records of finished requests, and incomplete files.
-  package func tidy() throws(ErasureError) {
+  package func tidy(keeping countMax: Int = finishedCountMax) throws(ErasureError) {
     let finished = try records().filter { $0.subject == nil }
     do throws(LedgerError) {
       guard let folder = try folder() else { return }
-      for record in finished.dropLast(Self.finishedCountMax) {
+      for record in finished.dropLast(countMax) {
         try folder.unlink(Self.name(record.id))
       }
       for name in try folder.names() where name.hasSuffix(Self.suffix + ".new") {
