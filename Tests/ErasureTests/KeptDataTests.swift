@@ -171,6 +171,7 @@ import Testing
       (["price": "ask Jane", "currency": "quids"], #"{"price":"?","currency":"?2"}"#),
       (["price": JSONText(raw: "1.5"), "currency": " "], #"{"price":1.5,"currency":""}"#),
       (["price": "1.23456750000049151234"], #"{"price":"1.234568"}"#),
+      (["price": JSONText(raw: "0.123456")], #"{"price":0.123456}"#),
       (["price": JSONText(raw: "0.12345678")], #"{"price":"0.123457"}"#),
       (
         ["price_micros": "5", "price_milliunits": 5], #"{"price_micros":"?","price_milliunits":5}"#

@@ -125,6 +125,13 @@ import Testing
         ]
       ),
       (priceHeader + "\"p\n,DE\n", ["line 2: a quoted cell is not closed"]),
+      (
+        priceHeader + "\"p\nq\",DE,EUR,x,2026-01-01\np,DE,EUR,y,2026-01-01\n",
+        [
+          "line 2: price is not a decimal number such as 9.99",
+          "line 4: price is not a decimal number such as 9.99",
+        ]
+      ),
       (priceHeader + "p\rq,DE\n", ["line 2: a CR without an LF"]),
       (priceHeader + "p\0,DE\n", ["line 2: a control character"]),
       ("\"\n", ["line 1: a quoted cell is not closed"]),

@@ -66,6 +66,17 @@ import Testing
     #expect(!(try place.lines().joined().contains("\"u1\"")))
   }
 
+  @Test("an identifier that an erasure keeps is not named as one that others still hold")
+  func keptIdentifier() throws {
+    let shops = try Self.shops()
+    let place = try MergedPlace()
+    try place.merge(shops, until: "2026-02-04")
+    try shops[0].erase(.position(1), at: "2026-02-05")
+    let report = try place.merge(shops, until: "2026-02-06")
+    #expect(report.redactedCount > 0)
+    expectEqual(report.held, [])
+  }
+
   @Test("an erasure between two runs is repeated before anything is merged, and others are named")
   func between() throws {
     let shops = try Self.shops()

@@ -13,6 +13,22 @@ import Testing
     expectEqual(books.exceptions, rule.exceptions)
   }
 
+  @Test("a share within 0.0005 % of a number of units is that number, and any other a percentage")
+  func sharesOfUnits() {
+    let cases: [(percentage: Int32, quantity: Int64, share: String)] = [
+      (0, 3, "none 0/1"), (100_000, 3, "all 1/1"), (50_000, 1, "percentage 50000/100000"),
+      (33_332, 3, "percentage 33332/100000"), (33_333, 3, "units 1/3"),
+      (33_334, 3, "percentage 33334/100000"), (66_667, 3, "units 2/3"),
+      // A 64th is 1.5625 %: both neighbours are exactly 0.0005 % away.
+      (1_561, 64, "percentage 1561/100000"), (1_562, 64, "units 1/64"), (1_563, 64, "units 1/64"),
+      (1_564, 64, "percentage 1564/100000"),
+    ]
+    for (percentage, quantity, share) in cases {
+      let found = RefundShare(percentage: percentage).fraction(ofQuantity: quantity)
+      expectEqual("\(found.kind) \(found.numerator)/\(found.denominator)", share)
+    }
+  }
+
   /// Three units for 10.00 euros in all, as signed on a day.
   static func three(_ day: String, _ members: Members = [:]) -> JSONText {
     var all: [(String, JSONText)] = [("quantity", 3), ("price", 10000), ("currency", "EUR")]
