@@ -1,5 +1,6 @@
 // Rule R7, 4–6, by hand: prices that follow from other sales and from price lists.
 import Ledger
+import Projections
 import TestSupport
 import Testing
 
@@ -9,6 +10,18 @@ import Testing
   /// A withdrawal of the declaration at a position.
   private static func withdrawn(_ what: String, _ position: Int) -> TestEvent {
     .raw(type: "\(what).withdrawn", .object([("position", JSONText(raw: "\(position)"))]))
+  }
+
+  @Test("the first withdrawal of a declaration is the one that its row names")
+  func firstWithdrawal() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      .prices(["coins DE EUR 1.00 2026-01-01"]), Self.withdrawn("prices", 0),
+      Self.withdrawn("prices", 0),
+    ])
+    let rows = try fixture.current().prepare("SELECT withdrawn_by FROM declarations")
+    #expect(try rows.step())
+    expectEqual(rows.optionalText(0), "1")
   }
 
   /// A period of the subscription that began with transaction 1.
