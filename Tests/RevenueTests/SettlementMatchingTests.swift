@@ -46,6 +46,11 @@ import Testing
       apple: ["FY2026-P03 - S 3 DE EUR 9.99", "FY2026-P02 - S 2 DE EUR 9.99"],
       ["settled_earlier 1 P03 P02", "missing_here 1 - P02", "matched 3 P03 P03"]),
     Case(
+      "early units that one of Apple's cells took are not there for the next",
+      ledger: ["2025-11-30 S 2 DE EUR 9.99", "2025-12-05 S 2 DE EUR 9.99"],
+      apple: ["FY2026-P02 - S 2 DE EUR 9.99", "FY2026-P03 2025-11-05 S 1 DE EUR 9.99"],
+      ["settled_earlier 2 P03 P02", "missing_here 1 - P03", "open 2 P03 -"]),
+    Case(
       "what has no price here, then another price, another currency, another country",
       ledger: [
         "2025-10-01 S 1 DE - -", "2025-10-01 S 1 DE EUR 8.99", "2025-10-01 S 1 DE USD 10.99",
