@@ -202,6 +202,26 @@ import Testing
       ])
   }
 
+  @Test("a table may hold signed transactions, notifications of both versions, and metadata")
+  func otherPartsOfATable() throws {
+    let columns = try map(
+      "signed_transaction=t,environment=e,notification=n,notification_v1=v,metadata=m")
+    let rows = [
+      #"{"t":"a.b.c","e":"Sandbox","m":{"price":"1"}}"#, #"{"t":["a.b.c","d.e.f"]}"#,
+      #"{"n":"a.b.c"}"#, #"{"v":{"password":"secret","auto_renew_status":"true"}}"#, #"{"v":7}"#,
+    ]
+    try expectEqual(
+      lines([("t.ndjson", rows.joined(separator: "\n"))], ArchiveOptions(.json, columns: columns)),
+      [
+        #"{"marketplace":"itunes","signed_transactions":["a.b.c"],"environment":"Sandbox","#
+          + #""metadata":{"price":"1"}}"#,
+        #"{"marketplace":"itunes","signed_transactions":["a.b.c","d.e.f"]}"#,
+        #"{"marketplace":"itunes","notification":"a.b.c"}"#,
+        #"{"marketplace":"itunes","notification_v1":{"auto_renew_status":"true"}}"#,
+        "t.ndjson:5: notification_v1 is not a JSON object",
+      ])
+  }
+
   @Test("an invalid map is refused with its fault")
   func maps() {
     let cases = [
