@@ -57,7 +57,7 @@ class Campaign(spark.SparkTests):
             programs.remove(folder)
 
     def compare(
-        self, folder: pathlib.Path, ledgers: list[pathlib.Path], partitions: int,
+        self, folder: pathlib.Path, ledgers: list[pathlib.Path], partitions: int | None,
         options: Options, master: str, *until: object, watch: Watch | None = None,
     ) -> None:
         """Merges the ledgers, runs Spark and compares every report."""
@@ -160,10 +160,16 @@ class Campaign(spark.SparkTests):
 
     def memory(self, folder: pathlib.Path, uploads: int) -> str:
         """An executor's memory: Java, Python and the program together."""
+        from pyspark import SparkContext
+
         watch = Watch()
+        # The last part: the settings stay.
+        for line in (programs.ROOT / "examples/spark/executors.conf").read_text().splitlines():
+            if not line.startswith("#"):
+                SparkContext.setSystemProperty(*line.split(maxsplit=1))
         self.compare(
-            folder, self.large(folder, uploads, 2, 256 * MIB), 4, Options(environment="all"), CLUSTER,
-            "--until", programs.now(), watch=watch)
+            folder, self.large(folder, uploads, 2, 256 * MIB), None, Options(environment="all"),
+            CLUSTER, "--until", programs.now(), watch=watch)
         if watch.peak_bytes > EXECUTOR_BYTES_MAX:
             raise AssertionError(f"an executor took {watch.peak_bytes // MIB} MiB")
         return (f": an executor took up to {watch.peak_bytes // MIB} MiB, "

@@ -96,11 +96,12 @@ class SparkTests(unittest.TestCase):
 
     def run_spark(
         self, out: pathlib.Path, ledgers: list[pathlib.Path], *options: object,
-        partitions: int = 2, master: str = MASTER,
+        partitions: int | None = 2, master: str = MASTER,
     ) -> Outcome:
         named = [word for ledger in ledgers for word in ("--ledger", ledger)]
+        folds = [] if partitions is None else ["--partitions", partitions]
         return self.command(
-            "run", *named, "-o", out, "--master", master, "--partitions", partitions, *options)
+            "run", *named, "-o", out, "--master", master, *folds, *options)
 
     def rows(self, out: pathlib.Path, report: str) -> list[list[str]]:
         return expected.cells(

@@ -84,6 +84,7 @@ class ClusterTests(spark.SparkTests):
         out = self.folder / "out"
         done = subprocess.run(
             [self.bin / "spark-submit", "--master", master,
+             "--properties-file", ROOT / "examples/spark/executors.conf",
              ROOT / "examples/spark/submit.py", "run", "--ledger", *ledgers, "-o", out,
              "--partitions", "4", *OPTIONS.of_run()],
             env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,

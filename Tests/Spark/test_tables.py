@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import io
 import json
 import os
 import sys
@@ -12,7 +13,8 @@ import package
 
 if package.importlib.util.find_spec("pyspark"):
     import pyarrow as pa
-    from receipt_ledger_spark import tables
+    from pyspark.sql import DataFrame
+    from receipt_ledger_spark import streams, tables
     from receipt_ledger_spark.session import session
     from receipt_ledger_spark.tables import Table
 
@@ -31,6 +33,13 @@ ROWS = [
 ]
 
 
+def stream(number: int, rows: list[list[bytes]]) -> io.BytesIO:
+    """The rows of a table as the program writes them."""
+    text = b"".join(
+        b"\t".join(b'"' + cell.replace(b'"', b'""') + b'"' for cell in row) + b"\n" for row in rows)
+    return io.BytesIO(b"%d %d\n" % (number, len(text)) + text + b"end 2\n{}")
+
+
 def table() -> Table:
     return Table.of(
         {"kind": "x", "columns": list(COLUMNS), "content": list(COLUMNS.values())})
@@ -43,11 +52,20 @@ class TableTests(unittest.TestCase):
         os.environ["PYSPARK_PYTHON"] = sys.executable
         cls.spark = cls.enterClassContext(session("local[1]", "test"))
 
-    def typed(self, rows: list[list[str]]) -> pa.Table:
+    def typed(self, rows: list[list[bytes]]) -> DataFrame:
         """The rows as typed columns, in the midst of those of another table."""
-        given = [(7, [cell.decode() for cell in row]) for row in rows] + [(1, ["of another"])]
-        frame = self.spark.createDataFrame(given, "number int, cells array<string>")
-        return tables.typed(table(), 7, frame, ["eu", "us"])
+        other = Table.of({"kind": "y", "columns": ["a"], "content": ["text"]})
+        kinds, names = [other, table()], ["eu", "us"]
+        slots = tables.slots(kinds)
+        batches = [
+            tables.frame_rows(number, kinds[number], read.columns, slots, names)
+            for number, cells in ((1, rows), (0, [[b"of another"]]))
+            for _, found in streams.Reader(
+                stream(number, cells), [kind.cells() for kind in kinds], quoted=True)
+            for read in found.to_batches()]
+        frame = self.spark.createDataFrame(
+            pa.Table.from_batches(batches), tables.frame_schema(slots))
+        return tables.typed(table(), 1, frame, names)
 
     def test_values(self) -> None:
         rows = self.typed(ROWS).toArrow()

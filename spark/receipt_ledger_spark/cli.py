@@ -107,7 +107,7 @@ def _add_run(commands: Any) -> None:
                      "3339 time (default: of several ledgers, those before the smallest of their "
                      "newest times)")
     add.add_argument("--partitions", metavar="N", type=int,
-                     help="how many folds (default: one for 125,000 events)")
+                     help="how many folds (default: one for 50,000 events)")
     _add_master(add)
     add.set_defaults(run=_run)
 

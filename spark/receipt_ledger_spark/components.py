@@ -15,10 +15,11 @@ from pyspark.sql import functions as f
 
 
 def roots(spark: SparkSession, edges: DataFrame) -> DataFrame:
-    """(component, root) of all labels that are not their own root, from (component, node)."""
+    """(component, root) of all labels that are not their own root, from (component, nodes)."""
     # A window spills to disk where very many labels share a node.
     least = f.min("component").over(Window.partitionBy("node"))
-    pairs = edges.select("component", least.alias("least")).where("component <> least")
+    nodes = edges.select("component", f.explode("nodes").alias("node"))
+    pairs = nodes.select("component", least.alias("least")).where("component <> least")
     links = pairs.distinct().toArrow()
     labels, found = joined(links["least"].to_numpy(), links["component"].to_numpy())
     return spark.createDataFrame(

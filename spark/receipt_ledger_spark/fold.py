@@ -6,25 +6,23 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence
 
-import numpy as np
 import pyarrow as pa
 from pyspark import SparkFiles, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from . import errors, streams
+from . import errors, streams, tables
 from .errors import Failure
 from .plan import Plan
 from .rules import NAME, Program, json_of, run
-from .scan import DECLARATION, Scanned
-from .tables import Table
+from .scan import Scanned
+from .tables import Column, Table
 
 DECLARATIONS = "declarations.txt"
-# The row with which each partition says how many events it folded.
-_COUNT = -1
-_SCHEMA = pa.schema([("number", pa.int32()), ("cells", pa.list_(pa.string()))])
+# The row with which each partition says how many events it folded, as a table.
+_COUNT = Table("count", (Column("events", "integer"),))
 
 
 def task_of(plans: Sequence[Plan], reports: List[Dict[str, Any]]) -> Dict[str, Any]:
@@ -65,19 +63,20 @@ def described(program: Program, task: Dict[str, Any]) -> List[Dict[str, Any]]:
 
 def write_declarations(folder: str, scanned: Scanned) -> str:
     """Writes the events that concern every partition, in order; returns the file's path."""
-    ordered = scanned.of(DECLARATION).orderBy("at_ms", "ledger", "position")
-    table = ordered.select("ledger", "position", f.lit("").alias("digest"), "line").toArrow()
+    table = scanned.declarations.select(["ledger", "position", "line"])
+    table = table.add_column(2, "digest", pa.array([""] * len(table), pa.string()))
     path = os.path.join(folder, DECLARATIONS)
     streams.write(open(path, "xb"), table.to_batches())
     return path
 
 
 def fold(
-    spark: SparkSession, program: str, task: Dict[str, Any], described: List[Dict[str, Any]],
+    spark: SparkSession, program: str, task: Dict[str, Any], described: Sequence[Table],
     scanned: Scanned, roots: DataFrame, partitions: int,
 ) -> DataFrame:
-    """Folds all events: the rows of all tables, as the table's number and its cells."""
-    columns = [[(name, pa.string()) for name in table["columns"]] for table in described]
+    """Folds all events: the rows of all tables, in one frame."""
+    kinds = [*described, _COUNT]
+    slots = tables.slots(kinds)
     events = scanned.events().join(roots, "component", "left")
     ordered = (
         events.withColumn("root", f.coalesce("root", "component"))
@@ -88,44 +87,35 @@ def fold(
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
-            yield from _rows(program, task, columns, batches)
+            yield from _rows(program, task, kinds, slots, batches)
         except Failure as failure:
             raise failure.marked() from None
         except OSError as error:
             raise Failure("fold", "scratch folder", str(error)).marked() from None
 
-    folded = ordered.mapInArrow(work, "number int, cells array<string>").persist(
-        StorageLevel.DISK_ONLY)
-    counts = folded.where(f.col("number") == _COUNT).select("cells").collect()
-    count = sum(int(row.cells[0]) for row in counts)
+    folded = ordered.mapInArrow(work, tables.frame_schema(slots)).persist(StorageLevel.DISK_ONLY)
+    counts = tables.typed(_COUNT, len(described), folded, []).collect()
+    count = sum(row.events for row in counts)
     if count != scanned.sum("events"):
         raise Failure("fold", "events", f"{scanned.sum('events')} were read and {count} folded")
     return folded
 
 
 def _rows(
-    program: str, task: Dict[str, Any], columns: List[List[Tuple[str, pa.DataType]]],
+    program: str, task: Dict[str, Any], kinds: Sequence[Table], slots: Sequence[str],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """On an executor: folds one partition, which may be empty."""
+    names = [ledger["name"] for ledger in task["ledgers"]]
     with tempfile.TemporaryDirectory(prefix="receipt-ledger-fold-") as folder:
         path = write_task(folder, {**task, "declarations": SparkFiles.get(DECLARATIONS)})
         arguments = ["fold", "--task", path, "--scratch", folder]
         with run(SparkFiles.get(program), arguments) as process:
             streams.write(process.stdin, batches)
-            reader = streams.Reader(process.stdout, columns, quoted=True)
+            reader = streams.Reader(
+                process.stdout, [table.cells() for table in kinds[:-1]], quoted=True)
             for number, rows in reader:
                 for batch in rows.to_batches():
-                    yield _batch(number, batch.columns)
-    yield _batch(_COUNT, [pa.array([str(reader.end["events"])])])
-
-
-def _batch(number: int, columns: List[pa.Array]) -> pa.RecordBatch:
-    """Rows of a table, row by row."""
-    rows, width = len(columns[0]), len(columns)
-    order = np.arange(rows * width).reshape(width, rows).T.ravel()
-    cells = pa.concat_arrays(columns).take(order)
-    offsets = np.arange(0, rows * width + 1, width, dtype=np.int32)
-    return pa.RecordBatch.from_arrays(
-        [pa.repeat(pa.scalar(number, pa.int32()), rows),
-         pa.ListArray.from_arrays(offsets, cells)], schema=_SCHEMA)
+                    yield tables.frame_rows(number, kinds[number], batch.columns, slots, names)
+    yield tables.frame_rows(
+        len(kinds) - 1, _COUNT, [pa.array([reader.end["events"]], pa.int64())], slots, names)

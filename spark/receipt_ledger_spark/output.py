@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from typing import Any, Dict
+from typing import Any, Dict, Sequence
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from . import __version__, errors
 from .errors import Failure
@@ -37,12 +39,8 @@ def begin(spark: SparkSession, out: str, options: Options) -> None:
     _write_text(spark, f"{out}/begun", options.described())
 
 
-def write(
-    spark: SparkSession, out: str, table: Table, frame: DataFrame, options: Options
-) -> int:
-    """Writes a table, by the months of the report's zone if its rows have one; returns the number
-    of its rows.
-    """
+def write(out: str, table: Table, frame: DataFrame, options: Options) -> None:
+    """Writes a table, by the months of the report's zone if its rows have one."""
     path = f"{out}/{table.kind}"
     month = _month(table, options)
     writer = frame.sortWithinPartitions(*table.order()).write
@@ -51,7 +49,13 @@ def write(
         writer = divided.sortWithinPartitions("month", *table.order()).write.partitionBy("month")
     # What is there is of an output that was begun and not finished.
     writer.mode("overwrite").option("maxRecordsPerFile", _FILE_ROWS_MAX).parquet(path)
-    return read(spark, out, table).count()
+
+
+def counts(spark: SparkSession, out: str, tables: Sequence[Table]) -> Dict[str, int]:
+    """The number of rows of each table, as it was written."""
+    rows = [read(spark, out, table).agg(f.lit(table.kind), f.count("*")) for table in tables]
+    found = dict(functools.reduce(DataFrame.unionAll, rows).collect())
+    return {table.kind: found[table.kind] for table in tables}
 
 
 def _month(table: Table, options: Options) -> Any:

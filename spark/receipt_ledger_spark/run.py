@@ -19,7 +19,7 @@ from .session import session
 from .tables import Table
 
 # What one run of the fold takes at a time, unless --partitions says otherwise.
-_EVENTS_PER_PARTITION = 125_000
+_EVENTS_PER_PARTITION = 50_000
 _PARTITIONS_MAX = 100_000
 
 
@@ -79,19 +79,18 @@ def _compute(
     with tempfile.TemporaryDirectory(prefix="receipt-ledger-") as folder:
         context.addFile(fold.write_declarations(folder, scanned))
         task = {**task, "moment_ms": scanned.moment_ms(is_fleet)}
-        folded = fold.fold(
-            spark, name, task, described, scanned, roots, partitions)
+        kinds = [Table.of(each) for each in described]
+        folded = fold.fold(spark, name, task, kinds, scanned, roots, partitions)
         scanned.check_unchanged()
         output.begin(spark, request.output, request.options)
         names = [plan.ledger.name for plan in plans]
-        rows = {}
-        for number, value in enumerate(described):
-            table = Table.of(value)
+        for number, table in enumerate(kinds):
             context.setJobDescription(f"write {table.kind}")
             frame = tables.typed(table, number, folded, names)
             frame = tables.merged(table, frame, names)
-            rows[table.kind] = output.write(
-                spark, request.output, table.shown(), frame, request.options)
+            output.write(request.output, table.shown(), frame, request.options)
+    context.setJobDescription("count")
+    rows = output.counts(spark, request.output, [table.shown() for table in kinds])
     output.finish(spark, request.output, {
         "program": {"ledger_rules": program.version, "format_version": program.format_version,
                     "pyspark": pyspark.__version__},

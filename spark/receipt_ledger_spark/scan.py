@@ -8,7 +8,9 @@ import contextlib
 import json
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import SparkFiles, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -22,18 +24,18 @@ from .rules import NAME, run
 EVENT, EDGE, DECLARATION, RECEIPT, SUMMARY = range(5)
 _COLUMNS = {
     EVENT: ("position", "at_ms", "component", "uuid", "receipt", "line"),
-    EDGE: ("component", "node"), DECLARATION: ("position", "at_ms", "line"),
+    EDGE: ("component", "nodes"), DECLARATION: ("position", "at_ms", "line"),
     RECEIPT: ("receipt", "digest"), SUMMARY: ("line",),
 }
 # The tables of a scan.
 _TABLES = (EVENT, EDGE, DECLARATION, RECEIPT)
 _SCHEMA = pa.schema([
     ("part", pa.int32()), ("ledger", pa.int64()), ("what", pa.int32()), ("position", pa.int64()),
-    ("at_ms", pa.int64()), ("component", pa.int64()), ("node", pa.int64()),
+    ("at_ms", pa.int64()), ("component", pa.int64()), ("nodes", pa.list_(pa.int64())),
     ("uuid", pa.string()), ("receipt", pa.string()), ("digest", pa.string()),
     ("line", pa.binary())])
 _SPARK_SCHEMA = ("part int, ledger long, what int, position long, at_ms long, component long, "
-                 "node long, uuid string, receipt string, digest string, line binary")
+                 "nodes array<long>, uuid string, receipt string, digest string, line binary")
 
 
 class Task(NamedTuple):
@@ -49,10 +51,11 @@ class Task(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """The rows of all parts, and the summary of each."""
+    """The rows of all parts, the summary of each, and the declarations in order."""
 
     rows: DataFrame
     summaries: Dict[int, Dict[str, Any]]
+    declarations: pa.Table
 
     def of(self, what: int) -> DataFrame:
         return self.rows.where(f.col("what") == what)
@@ -91,7 +94,7 @@ class Scanned(NamedTuple):
 
     def check_unchanged(self) -> None:
         """An erasure that rewrites a ledger while lost rows are read again would mix two scans."""
-        if _summaries(self.rows) != self.summaries:
+        if _known(self.rows)[0] != self.summaries:
             raise Failure("scan", "ledgers", "one was rewritten meanwhile; run again")
 
 
@@ -105,7 +108,7 @@ def common_time_ms(spark: SparkSession, program: str, plans: Sequence[Plan]) -> 
     rows = _read(spark, program, {
         number: Task(plan.ledger, number, Part(plan.size - 1, plan.size), plan.copy)
         for number, plan in enumerate(plans)})
-    found = min(each["last_event_at_ms"] for each in _summaries(rows).values())
+    found = min(each["last_event_at_ms"] for each in _known(rows)[0].values())
     rows.unpersist()
     return int(found)
 
@@ -117,7 +120,7 @@ def scan(
     tasks = [Task(plan.ledger, number, part, plan.copy, before_ms)
              for number, plan in enumerate(plans) for part in plan.parts]
     rows = _read(spark, program, dict(enumerate(tasks)))
-    summaries = _summaries(rows)
+    summaries, declarations = _known(rows)
     for number, plan in enumerate(plans):
         _check_chain(plan, [(task.part, summaries[part]) for part, task in enumerate(tasks)
                             if task.number == number])
@@ -127,8 +130,8 @@ def scan(
         with_receipts = _read(
             spark, program, {part: tasks[part]._replace(has_receipts=True) for part in again})
         rows = rows.where(~f.col("part").isin(again)).union(with_receipts)
-        summaries = _summaries(rows)
-    return Scanned(rows, summaries)
+        summaries, declarations = _known(rows)
+    return Scanned(rows, summaries, declarations)
 
 
 def _read(spark: SparkSession, program: str, tasks: Dict[int, Task]) -> DataFrame:
@@ -160,16 +163,32 @@ def _part_rows(part: int, task: Task, program: str) -> Iterator[pa.RecordBatch]:
                      *([] if task.before_ms is None else ["--before", str(task.before_ms)])]
         with run(SparkFiles.get(program), arguments, feeds=False) as process:
             reader = streams.Reader(process.stdout, [
-                [(name, _SCHEMA.field(name).type) for name in _COLUMNS[what]] for what in _TABLES],
+                [(name, _type(name)) for name in _COLUMNS[what]] for what in _TABLES],
                 quoted=False)
             for what, rows in reader:
                 for batch in rows.to_batches():
-                    yield _batch(part, task.number, what, batch.columns)
+                    columns = _grouped(*batch.columns) if what == EDGE else batch.columns
+                    yield _batch(part, task.number, what, columns)
             summary = reader.end
     if summary.get("first") != first or summary.get("end") != end:
         raise Failure(f"{NAME} scan", directory, "it read other events than those asked for")
     text = json.dumps({**summary, "part": part, "crc32": reader.crc}).encode()
     yield _batch(part, task.number, SUMMARY, [pa.array([text], pa.binary())])
+
+
+def _type(name: str) -> pa.DataType:
+    """Of a column of the program."""
+    return pa.int64() if name == "nodes" else _SCHEMA.field(name).type
+
+
+def _grouped(components: pa.Array, nodes: pa.Array) -> List[pa.Array]:
+    """Each component once, with its nodes: fewer rows."""
+    labels = components.to_numpy()
+    order = np.argsort(labels, kind="stable")
+    labels = labels[order]
+    starts = np.flatnonzero(np.append(True, labels[1:] != labels[:-1]))
+    ends = np.append(starts, len(labels)).astype(np.int32)
+    return [pa.array(labels[starts]), pa.ListArray.from_arrays(ends, nodes.take(order))]
 
 
 def _batch(part: int, ledger: int, what: int, columns: List[pa.Array]) -> pa.RecordBatch:
@@ -184,9 +203,14 @@ def _batch(part: int, ledger: int, what: int, columns: List[pa.Array]) -> pa.Rec
         schema=_SCHEMA)
 
 
-def _summaries(rows: DataFrame) -> Dict[int, Dict[str, Any]]:
-    found = rows.where(f.col("what") == SUMMARY).select("part", "line").collect()
-    return {row.part: json.loads(row.line) for row in found}
+def _known(rows: DataFrame) -> Tuple[Dict[int, Dict[str, Any]], pa.Table]:
+    """What the driver keeps: the summaries of parts, and the declarations."""
+    found = rows.where(f.col("what").isin(SUMMARY, DECLARATION)).select(
+        "part", "what", "ledger", "position", "at_ms", "line").toArrow()
+    summaries = found.filter(pc.equal(found["what"], SUMMARY)).select(["part", "line"])
+    declarations = found.filter(pc.equal(found["what"], DECLARATION)).sort_by(
+        [(name, "ascending") for name in ("at_ms", "ledger", "position")])
+    return {row["part"]: json.loads(row["line"]) for row in summaries.to_pylist()}, declarations
 
 
 def _check_chain(plan: Plan, scanned: Sequence[Tuple[Part, Dict[str, Any]]]) -> None:

@@ -23,9 +23,18 @@ _SETTINGS = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Rows are events of some KiB.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
-# Receipts stay on this machine.
-_LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+# Receipts stay on this machine. Most of what a run calls often is not worth Java's second compiler.
+_LOCAL = {
+    "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1",
+    "spark.driver.defaultJavaOptions":
+        "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+        "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000",
+}
 
 
 @contextlib.contextmanager

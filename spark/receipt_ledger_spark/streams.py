@@ -53,11 +53,12 @@ class Reader:
     def __init__(
         self, stream: BinaryIO, tables: Sequence[Sequence[Tuple[str, pa.DataType]]], quoted: bool
     ) -> None:
-        """`tables`: the columns of each. `quoted`: whether cells may stand in quotes."""
+        """`tables`: the columns of each. `quoted`: cells may stand in quotes; empty ones are null."""
         self._stream, self._tables = stream, tables
         self._parse = csv.ParseOptions(
             delimiter="\t", quote_char='"' if quoted else False, newlines_in_values=quoted,
             ignore_empty_lines=False)
+        self._null = [""] if quoted else []
         self.crc = 0
         self.end: Any = None
 
@@ -101,7 +102,7 @@ class Reader:
                                 column_names=[name for name, _ in columns]),
                 self._parse,
                 csv.ConvertOptions(
-                    column_types=dict(columns), null_values=[], strings_can_be_null=False))
+                    column_types=dict(columns), null_values=self._null, strings_can_be_null=True))
         except pa.ArrowException:
             # Its text may show a cell.
             raise Malformed(f"rows of table {number} do not have its columns") from None

@@ -1,16 +1,23 @@
-# The cells of `ledger-rules` as typed columns of Spark, and back, by expressions of SQL; and what
-# several partitions tell of the same row, put together.
+# The cells of `ledger-rules` as typed columns, and back; and what several partitions tell of the same
+# row, put together.
 #
 # An empty cell is null. A position `L:P`, of a ledger's index and a position, becomes a column of
 # the ledger's name and one of the position: `position` becomes `ledger` and `position`,
 # `first_position` becomes `first_ledger` and `first_position`.
+#
+# The rows of all tables share a frame: the number of the table, and as many slots of each type as
+# one of them needs. Executors make values of cells, but for those in JSON, which Spark reads.
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
+
+from .streams import Malformed
 
 # What exceptions have before their own columns: whether equal ones of other partitions are the
 # same, and when the event of this one was recorded.
@@ -18,6 +25,7 @@ LEADING = ("scope", "recorded_at")
 # What two partitions may tell of the same exception in different words.
 _EXCEPTION_OWN = {*LEADING, "ledger", "position", "date", "country_code", "user_identifier"}
 _STRICT = "map('mode', 'FAILFAST')"
+_NO_AMOUNTS = "CAST(map() AS map<string,decimal(38,6)>)"
 _ORDERS = {
     "sales": ("environment", "bundle_id", "sale_key"),
     "journal": ("date", "environment", "bundle_id", "sale_key", "ledger", "position", "line"),
@@ -27,29 +35,35 @@ _ORDERS = {
     "subscriptions": ("environment", "bundle_id", "original_transaction_id"),
 }
 
-# Of each content: the type, the value of a cell {}, and the cell of a value {}.
+# Of a slot: its type in Arrow, and how its cells are read.
+_SLOTS = {
+    "string": (pa.string(), pa.string()), "bigint": (pa.int64(), pa.int64()),
+    "decimal(38,6)": (pa.decimal128(38, 6), pa.decimal128(38, 0)),
+    "timestamp": (pa.timestamp("us", "UTC"), pa.int64()), "boolean": (pa.bool_(), pa.bool_()),
+}
+# Of each content: the type of its slot, its own, the value of a slot {}, and the cell of a value {}.
 _CONTENTS = {
-    "text": ("string", "{}", "{}"),
-    "integer": ("bigint", "CAST({} AS bigint)", "CAST({} AS string)"),
-    "amount": ("decimal(38,6)", "CAST(concat({}, 'E-6') AS decimal(38,6))",
-               "replace(CAST({} AS string), '.', '')"),
+    "text": ("string", "string", "{}", "{}"),
+    "integer": ("bigint", "bigint", "{}", "CAST({} AS string)"),
+    "amount": ("decimal(38,6)", "decimal(38,6)", "{}", "replace(CAST({} AS string), '.', '')"),
     "amounts": (
-        "map<string,decimal(38,6)>",
+        "string", "map<string,decimal(38,6)>",
         f"transform_values(from_json({{}}, 'map<string,string>', {_STRICT}), "
         "(k, v) -> CAST(concat(v, 'E-6') AS decimal(38,6)))",
         "to_json(transform_values({}, (k, v) -> replace(CAST(v AS string), '.', '')))"),
-    "time": ("timestamp", "timestamp_millis(CAST({} AS bigint))",
-             "CAST(unix_millis({}) AS string)"),
-    "flag": ("boolean", "CAST({} AS boolean)", "CAST({} AS string)"),
-    "list": ("array<string>", f"from_json({{}}, 'array<string>', {_STRICT})", "to_json({})"),
+    "time": ("timestamp", "timestamp", "{}", "CAST(unix_millis({}) AS string)"),
+    "flag": ("boolean", "boolean", "{}", "CAST({} AS string)"),
+    "list": (
+        "string", "array<string>", f"from_json({{}}, 'array<string>', {_STRICT})", "to_json({})"),
     "positions": (
-        "array<struct<ledger:string,position:bigint>>",
+        "string", "array<struct<ledger:string,position:bigint>>",
         f"transform(from_json({{}}, 'array<string>', {_STRICT}), x -> named_struct('ledger', "
         "get(names, CAST(split_part(x, ':', 1) AS int)), 'position', "
         "CAST(split_part(x, ':', 2) AS bigint)))",
         "to_json(transform({}, x -> concat(array_position(names, x.ledger) - 1, ':', "
         "x.position)))"),
 }
+_POSITION = r"^(?P<ledger>[0-9]+):(?P<position>[0-9]+)$"
 
 
 class Column(NamedTuple):
@@ -86,7 +100,20 @@ class Table(NamedTuple):
 
     def schema(self) -> str:
         return ", ".join(
-            f"`{field.name}` {_CONTENTS[field.content][0]}" for field in self.fields())
+            f"`{field.name}` {_CONTENTS[field.content][1]}" for field in self.fields())
+
+    def slots(self) -> List[str]:
+        """The slots of the fields: a type and a number."""
+        found: List[str] = []
+        for field in self.fields():
+            kind = _CONTENTS[field.content][0]
+            found.append(f"{kind} {sum(name.startswith(kind) for name in found)}")
+        return found
+
+    def cells(self) -> List[Tuple[str, pa.DataType]]:
+        """How the columns of the program's rows are read."""
+        return [(column.name, _SLOTS[_CONTENTS.get(column.content, ("string",))[0]][1])
+                for column in self.columns]
 
     def shown(self) -> Table:
         """Without the columns that only serve to put partitions together."""
@@ -106,18 +133,63 @@ def ledger_column(position: str) -> str:
     return position.removesuffix("_position") + "_ledger"
 
 
+def slots(tables: Sequence[Table]) -> List[str]:
+    """The slots of a frame that has the rows of all these tables."""
+    return sorted({slot for table in tables for slot in table.slots()})
+
+
+def frame_schema(slots: Sequence[str]) -> str:
+    """That of Spark."""
+    return ", ".join(["number int", *(f"`{slot}` {_type(slot)}" for slot in slots)])
+
+
+def _type(slot: str) -> str:
+    return slot.rpartition(" ")[0]
+
+
+def frame_rows(
+    number: int, table: Table, columns: Sequence[pa.Array], slots: Sequence[str],
+    names: Sequence[str],
+) -> pa.RecordBatch:
+    """On an executor: rows of the program as rows of the frame."""
+    try:
+        values = [value for column, cells in zip(table.columns, columns)
+                  for value in _values(column, cells, names)]
+    except pa.ArrowException:
+        # Its text may show a cell.
+        raise Malformed(f"a cell of table {number} has another form") from None
+    rows, own = len(columns[0]), dict(zip(table.slots(), values))
+    return pa.RecordBatch.from_arrays(
+        [pa.repeat(pa.scalar(number, pa.int32()), rows),
+         *(own.get(slot, pa.nulls(rows, _SLOTS[_type(slot)][0])) for slot in slots)],
+        ["number", *slots])
+
+
+def _values(column: Column, cells: pa.Array, names: Sequence[str]) -> List[pa.Array]:
+    """Of the fields of a column."""
+    if column.content == "position":
+        found = pc.extract_regex(cells, _POSITION)
+        if found.null_count != cells.null_count:
+            raise pa.ArrowInvalid("a cell is no position")
+        return [pa.array(names).take(pc.struct_field(found, [0]).cast(pa.int32())),
+                pc.struct_field(found, [1]).cast(pa.int64())]
+    if column.content == "time":
+        return [cells.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))]
+    if column.content == "amount":
+        # Micros.
+        return [pa.Array.from_buffers(
+            pa.decimal128(38, 6), len(cells), cells.buffers(), offset=cells.offset)]
+    return [cells]
+
+
 def typed(table: Table, number: int, rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Typed columns from the column `cells` of the rows with this number."""
+    """The typed columns of the rows of the frame with this number."""
     values = []
-    for index, column in enumerate(table.columns):
-        # Spark may look at the cells before it has left out the rows of other tables.
-        cell = f"if(number = {number}, nullif(get(cells, {index}), ''), NULL)"
-        if column.content == "position":
-            ledger = f"get(names, CAST(split_part({cell}, ':', 1) AS int))"
-            values.append(f"{ledger} AS `{ledger_column(column.name)}`")
-            values.append(f"CAST(split_part({cell}, ':', 2) AS bigint) AS `{column.name}`")
-        else:
-            values.append(f"{_CONTENTS[column.content][1].format(cell)} AS `{column.name}`")
+    for field, slot in zip(table.fields(), table.slots()):
+        value = _CONTENTS[field.content][2]
+        # Spark may look at JSON before it has left out the rows of other tables.
+        cell = f"`{slot}`" if value == "{}" else f"if(number = {number}, `{slot}`, NULL)"
+        values.append(f"{value.format(cell)} AS `{field.name}`")
     return _with_names(rows, names).where(f.col("number") == number).selectExpr(*values)
 
 
@@ -129,7 +201,7 @@ def cells(table: Table, rows: DataFrame, names: Sequence[str]) -> DataFrame:
             text = (f"concat(array_position(names, `{ledger_column(column.name)}`) - 1, ':', "
                     f"`{column.name}`)")
         else:
-            text = _CONTENTS[column.content][2].format(f"`{column.name}`")
+            text = _CONTENTS[column.content][3].format(f"`{column.name}`")
         texts.append(f"coalesce({text}, '')")
     return _with_names(rows, names).selectExpr(f"to_json(array({', '.join(texts)})) AS cells")
 
@@ -161,27 +233,18 @@ def _users(table: Table, frame: DataFrame) -> DataFrame:
     ways = {
         "integer": "sum({0})",
         "list": "nullif(array_sort(array_distinct(flatten(collect_list({0})))), array())",
+        "amounts": "if(count({0}) = 0, NULL, map_from_entries(array_sort(map_entries("
+                   f"aggregate(collect_list({{0}}), {_NO_AMOUNTS}, (sums, one) -> "
+                   "map_zip_with(sums, one, (currency, sum, amount) -> "
+                   "CAST(coalesce(sum, 0) + coalesce(amount, 0) AS decimal(38,6))))))))",
         # Of the first and the last time.
         "time": "{1}({0})",
     }
-    key = table.columns[0].name
-    sums = [column.name for column in table.columns if column.content == "amounts"]
-    rows = frame.groupBy(key).agg(*[
+    return frame.groupBy(table.columns[0].name).agg(*[
         f.expr(ways[column.content].format(
             column.name, "min" if column.name.startswith("first") else "max")).alias(column.name)
-        for column in table.columns[1:] if column.content in ways
+        for column in table.columns[1:]
     ])
-    for name in sums:
-        rows = rows.join(_sums(frame, key, name), key, "left")
-    return rows
-
-
-def _sums(frame: DataFrame, key: str, name: str) -> DataFrame:
-    """The sums of maps by their keys."""
-    entries = frame.select(key, f.explode(name).alias("currency", "amount"))
-    sums = entries.groupBy(key, "currency").agg(f.sum("amount").alias("amount"))
-    listed = f.array_sort(f.collect_list(f.struct("currency", "amount")))
-    return sums.groupBy(key).agg(f.map_from_entries(listed).alias(name))
 
 
 def _exceptions(table: Table, frame: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -199,5 +262,5 @@ def _exceptions(table: Table, frame: DataFrame, names: Sequence[str]) -> DataFra
 def _as(table: Table, frame: DataFrame) -> DataFrame:
     """The columns of a table in their order and with their types."""
     return frame.selectExpr(*[
-        f"CAST(`{field.name}` AS {_CONTENTS[field.content][0]}) AS `{field.name}`"
+        f"CAST(`{field.name}` AS {_CONTENTS[field.content][1]}) AS `{field.name}`"
         for field in table.fields()])
