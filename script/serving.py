@@ -234,7 +234,11 @@ class Server:
         times = {}
         tick = os.sysconf("SC_CLK_TCK")
         for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
-            fields = (task / "stat").read_text().rpartition(")")[2].split()
+            try:
+                fields = (task / "stat").read_text().rpartition(")")[2].split()
+            except (FileNotFoundError, ProcessLookupError):
+                # The thread has ended meanwhile.
+                continue
             times[int(task.name)] = (int(fields[11]) / tick, int(fields[12]) / tick)
         return times
 
