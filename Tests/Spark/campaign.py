@@ -163,6 +163,8 @@ class Campaign(spark.SparkTests):
         from pyspark import SparkContext
 
         watch = Watch()
+        # Settings start Java, which hands its environment on to the workers.
+        spark.prepare()
         # The last part: the settings stay.
         for line in (programs.ROOT / "examples/spark/executors.conf").read_text().splitlines():
             if not line.startswith("#"):
