@@ -21,6 +21,17 @@ import Testing
     expectEqual(fixture.checker.count, checks + 1)
   }
 
+  @Test("a digest that shares its place with a valid file's is not taken for it")
+  func samePlace() {
+    let files = ValidFiles()
+    let (one, other) = (SHA256Digest(7, 0, 0, 1), SHA256Digest(7, 0, 0, 2))
+    expectEqual([one, other].map(files.contains), [false, false])
+    files.add(one)
+    expectEqual([one, other].map(files.contains), [true, false])
+    files.add(other)
+    expectEqual([one, other].map(files.contains), [false, true])
+  }
+
   @Test("new trust checks a valid file again, and may find it forged")
   func newTrust() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))

@@ -83,7 +83,7 @@ package final class RecentEvents: Sendable {
   }
 }
 
-/// Texts by position, up to a number of bytes; the one that was added first goes first.
+/// Texts by position, within a number of bytes: those that were added first are removed first.
 private struct KeptTexts {
   let bytesMax: Int
   private(set) var texts: [Int: [UInt8]] = [:]

@@ -110,9 +110,9 @@ package final class LiveProjections: Sendable {
 
   // MARK: Receipts
 
-  /// The receipts as some uploads see them, all at one moment; nil at a position without a folded upload. A failure to
-  /// read one does not affect the others. Returns at least the first, and stops once they take `byteCountMax` bytes in
-  /// memory.
+  /// The receipt of each upload as that upload sees it, all at one moment; nil for a position without a folded upload. A
+  /// failure to read one does not affect the others. Returns at least the first, and stops once they take `byteCountMax`
+  /// bytes in memory.
   package func answers(
     uploads: some Sequence<FoldedUpload>, byteCountMax: Int = .max
   ) throws -> [Result<ClientReceipt?, any Error>] {

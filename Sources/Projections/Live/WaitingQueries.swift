@@ -44,7 +44,7 @@ struct WaitingQueries {
       FROM open_uploads o JOIN uploads p ON p.position = o.upload
       WHERE \(Self.waiting) AND o.upload = ?
       """)
-    // One statement for each receipt: SQLite forgets the pages it has read when the fold has written.
+    // All in one statement: before the next one, SQLite forgets the pages it has read if the fold has written.
     selectReply = try database.prepare(
       """
       SELECT v.outcome, v.status, s.text, v.endpoint, v.reason, v.occurred_at_ms, h.text, v.trust,

@@ -21,7 +21,7 @@ package final class RecentReplies {
   private let database: Database
   private let rows: RowWriter
   private let isFresh: Bool
-  /// Receives each reply that is used again, for the answer; nil if there is none.
+  /// Keeps the replies that are used again, for the answers; nil where nothing is answered.
   private let recent: RecentEvents?
   /// Replies recorded before are not kept, because the fold's last event is much later.
   private let firstMs: Int64

@@ -1,6 +1,6 @@
 // Turns received uploads into the drafts of their events: decoding, the bundle id, the signatures.
 import AppStore
-import Base
+package import Base
 import Intake
 import Ledger
 import Projections
@@ -112,7 +112,7 @@ struct UploadPreparation {
     guard shared.projections.appFamily(ofBundle: receipt.bundleID) == upload.appFamily else {
       return .bundleIDMismatch
     }
-    // Taken before the checker: if trust changes in between, nobody asks these files again.
+    // Read before the checker: if trust changes in between, the verdict goes to files that are no longer looked at.
     let validFiles = shared.settings.validFiles
     if validFiles.contains(sha256) { return .valid }
     let found = signature(of: receipt, upload)
@@ -121,19 +121,21 @@ struct UploadPreparation {
   }
 }
 
-/// The files that a checker has found valid, by SHA-256: its verdict depends on nothing but a file and its trust. A new
-/// one takes the place of an older one.
-final class ValidFiles: Sendable {
+/// The SHA-256 of files that a checker has found valid: its verdict depends on nothing but the file and its trust. Each
+/// digest has one place, where it may replace another.
+package final class ValidFiles: Sendable {
   /// 8 MiB.
   private static let placeCount = 1 << 18
   /// Without any until the first is added. Zeros are no file's digest.
   private let digests = Monitor<[SHA256Digest]>([])
 
-  func contains(_ digest: SHA256Digest) -> Bool {
+  package init() {}
+
+  package func contains(_ digest: SHA256Digest) -> Bool {
     digests.withLock { !$0.isEmpty && $0[Self.place(digest)] == digest }
   }
 
-  func add(_ digest: SHA256Digest) {
+  package func add(_ digest: SHA256Digest) {
     digests.withLock { digests in
       if digests.isEmpty {
         digests = Array(repeating: SHA256Digest(0, 0, 0, 0), count: Self.placeCount)

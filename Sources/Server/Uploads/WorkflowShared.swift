@@ -137,8 +137,8 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   func appFamily(ofBundle bundleID: String) -> UUID16?
   /// The latest registration of an app family; nil if there is none.
   func appFamily(_ id: UUID16) -> AppFamily?
-  /// The receipts as some uploads see them; nil if there is none. Returns at least the first, and stops once they take
-  /// this many bytes in memory.
+  /// The receipt of each upload as that upload sees it; nil if there is none. Returns at least the first, and stops once
+  /// they take this many bytes in memory.
   func answers(
     uploads: ArraySlice<FoldedUpload>, byteCountMax: Int
   ) throws -> [Result<ClientReceipt?, any Error>]
