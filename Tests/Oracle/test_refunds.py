@@ -310,6 +310,13 @@ class AdvancedCommerce(unittest.TestCase):
             {"refundDate": ms(DAY), "refundAmount": 5}]}]}))
         self.assertEqual(exceptions(book(unpriced)), [("unpriced", "no_price")])
 
+    def test_sums_beside_a_full_share_may_exceed_the_amount(self):
+        replies = [reply("2026-03-01", DAY), reply("2026-03-03", OTHER)]
+        for amount, found in [(10_005, [("refund_exceeds_amount", "")]), (10_000, [])]:
+            story = [*replies, advanced((DAY, amount), at="2026-03-02")]
+            self.assertEqual(lines(*story), [RETURN_ALL])
+            self.assertEqual(exceptions(book(*story)), found)
+
     def test_an_assumed_return_takes_the_amount_of_its_date(self):
         found = lines(reply("2026-03-01", DAY), advanced((DAY, 1000), (OTHER, 500)))
         self.assertEqual(found, [self.returned(DAY, "-1.00"), self.returned(OTHER, "-0.50")])

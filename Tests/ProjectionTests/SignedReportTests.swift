@@ -173,6 +173,11 @@ import Projections
       ]
     ])
 
+  /// A reply that shows the three units, canceled on a day.
+  private static func bought(requested: String, canceled day: String) -> JSONText {
+    reply(row("1", ["quantity": "3", "cancellation_date_ms": date(day)]), requested: requested)
+  }
+
   private static let exceptions = [
     RuleCase(
       "R12: refunds of more than the amount end at it, with all units, and are an exception of the line's days",
@@ -183,6 +188,20 @@ import Projections
         "exceptions exception --from 2026-01-08": ["refund_exceeds_amount"],
         "exceptions exception --from 2026-01-06 --to 2026-01-07": [],
         "exceptions exception --environment Sandbox": [],
+      ]),
+    RuleCase(
+      "R12: sums beside a full share may exceed the amount",
+      [
+        app, .upload(bought(requested: "2026-01-08", canceled: "2026-01-08")),
+        .upload(bought(requested: "2026-01-10", canceled: "2026-01-09")),
+        .notification("REFUND", uuid: "n", excess),
+      ],
+      [
+        lines: [
+          "2026-01-05T00:00:00.000Z,Sale,3,3.333333,10.00,2",
+          "2026-01-08T00:00:00.000Z,Return,-3,3.333333,-10.00,2",
+        ],
+        "exceptions exception,sale_key,position,detail": ["refund_exceeds_amount,1,2,"],
       ]),
     RuleCase(
       "R12: what is malformed is an exception of the day on which the event occurred",

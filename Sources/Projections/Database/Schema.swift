@@ -6,7 +6,7 @@ package enum Schema {
   /// The version of each projection's tables and fold. A database with other versions or other definitions is
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 2), ("receipts", 7), ("sales", 9), ("journal", 5), ("users", 4),
+    ("apps", 2), ("receipts", 7), ("sales", 9), ("journal", 6), ("users", 4),
     ("verifications", 3), ("exceptions", 7), ("declarations", 4), ("uploads", 5),
     ("notifications", 3), ("statements", 1), ("fetches", 2), ("subscriptions", 4),
     ("redactions", 1), ("views", 10),

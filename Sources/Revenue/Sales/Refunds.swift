@@ -134,7 +134,7 @@ extension RevenueFold {
     if after.hasUnknownCredit { try report(.upgradeCreditUnknown, place, verification) }
     let corrected = correct(
       place, statements, from: before, to: after, sumsBeforeLine: history.sumsBeforeAssumed)
-    guard !before.isSame(as: after.total, ofQuantity: sale.quantity),
+    guard corrected != nil || !before.isSame(as: after.total, ofQuantity: sale.quantity),
       let changer = after.changer ?? statements.last
     else { return false }
     let booked = corrected ?? before
@@ -162,7 +162,6 @@ extension RevenueFold {
     else { return nil }
     let total = after.total
     store.updateLastLine(of: place) { $0.isAssumed = false }
-    if before.isSame(as: total, ofQuantity: quantity) { return nil }
     // What was booked before the line, which only booked a share. Sums that arrived since, next to a full share, made
     // no line.
     var booked = RefundTotal(share: store.shareBeforeLastLine(of: place), sums: sumsBeforeLine)
@@ -177,6 +176,10 @@ extension RevenueFold {
       booked.sums.append(sum)
     }
     booked.sums.sort { $0.dateMs < $1.dateMs }
+    // Beside a full share, the sums only decide whether they exceed the sale's amount.
+    if before.isSame(as: total, ofQuantity: quantity), booked.micros == last.advancedMicros {
+      return nil
+    }
     store.updateLastLine(of: place) {
       $0.share = booked.share
       $0.advancedMicros = booked.micros
