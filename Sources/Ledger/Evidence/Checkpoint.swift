@@ -15,8 +15,9 @@ package struct Checkpoint: Sendable, Equatable {
   /// Reads a checkpoint that one of these keys signed under the checkpoint's origin.
   package init(_ bytes: [UInt8], keys: [VerifierKey]) throws(ProofError) {
     let note = try SignedNote(bytes)
-    let signers = try note.signers(among: keys)
+    // Its form first: what is no checkpoint, such as a proof, is not one with a wrong signature.
     try self.init(note, bytes)
+    let signers = try note.signers(among: keys)
     let origin = origin
     guard signers.contains(where: { $0.name.hasSameBytes(as: origin) })
     else { throw ProofError("checkpoint", "it is not signed by a key of its origin") }
