@@ -1,8 +1,12 @@
 // libmicrohttpd, with its variadic functions in a form that Swift can import.
 #ifndef CMICROHTTPD_SHIM_H
 #define CMICROHTTPD_SHIM_H
+#include <errno.h>
 #include <malloc.h>
 #include <microhttpd.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 // One thread for each connection, as blocking callbacks need; on one address.
 static inline struct MHD_Daemon *cmicrohttpd_start_thread_per_connection(
     const struct sockaddr *address, unsigned int connection_limit,
@@ -59,6 +63,36 @@ static inline struct MHD_Daemon *cmhd_start(const struct cmhd_plan *plan) {
     MHD_OPTION_URI_LOG_CALLBACK, plan->request_line, plan->context,
     MHD_OPTION_UNESCAPE_CALLBACK, plan->unescape, plan->context,
     MHD_OPTION_END);
+}
+
+/// A descriptor whose writes end the daemon's wait; -1 with errno where there is none. MHD_resume_connection ends no
+/// wait where the application runs the daemon. The library takes an event without a pointer for a notice, and ignores it
+/// (libmicrohttpd 0.9.75, daemon.c). Nobody reads it: with EPOLLET, each write is an event.
+static inline int cmhd_wake_descriptor(struct MHD_Daemon *daemon) {
+  const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
+  if (!info) {
+    errno = ENOTSUP;
+    return -1;
+  }
+  int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data = { .ptr = NULL } };
+  if (descriptor >= 0 && epoll_ctl(info->epoll_fd, EPOLL_CTL_ADD, descriptor, &event) != 0) {
+    int code = errno;
+    close(descriptor);
+    errno = code;
+    return -1;
+  }
+  return descriptor;
+}
+
+/// Writes to such a descriptor.
+static inline void cmhd_wake(int descriptor) { (void)eventfd_write(descriptor, 1); }
+
+/// The daemon of a connection.
+static inline struct MHD_Daemon *cmhd_daemon(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_DAEMON);
+  return info ? info->daemon : 0;
 }
 
 /// The socket of a connection; -1 where there is none.

@@ -15,6 +15,9 @@ package struct HTTPServerOptions: Sendable {
   /// Threads that read and write; the service has its own. One takes 10,000 uploads a second, and two that share a
   /// processor with the rest are slower than one.
   package var threadCount = max(1, min(4, processorCount / 4))
+  /// The longest that such a thread waits. After exactly 128 events at once, the library waits for another before it
+  /// handles them (libmicrohttpd 0.9.75, daemon.c); its own threads would wait for ever.
+  package var waitMs: Int32 = 20
   package var connectionsMax = 4096
   package var bodyBytesMax = 4 << 20
   /// Of all bodies in memory together.

@@ -44,8 +44,7 @@ struct ListenerParts: Sendable {
 
 /// One address that the server listens on.
 ///
-/// Sendable because `loops` changes only in `init` and `stop`, which the server calls once, and the library locks its
-/// own state.
+/// Sendable because `loops` changes only in `init`, before its threads start, and the library locks its own state.
 final class Listener: @unchecked Sendable {
   private struct Work {
     var exchanges: [ObjectIdentifier: RequestHandler] = [:]
@@ -106,13 +105,19 @@ final class Listener: @unchecked Sendable {
       // Each daemon closes its own descriptor of the socket.
       plan.listen_fd = fcntl(listening, F_DUPFD_CLOEXEC, 0)
       let daemon = plan.listen_fd < 0 ? nil : cmhd_start(&plan)
-      guard let daemon, let loop = ListenerLoop(daemon) else {
+      guard let daemon, let loop = ListenerLoop(daemon, waitMs: options.waitMs) else {
         let code = errno
         if daemon == nil, plan.listen_fd >= 0 { Glibc.close(plan.listen_fd) }
         stop()
         throw Failure("serve on", address.description, errno: code)
       }
       loops.append(loop)
+    }
+    // Threads look for a loop among all, so these are complete first.
+    for loop in loops where !loop.start() {
+      let code = errno
+      stop()
+      throw Failure("serve on", address.description, errno: code)
     }
   }
 
@@ -176,6 +181,13 @@ final class Listener: @unchecked Sendable {
 
   func endWork(_ exchange: RequestHandler) {
     _ = work.withLock { $0.exchanges.removeValue(forKey: ObjectIdentifier(exchange)) }
+  }
+
+  /// Continues with a suspended connection, which must not be used afterwards.
+  func resume(_ handle: OpaquePointer) {
+    let daemon = cmhd_daemon(handle)
+    MHD_resume_connection(handle)
+    loops.first { $0.daemon == daemon }?.wake()
   }
 
   func log(_ entry: AccessLogEntry) {
@@ -265,40 +277,63 @@ final class Listener: @unchecked Sendable {
 ///
 /// Sendable because the daemon is the thread's until `stop`, but for what the library locks.
 private final class ListenerLoop: @unchecked Sendable {
-  private let daemon: OpaquePointer
-  private let isEnded = Atomic(false)
+  let daemon: OpaquePointer
   let rounds = StepCount()
+  private let waitMs: Int32
+  private let wakeDescriptor: Int32
+  /// Whether a wait that has begun, or the next one, will end for a wake.
+  private let isWoken = Atomic(false)
+  private let isEnded = Atomic(false)
   private var thread: WorkerThread?
-  /// After exactly 128 events at once, the library waits this long for another before it handles them (libmicrohttpd
-  /// 0.9.75, daemon.c). Its own threads would wait for ever.
-  private static let waitMs: Int32 = 20
   /// A connection that continues for its last response needs a few rounds to send it.
   private static let lastRoundCount = 8
 
-  /// Nil if no thread can be started.
-  init?(_ daemon: OpaquePointer) {
+  /// Nil, with `errno`, if the system refuses a descriptor; the daemon is then stopped.
+  init?(_ daemon: OpaquePointer, waitMs: Int32) {
     self.daemon = daemon
+    self.waitMs = waitMs
+    wakeDescriptor = cmhd_wake_descriptor(daemon)
+    if wakeDescriptor >= 0 { return }
+    let code = errno
+    MHD_stop_daemon(daemon)
+    errno = code
+    return nil
+  }
+
+  /// False, with `errno`, if no thread can be started.
+  func start() -> Bool {
     do throws(SystemError) { thread = try WorkerThread { [self] in run() } } catch {
-      MHD_stop_daemon(daemon)
       errno = error.code
-      return nil
+      return false
     }
+    return true
   }
 
   private func run() {
     while !isEnded.load(ordering: .acquiring) {
-      MHD_run_wait(daemon, Self.waitMs)
+      MHD_run_wait(daemon, waitMs)
+      isWoken.store(false, ordering: .sequentiallyConsistent)
       rounds.add()
     }
   }
 
-  func end() { isEnded.store(true, ordering: .releasing) }
+  /// Ends the wait, so that connections which were resumed continue.
+  func wake() {
+    if isWoken.exchange(true, ordering: .sequentiallyConsistent) { return }
+    cmhd_wake(wakeDescriptor)
+  }
+
+  func end() {
+    isEnded.store(true, ordering: .releasing)
+    cmhd_wake(wakeDescriptor)
+  }
 
   /// Waits for the thread, and closes every connection.
   func stop() {
     thread?.join()
     for _ in 0..<Self.lastRoundCount { MHD_run(daemon) }
     MHD_stop_daemon(daemon)
+    Glibc.close(wakeDescriptor)
   }
 }
 

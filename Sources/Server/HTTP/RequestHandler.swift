@@ -279,7 +279,7 @@ final class RequestHandler: @unchecked Sendable {
       } else {
         reply.answer = .unavailable(retryAfterSeconds: 1)
       }
-      if reply.isSuspended { MHD_resume_connection(handle) }
+      if reply.isSuspended { listener.resume(handle) }
     }
   }
 

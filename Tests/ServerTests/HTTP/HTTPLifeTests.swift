@@ -45,6 +45,22 @@ private final class HeldResponses: Sendable {
     #expect(statuses.allSatisfy { $0 == 206 }, "\(statuses)")
   }
 
+  @Test("a response is sent once it is made, however long its thread would wait")
+  func sentAtOnce() throws {
+    let held = HeldResponses()
+    let fixture = try ServerFixture(service: ScriptedService { held.hold($1) }) {
+      $0.waitMs = 3_600_000
+    }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    for round in 0..<3 {
+      client.send(ServerFixture.upload())
+      #expect(eventually { held.count == 1 })
+      held.release()
+      #expect(try client.answer()?.status == 206, "round \(round)")
+    }
+  }
+
   /// The library collects up to 128 events at once; it must handle them even if no other follows.
   @Test("requests of so many clients at once are answered", arguments: 125...131)
   func allAtOnce(count: Int) throws {
