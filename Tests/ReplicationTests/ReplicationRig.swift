@@ -52,7 +52,6 @@ final class ReplicationRig {
     writerOptions.closingLimitMs = 3_600_000
     // No tail becomes a block behind a test's back, however slow the machine.
     writerOptions.sealingRestMs = 3_600_000
-    writerOptions.sealingDelayMs = 3_600_000
     options.notice = { [notices] text in notices.withLock { $0.append(text) } }
     options.onFenced = { [refusals] error in refusals.withLock { $0.append(error) } }
   }

@@ -176,7 +176,7 @@ extension RevenueFold {
       booked.sums.append(sum)
     }
     booked.sums.sort { $0.dateMs < $1.dateMs }
-    // Beside a full share, the sums only decide whether they exceed the sale's amount.
+    // A full share stays. The line still takes its sums, since these may exceed the sale's amount.
     if before.isSame(as: total, ofQuantity: quantity), booked.micros == last.advancedMicros {
       return nil
     }
