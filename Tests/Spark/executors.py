@@ -10,6 +10,7 @@ import threading
 
 BACKEND = b"CoarseGrainedExecutorBackend"
 RULES_NAME = "ledger-rules"
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Processes:
@@ -18,6 +19,7 @@ class Processes:
     def __init__(self) -> None:
         self.parents: dict[int, int] = {}
         self.names: dict[int, str] = {}
+        self.bytes: dict[int, int] = {}
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
@@ -29,6 +31,7 @@ class Processes:
             pid = int(entry.name)
             self.names[pid] = name
             self.parents[pid] = int(fields.split()[2])
+            self.bytes[pid] = int(fields.split()[22]) * PAGE_BYTES
 
     def is_below(self, pid: int, ancestor: int) -> bool:
         while pid in self.parents and pid != ancestor:
@@ -48,18 +51,7 @@ class Processes:
 
     def tree_bytes(self, root: int) -> int:
         """The memory of a process and everything that it started."""
-        return sum(memory_bytes(pid) for pid in self.parents if self.is_below(pid, root))
-
-
-def memory_bytes(pid: int) -> int:
-    """The memory of a process. What it shares with others, as a fork does, counts in parts: together once."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
-        return 0
-    # A process that ends has no lines.
-    return sum(
-        int(line.split()[1]) << 10 for line in text.splitlines() if line.startswith("Pss:"))
+        return sum(size for pid, size in self.bytes.items() if self.is_below(pid, root))
 
 
 def _command_line(pid: int) -> bytes:
@@ -101,7 +93,7 @@ class Watch:
             for pid in executors:
                 self.peak_bytes = max(self.peak_bytes, processes.tree_bytes(pid))
             for pid in processes.rules():
-                self.peak_rules_bytes = max(self.peak_rules_bytes, memory_bytes(pid))
+                self.peak_rules_bytes = max(self.peak_rules_bytes, processes.bytes[pid])
             left_seconds -= step_seconds
             # Only a working executor is worth killing.
             busy = [

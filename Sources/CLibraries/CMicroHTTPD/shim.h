@@ -65,9 +65,9 @@ static inline struct MHD_Daemon *cmhd_start(const struct cmhd_plan *plan) {
     MHD_OPTION_END);
 }
 
-/// A descriptor whose writes end the daemon's wait; -1 with errno where there is none. MHD_resume_connection ends no
-/// wait where the application runs the daemon. The library takes an event without a pointer for a notice, and ignores it
-/// (libmicrohttpd 0.9.75, daemon.c). Nobody reads it: with EPOLLET, each write is an event.
+/// Makes a descriptor; each write to it ends the daemon's wait. Returns -1, with errno, on failure. Where the application
+/// runs the daemon, MHD_resume_connection ends no wait. The library ignores events without a pointer (libmicrohttpd
+/// 0.9.75, daemon.c). Nobody reads the descriptor: with EPOLLET, each write is an event.
 static inline int cmhd_wake_descriptor(struct MHD_Daemon *daemon) {
   const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
   if (!info) {

@@ -15,7 +15,7 @@ package struct Checkpoint: Sendable, Equatable {
   /// Reads a checkpoint that one of these keys signed under the checkpoint's origin.
   package init(_ bytes: [UInt8], keys: [VerifierKey]) throws(ProofError) {
     let note = try SignedNote(bytes)
-    // The form before the signatures: a proof that was given instead is no forged checkpoint.
+    // The form is checked before the signatures: a proof given by mistake is not a forged checkpoint.
     try self.init(note, bytes)
     let signers = try note.signers(among: keys)
     let origin = origin

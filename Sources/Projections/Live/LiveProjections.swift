@@ -110,9 +110,9 @@ package final class LiveProjections: Sendable {
 
   // MARK: Receipts
 
-  /// For each upload, its receipt as it was then, all read at one moment; nil for a position without a folded upload. A
-  /// failure to read one does not affect the others. Ends early, but not before the first, once the receipts take
-  /// `byteCountMax` bytes in memory.
+  /// The receipts of uploads, each as of its upload, all read at one moment; nil for a position without a folded upload.
+  /// A failure to read one does not affect the others. Returns at least one, and stops once they take `byteCountMax`
+  /// bytes in memory.
   package func answers(
     uploads: some Sequence<FoldedUpload>, byteCountMax: Int = .max
   ) throws -> [Result<ClientReceipt?, any Error>] {

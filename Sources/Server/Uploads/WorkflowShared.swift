@@ -137,8 +137,8 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   func appFamily(ofBundle bundleID: String) -> UUID16?
   /// The latest registration of an app family; nil if there is none.
   func appFamily(_ id: UUID16) -> AppFamily?
-  /// For each upload, its receipt as it was then; nil if there is none. Ends early, but not before the first, once the
-  /// receipts take this many bytes in memory.
+  /// The receipts of uploads, each as of its upload; nil if there is none. Returns at least one, and stops once they take
+  /// this many bytes in memory.
   func answers(
     uploads: ArraySlice<FoldedUpload>, byteCountMax: Int
   ) throws -> [Result<ClientReceipt?, any Error>]
